@@ -19,7 +19,7 @@ const weather = tool({
 const text = (api) => async (baseURL, call, seen) => {
   const openai = createOpenAI({ baseURL, apiKey: call.key });
   const request = {
-    model: openai[api]('gpt-4o-mini'),
+    model: openai[api](call.model),
     messages: [{ role: 'user', content: call.text }],
   };
   // Else it repeats a call whose estimate stays charged: it does not read `x-should-retry`.

@@ -4,6 +4,7 @@ They are given address and key, and told to keep to them: no traces to OpenAI, n
 """
 
 import asyncio
+import json
 import os
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
@@ -40,7 +41,7 @@ def delta(event):
 def langchain(use_responses):
     def make(base_url, call, seen):
         model = ChatOpenAI(
-            model="gpt-4o-mini", base_url=base_url, api_key=call["key"], use_responses_api=use_responses
+            model=call["model"], base_url=base_url, api_key=call["key"], use_responses_api=use_responses
         )
         messages = [("user", call["text"])]
         if call["usesTool"]:
@@ -89,7 +90,7 @@ def agents_sdk(use_responses):
             base_url=base_url, api_key=call["key"], use_responses=use_responses
         )
         tools = [agents.function_tool(weather_in)] if call["usesTool"] else []
-        agent = agents.Agent(name="helper", instructions="Be brief.", model="gpt-4o-mini", tools=tools)
+        agent = agents.Agent(name="helper", instructions="Be brief.", model=call["model"], tools=tools)
         config = agents.RunConfig(model_provider=provider)
         said = []
         for _ in range(call["turns"]):
@@ -128,20 +129,43 @@ def litellm_chat(base_url, call, seen):
 
 def litellm_responses(base_url, call, seen):
     request = {
-        "model": "openai/gpt-4o-mini",
+        "model": f"openai/{call['model']}",
         "api_base": base_url,
         "api_key": call["key"],
         "input": call["text"],
     }
+    if not call["usesTool"]:
+        litellm_response(call, request, seen)
+        return
+    request["tools"] = [
+        {
+            "type": "function",
+            "name": "weather_in",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        }
+    ]
+    output = litellm_response(call, request, seen)
+    output = [item if isinstance(item, dict) else item.model_dump() for item in output]
+    result = weather_in(**json.loads(output[-1]["arguments"]))
+    answered = {"type": "function_call_output", "call_id": output[-1]["call_id"], "output": result}
+    request["input"] = [{"role": "user", "content": call["text"]}, *output, answered]
+    litellm_response(call, request, seen)
+
+
+def litellm_response(call, request, seen):
+    """One turn of LiteLLM. Returns the output of the model."""
     if not call["streamed"]:
         answer = litellm.responses(**request)
-        seen["text"] = answer.output_text
+        seen["text"] += answer.output_text
         seen["tokens"] = answer.usage.total_tokens
-        return
+        return answer.output
+    output = None
     for event in litellm.responses(stream=True, **request):
         seen["text"] += delta(event)
         if event.type == "response.completed":
             seen["tokens"] = event.response.usage.total_tokens
+            output = event.response.output
+    return output
 
 
 def litellm_embeddings(base_url, call, seen):
@@ -159,7 +183,7 @@ def pydantic_ai(model_class):
     async def run(base_url, call, seen):
         provider = OpenAIProvider(base_url=base_url, api_key=call["key"])
         tools = [weather_in] if call["usesTool"] else []
-        agent = Agent(model_class("gpt-4o-mini", provider=provider), tools=tools)
+        agent = Agent(model_class(call["model"], provider=provider), tools=tools)
         said = None
         for _ in range(call["turns"]):
             if call["streamed"]:

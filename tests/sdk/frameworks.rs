@@ -1,5 +1,5 @@
 //! LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex and the Vercel AI SDK, streamed and not: texts,
-//! tools, second questions, denials, streams that break off, and failures whose estimate stays charged.
+//! tools, reasoning, second questions, denials, streams that break off, and failures whose estimate stays charged.
 
 use crate::install::Sdk;
 use crate::plan::{Api, Behaviour, Call, Reason, prove};
@@ -35,13 +35,21 @@ fn texts(client: &'static str, api: Api, failures: &Failures) -> Vec<Call> {
     calls
 }
 
-/// Calls that send back what the model said: with a tool's result, and with a second question.
+/// Calls that send back what the model said: with a tool's result, and with a second question; and what it reasoned.
 fn turns(client: &'static str, api: Api) -> Vec<Call> {
     let mut calls = Vec::new();
     for behaviour in [Behaviour::UsesTool, Behaviour::SecondTurn] {
         calls.extend([false, true].map(|streamed| Call::new(client, api, streamed, behaviour)));
     }
+    if api == Api::Responses {
+        calls.extend(reasoning(client));
+    }
     calls
+}
+
+/// Calls of a tool by a model that reasons, whose reasoning the client sends back.
+fn reasoning(client: &'static str) -> [Call; 2] {
+    [false, true].map(|streamed| Call::new(client, Api::Responses, streamed, Behaviour::Reasons))
 }
 
 fn embeddings(client: &'static str, (class, status, reason): Shown) -> [Call; 2] {
@@ -119,6 +127,7 @@ async fn litellm_works() {
     let mut calls = texts("litellm", Api::Chat, &failures(FAILED));
     let responses = failures(Reason::Text("provider_500"));
     calls.extend(texts("litellm", Api::Responses, &responses));
+    calls.extend(reasoning("litellm"));
     calls.extend(embeddings("litellm", responses.denied));
     prove(Sdk::python_frameworks("frameworks.py"), calls).await;
 }

@@ -24,7 +24,7 @@ def options(base_url, call):
 
 def text(model_class):
     def make(base_url, call, seen):
-        model = model_class(model="gpt-4o-mini", **options(base_url, call))
+        model = model_class(model=call["model"], **options(base_url, call))
         tools = [FunctionTool.from_defaults(weather_in)] if call["usesTool"] else []
         messages = [ChatMessage(role="user", content=call["text"])]
         answer = ask(model, call, tools, messages, seen)

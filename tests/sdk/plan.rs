@@ -40,6 +40,8 @@ pub enum Behaviour {
     AnswersWithCost,
     /// The model calls a tool in between: two calls of the provider.
     UsesTool,
+    /// As before, with a model that reasons before each answer: the client sends the reasoning back.
+    Reasons,
     /// The caller offers a tool that the provider runs.
     OffersHostedTool,
     /// A second question, behind what was said before.
@@ -149,13 +151,14 @@ impl Call {
         let api = format!("{:?}", self.api).to_lowercase();
         json!({
             "client": self.client, "api": api, "streamed": self.streamed, "key": key,
+            "model": if self.behaviour == Behaviour::Reasons { "gpt-5-mini" } else { "gpt-4o-mini" },
             "text": format!("call number {number}"),
             "asksCost": self.behaviour == Behaviour::AnswersWithCost,
             // The client's own settings, but where a call shows that they have to be changed.
             "repeats": self.behaviour != Behaviour::FailsCharged,
-            "stores": self.behaviour != Behaviour::SecondTurn,
+            "stores": !matches!(self.behaviour, Behaviour::SecondTurn | Behaviour::Reasons),
             "asksUsage": self.behaviour == Behaviour::AnswersWithUsage,
-            "usesTool": self.behaviour == Behaviour::UsesTool,
+            "usesTool": matches!(self.behaviour, Behaviour::UsesTool | Behaviour::Reasons),
             "offersHostedTool": self.behaviour == Behaviour::OffersHostedTool,
             "turns": if matches!(self.behaviour, Behaviour::SecondTurn | Behaviour::SecondTurnStored) { 2 } else { 1 },
             "leaves": self.behaviour == Behaviour::Leaves,
@@ -181,7 +184,7 @@ impl Call {
     const fn sent(&self) -> usize {
         match self.behaviour {
             Behaviour::Denied | Behaviour::OffersHostedTool => 0,
-            Behaviour::UsesTool | Behaviour::SecondTurn => 2,
+            Behaviour::UsesTool | Behaviour::Reasons | Behaviour::SecondTurn => 2,
             Behaviour::FailsRepeated => 3,
             _ => 1,
         }
@@ -191,7 +194,7 @@ impl Call {
     const fn charged(&self) -> u64 {
         match (self.behaviour, self.api) {
             (Behaviour::Denied | Behaviour::OffersHostedTool, _) => 0,
-            (Behaviour::UsesTool | Behaviour::SecondTurn, _) => 2 * COST,
+            (Behaviour::UsesTool | Behaviour::Reasons | Behaviour::SecondTurn, _) => 2 * COST,
             (Behaviour::BreaksOff | Behaviour::FailsCharged, _) => HELD,
             (Behaviour::FailsRepeated, _) => 3 * HELD,
             (_, Api::Embeddings) => EMBEDDING_COST,

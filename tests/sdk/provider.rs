@@ -21,6 +21,9 @@ const TOOL_INPUT: &str = r#"{"city":"Oslo"}"#;
 /// A command whose output has the words that the tool answers with, and which does not have them itself.
 const COMMAND: &str = "printf 'rain %s' 'in Oslo'";
 
+/// The reasoning that comes before a response's text or call of a tool.
+const REASONING_ID: &str = "rs_test";
+
 /// Answers as the call says whose number is in the request's text. `gates` holds back the streams whose callers leave.
 pub fn answer(calls: &[Call], gates: &[Arc<Notify>], request: &Recorded) -> Answer {
     let number = number_of(request);
@@ -29,13 +32,18 @@ pub fn answer(calls: &[Call], gates: &[Arc<Notify>], request: &Recorded) -> Answ
         return Answer::error(500, "provider_500", "as told");
     }
     let sent = request.json();
-    let wants_tool = call.behaviour == Behaviour::UsesTool && !sent.to_string().contains("rain in Oslo");
+    let reasons = call.behaviour == Behaviour::Reasons;
+    let uses_tool = reasons || call.behaviour == Behaviour::UsesTool;
+    let wants_tool = uses_tool && !sent.to_string().contains("rain in Oslo");
     let (whole, events) = match request.path.as_str() {
         "/v1/chat/completions" => (chat(wants_tool), chat_events(&sent, wants_tool)),
-        "/v1/responses" => (
-            response("completed", &[item(&sent, wants_tool)]),
-            response_events(&sent, wants_tool),
-        ),
+        "/v1/responses" => {
+            let reasoning = reasons.then(|| reasoning(&sent));
+            let done = item(&sent, wants_tool);
+            let events = response_events(reasoning.as_ref(), &done);
+            let output: Vec<Value> = reasoning.into_iter().chain([done]).collect();
+            (response("completed", &output), events)
+        }
         "/v1/embeddings" => (embedding(&sent), Vec::new()),
         other => panic!("a call of {other}"),
     };
@@ -152,6 +160,16 @@ fn item(sent: &Value, wants_tool: bool) -> Value {
     })
 }
 
+/// What the model reasoned, of which OpenAI shows the id alone, unless the request asks for the encrypted form.
+fn reasoning(sent: &Value) -> Value {
+    let mut item = json!({ "id": REASONING_ID, "type": "reasoning", "summary": [] });
+    let included = sent["include"].as_array();
+    if included.is_some_and(|included| included.contains(&json!("reasoning.encrypted_content"))) {
+        item["encrypted_content"] = json!("gAAAAABtest");
+    }
+    item
+}
+
 /// Returns the call of a tool that the request offers: a script or the shell of Codex, or other clients' function.
 fn tool_call(sent: &Value) -> Value {
     if sent["input"][0]["type"] == "additional_tools" {
@@ -191,17 +209,22 @@ fn response(status: &str, output: &[Value]) -> Value {
     })
 }
 
-fn response_events(sent: &Value, wants_tool: bool) -> Vec<String> {
-    let done = item(sent, wants_tool);
+/// The events of a response that puts out `done`, behind what it may have reasoned.
+fn response_events(reasoning: Option<&Value>, done: &Value) -> Vec<String> {
     let id = done["id"].clone();
+    let index = usize::from(reasoning.is_some());
     let mut added = done.clone();
     added["status"] = json!("in_progress");
-    let part = json!({ "item_id": id, "output_index": 0, "content_index": 0 });
+    let part = json!({ "item_id": id, "output_index": index, "content_index": 0 });
     let mut events = vec![
         ("created", json!({ "response": response("in_progress", &[]) })),
         ("in_progress", json!({ "response": response("in_progress", &[]) })),
     ];
-    if wants_tool {
+    if let Some(reasoning) = reasoning {
+        let whole = json!({ "output_index": 0, "item": reasoning });
+        events.extend([("output_item.added", whole.clone()), ("output_item.done", whole)]);
+    }
+    if done["type"] != "message" {
         let is_script = done["type"] == "custom_tool_call";
         let (member, delta_event, done_event) = if is_script {
             (
@@ -217,14 +240,17 @@ fn response_events(sent: &Value, wants_tool: bool) -> Vec<String> {
             )
         };
         added[member] = json!("");
-        let place = json!({ "item_id": id, "output_index": 0 });
+        let place = json!({ "item_id": id, "output_index": index });
         let whole = with(
             &with(&place, "name", done["name"].clone()),
             member,
             done[member].clone(),
         );
         events.extend([
-            ("output_item.added", json!({ "output_index": 0, "item": added })),
+            (
+                "output_item.added",
+                json!({ "output_index": index, "item": added }),
+            ),
             (delta_event, with(&place, "delta", done[member].clone())),
             (done_event, whole),
         ]);
@@ -233,7 +259,10 @@ fn response_events(sent: &Value, wants_tool: bool) -> Vec<String> {
         let part_of = |text: &str| with(&part, "part", text_part(text));
         let whole = PIECES.concat();
         events.extend([
-            ("output_item.added", json!({ "output_index": 0, "item": added })),
+            (
+                "output_item.added",
+                json!({ "output_index": index, "item": added }),
+            ),
             ("content_part.added", part_of("")),
         ]);
         events.extend(PIECES.map(|piece| {
@@ -248,9 +277,10 @@ fn response_events(sent: &Value, wants_tool: bool) -> Vec<String> {
             ("content_part.done", part_of(&whole)),
         ]);
     }
+    let output: Vec<Value> = reasoning.into_iter().chain([done]).cloned().collect();
     events.extend([
-        ("output_item.done", json!({ "output_index": 0, "item": done })),
-        ("completed", json!({ "response": response("completed", &[done]) })),
+        ("output_item.done", json!({ "output_index": index, "item": done })),
+        ("completed", json!({ "response": response("completed", &output) })),
     ]);
     let named = events.into_iter().enumerate().map(|(number, (name, data))| {
         let name = format!("response.{name}");

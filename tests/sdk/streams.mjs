@@ -31,20 +31,46 @@ async function chat(baseUrl, call, seen) {
   }
 }
 
+const WEATHER = {
+  type: 'function', name: 'weather_in', strict: false,
+  parameters: { type: 'object', properties: { city: { type: 'string' } } },
+};
+
 async function responses(baseUrl, call, seen) {
-  const request = { model: 'gpt-4o-mini', input: call.text };
+  const request = { model: call.model, input: call.text };
   const api = sdk(baseUrl, call).responses;
-  if (!call.streamed) {
-    const response = await api.create(request);
-    seen.text = response.output_text;
-    seen.tokens = response.usage.total_tokens;
+  if (!call.usesTool) {
+    await respond(api, call, request, seen);
     return;
   }
+  // As OpenAI documents it: the output is sent back as it came, with what the tool said.
+  request.tools = [WEATHER];
+  const output = await respond(api, call, request, seen);
+  const wanted = output.at(-1);
+  const result = `rain in ${JSON.parse(wanted.arguments).city}`;
+  const answered = { type: 'function_call_output', call_id: wanted.call_id, output: result };
+  request.input = [{ role: 'user', content: call.text }, ...output, answered];
+  await respond(api, call, request, seen);
+}
+
+// One turn; the output of the model.
+async function respond(api, call, request, seen) {
+  if (!call.streamed) {
+    const response = await api.create(request);
+    seen.text += response.output_text;
+    seen.tokens = response.usage.total_tokens;
+    return response.output;
+  }
+  let output = [];
   for await (const event of await api.create({ ...request, stream: true })) {
     if (event.type === 'response.output_text.delta') seen.text += event.delta;
-    if (event.type === 'response.completed') seen.tokens = event.response.usage.total_tokens;
-    if (call.leaves && seen.text) return;
+    if (event.type === 'response.completed') {
+      seen.tokens = event.response.usage.total_tokens;
+      output = event.response.output;
+    }
+    if (call.leaves && seen.text) break;
   }
+  return output;
 }
 
 async function embeddings(baseUrl, call, seen) {

@@ -3,6 +3,8 @@
 Nothing of the SDK is configured beyond address and key, and a header where a call asks for the cost of its stream.
 """
 
+import json
+
 import openai
 
 import plan
@@ -34,23 +36,48 @@ def chat(base_url, call, seen):
             return
 
 
+WEATHER = {
+    "type": "function",
+    "name": "weather_in",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+
+
 def responses(base_url, call, seen):
-    request = {"model": "gpt-4o-mini", "input": call["text"]}
+    request = {"model": call["model"], "input": call["text"]}
     api = sdk(base_url, call).responses
+    if not call["usesTool"]:
+        respond(api, call, request, seen)
+        return
+    # As OpenAI documents it: the output is sent back as it came, with what the tool said.
+    request["tools"] = [WEATHER]
+    output = respond(api, call, request, seen)
+    wanted = output[-1]
+    result = f"rain in {json.loads(wanted.arguments)['city']}"
+    answered = {"type": "function_call_output", "call_id": wanted.call_id, "output": result}
+    request["input"] = [{"role": "user", "content": call["text"]}, *output, answered]
+    respond(api, call, request, seen)
+
+
+def respond(api, call, request, seen):
+    """One turn. Returns the output of the model."""
     if not call["streamed"]:
         response = api.create(**request)
-        seen["text"] = response.output_text
+        seen["text"] += response.output_text
         seen["tokens"] = response.usage.total_tokens
-        return
+        return response.output
+    output = None
     stream = api.create(stream=True, **request)
     for event in stream:
         if event.type == "response.output_text.delta":
             seen["text"] += event.delta
         if event.type == "response.completed":
             seen["tokens"] = event.response.usage.total_tokens
+            output = event.response.output
         if call["leaves"] and seen["text"]:
             stream.close()
-            return
+            break
+    return output
 
 
 def embeddings(base_url, call, seen):

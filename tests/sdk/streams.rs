@@ -15,6 +15,8 @@ fn calls(denied: &'static str, broken: &'static str) -> Vec<Call> {
         call(Api::Responses, false, Behaviour::Answers),
         call(Api::Responses, true, Behaviour::AnswersWithCost),
         call(Api::Responses, true, Behaviour::Answers),
+        call(Api::Responses, false, Behaviour::Reasons),
+        call(Api::Responses, true, Behaviour::Reasons),
         call(Api::Embeddings, false, Behaviour::Answers),
     ];
     for (api, streamed) in [
