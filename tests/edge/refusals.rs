@@ -45,6 +45,7 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
             ("authorization", bearer(&other.key)),
         ],
         vec![("x-api-key", actor.key.clone()), ("x-api-key", actor.key.clone())],
+        vec![("api-key", actor.key.clone())],
     ];
     let anyone = stage.edge.caller("");
     for case in cases {
@@ -103,6 +104,17 @@ async fn other_paths_are_404_and_other_methods_405() {
         "/V1/health",
     ] {
         refused(&actor.caller.get(path).await, 404, "not_found");
+    }
+    // What `AzureOpenAI` calls with `azure_endpoint` or `base_url`, before its key is looked at.
+    for path in [
+        "/openai/deployments/nano/chat/completions?api-version=2024-10-21",
+        "/v1/deployments/nano/chat/completions?api-version=2024-10-21",
+    ] {
+        let headers = [("api-key", actor.key.as_str())];
+        let body = estimated_body(1).to_string();
+        let reply = stage.edge.caller("").send("POST", path, &headers, body).await;
+        refused(&reply, 404, "not_found");
+        assert!(reply.text().contains("Use `OpenAI` with `base_url`"), "{reply:?}");
     }
     for (path, methods, allow) in [
         (CHAT, &["GET", "PUT", "DELETE", "PATCH", "OPTIONS"][..], "POST"),

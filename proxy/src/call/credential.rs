@@ -10,6 +10,8 @@ use secrecy::SecretString;
 
 /// The other header that may have the key.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The header of clients for Azure, which is not read.
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// A well-formed virtual key. Only its hash is looked up and cached.
 #[derive(Debug)]
@@ -30,11 +32,7 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
     let bearer = one(headers, &AUTHORIZATION)?.map(after_bearer).transpose()?;
     let plain = one(headers, &X_API_KEY)?;
     let key = match (bearer, plain) {
-        (None, None) => {
-            return Err(refused(
-                "No virtual key: send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`.",
-            ));
-        }
+        (None, None) => return Err(refused(no_key(headers))),
         (Some(bearer), Some(plain)) if bearer != plain => {
             return Err(refused("`Authorization` and `x-api-key` hold different keys."));
         }
@@ -47,6 +45,17 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
     Ok(Credential {
         secret: text.to_owned().into(),
     })
+}
+
+/// Explains which header is missing.
+fn no_key(headers: &HeaderMap) -> &'static str {
+    match headers.contains_key(API_KEY) {
+        true => {
+            "No virtual key: `api-key` is not read here. Send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`; \
+             use `OpenAI` in place of `AzureOpenAI`."
+        }
+        false => "No virtual key: send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`.",
+    }
 }
 
 /// Explains what was sent in place of a virtual key, without repeating it.
@@ -115,6 +124,19 @@ mod tests {
         for headers in bad {
             assert_eq!(check(headers), Err(RefusalKind::InvalidApiKey), "{headers:?}");
         }
+    }
+
+    #[test]
+    fn the_header_of_azures_clients_is_named_and_not_read() {
+        let key = format!("vk_live_{}", "0a".repeat(32));
+        let mut headers = HeaderMap::new();
+        let message = |headers: &HeaderMap| from_headers(headers).unwrap_err().message;
+        assert!(!message(&headers).contains("`api-key`"));
+        headers.insert(API_KEY, key.parse().unwrap());
+        assert!(message(&headers).contains("`api-key` is not read here"));
+        assert!(!message(&headers).contains(&key));
+        headers.insert(X_API_KEY, key.parse().unwrap());
+        assert!(from_headers(&headers).is_ok(), "beside a key it changes nothing");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use http::request::Parts;
 pub enum NoRoute {
     /// No such path.
     Path,
+    /// No such path, and it is one that clients for Azure make of the address and the model.
+    AzurePath,
     /// The path exists, with this method only.
     Method(&'static str),
     /// The path exists, with this method only, and a WebSocket was requested.
@@ -40,18 +42,29 @@ fn is_websocket(head: &Parts) -> bool {
 /// # Errors
 /// 404 or 405.
 pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
-    let row = offered.find(path).ok_or(NoRoute::Path)?;
+    let row = offered.find(path).ok_or_else(|| NoRoute::of_path(path))?;
     match method == row.method {
         true => Ok(row.route),
         false => Err(NoRoute::Method(row.method)),
     }
 }
 
+/// Beginnings of the paths that `AzureOpenAI` calls: with `azure_endpoint` set, and with `base_url` set.
+const AZURE_PREFIXES: [&str; 2] = ["/openai/", "/v1/deployments/"];
+
 impl NoRoute {
+    /// Returns the kind of a path that is not in the table.
+    fn of_path(path: &str) -> Self {
+        match AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+            true => Self::AzurePath,
+            false => Self::Path,
+        }
+    }
+
     /// Returns the kind of the refusal.
     pub const fn kind(self) -> RefusalKind {
         match self {
-            Self::Path => RefusalKind::NotFound,
+            Self::Path | Self::AzurePath => RefusalKind::NotFound,
             Self::Method(_) => RefusalKind::MethodNotAllowed,
             Self::WebSocket(_) => RefusalKind::UpgradeRequired,
         }
@@ -62,6 +75,14 @@ impl NoRoute {
         match self {
             Self::Path => {
                 let message = format!("No such path. This service has {}.", offered.paths().join(", "));
+                Refusal::new(self.kind(), message).reply()
+            }
+            Self::AzurePath => {
+                let message = format!(
+                    "No such path: it has the form of Azure's. Use `OpenAI` with `base_url` set to this service's address \
+                     and `/v1`, in place of `AzureOpenAI`. This service has {}.",
+                    offered.paths().join(", ")
+                );
                 Refusal::new(self.kind(), message).reply()
             }
             Self::Method(allowed) => {
@@ -132,6 +153,18 @@ mod tests {
         );
         assert_eq!(find(&Method::HEAD, "/v1/health"), Err(NoRoute::Method("GET")));
         assert_eq!(find(&Method::POST, "/v1/completions"), Err(NoRoute::Path));
+        for path in [
+            "/openai/deployments/gpt-4o/chat/completions",
+            "/openai/responses",
+            "/v1/deployments/gpt-4o/chat/completions",
+        ] {
+            assert_eq!(find(&Method::POST, path), Err(NoRoute::AzurePath), "{path}");
+        }
+        assert_eq!(
+            find(&Method::GET, "/v1/models/openai/gpt-4o"),
+            Ok(Route::Model),
+            "a slash in a name"
+        );
         assert_eq!(find(&Method::GET, "/v1/health/"), Err(NoRoute::Path));
     }
 }
