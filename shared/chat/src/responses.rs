@@ -1,11 +1,11 @@
 //! The body of `POST /v1/responses`, by the rules of the chat-completions body and with what this endpoint adds: parts
 //! of a call that the edge cannot see.
 //!
-//! A call is held for what its body shows, and an allowance for each reasoning item that the provider keeps. Other state
-//! that the provider keeps (`previous_response_id`, `conversation`, `prompt`, `item_reference`, files and images by id
-//! or by URL), tools that the provider runs, and answers that come
-//! past the edge (`background`) cost money that is not in the body. So each is refused with `unsupported_field`, and
-//! what is accepted is listed, not what is refused: [`item`] and [`tool`] say which items and tools.
+//! A call is held for what its body shows, and an allowance for each reasoning item that the provider keeps. Other
+//! state that the provider keeps (`previous_response_id`, `conversation`, `prompt`, `item_reference`, files and images
+//! by id or by URL), tools that the provider runs, and answers that come past the edge (`background`) cost money that
+//! is not in the body. So each is refused with `unsupported_field`, and what is accepted is listed, not what is
+//! refused: [`item`] and [`tool`] say which items and tools.
 //!
 //! `store` passes unchanged, also when it is absent and the provider therefore stores the answer. That costs nothing by
 //! itself, and whatever could bring the stored answer back into a later call is refused or held there.

@@ -6,8 +6,8 @@
 //!
 //! One thing that the provider keeps is accepted: a reasoning item that has an id but not its encrypted content. The
 //! provider looks up its tokens, which were paid as output when they were made, and are at most what one answer of the
-//! model can reason. Every client with a reasoning model sends such items in a loop of tools. Each is held for an
-//! allowance, beside the bytes of what it shows.
+//! model can reason. Clients with a reasoning model send such items back with the results of tools. Each is held for
+//! an allowance, beside the bytes of what it shows.
 
 use super::part;
 use super::tool;

@@ -257,8 +257,8 @@ impl Writer<'_> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6000))]
 
-    /// Whatever a body is, a look-alike or a repetition of a key that decides never makes an approval of its refusal, nor
-    /// spares it an allowance.
+    /// Whatever a body is, a look-alike or a repetition of a key that decides never makes an approval of its refusal,
+    /// nor spares it an allowance.
     #[test]
     fn nothing_passes_by_a_second_or_misspelled_key(
         items in prop::collection::vec(perhaps_without(items()), 1..3),
