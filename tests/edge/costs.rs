@@ -53,6 +53,33 @@ async fn the_real_cost_is_exact() {
             None,
             60 * 2000 + 40 * 500 + 80_000,
         ),
+        // Reasoning and cached tokens beside their totals, and a count that only the total has.
+        (
+            json!({}),
+            usage(
+                9,
+                12,
+                &json!({ "completion_tokens_details": { "reasoning_tokens": 30 } }),
+            ),
+            None,
+            9 * 2000 + 42 * 8000,
+        ),
+        (
+            json!({}),
+            usage(
+                9,
+                12,
+                &json!({ "prompt_tokens_details": { "cached_tokens": 40 } }),
+            ),
+            None,
+            9 * 2000 + 40 * 500 + 12 * 8000,
+        ),
+        (
+            json!({}),
+            json!({ "prompt_tokens": 9, "total_tokens": 100 }),
+            None,
+            9 * 2000 + 91 * 8000,
+        ),
         // The tier that the provider reports prices the settlement; without a report the dearer of the requested tier
         // and of the table's `auto_tier`.
         (

@@ -16,8 +16,12 @@ const MAX_TOKENS: u64 = 1_000_000_000;
 /// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real
 /// cost is what the provider reports).
 ///
-/// Parsed from the provider's JSON. Empty, negative, absurd or contradictory counts are errors; then the estimate stays
-/// charged.
+/// Others count a detail beside its total (reasoning beside the completion, cached tokens beside the prompt), or leave a
+/// count out. A detail that exceeds the total that was reported is added to it, and a missing count is `total_tokens`
+/// less the other one. So neither a detail nor a total ever lowers a charge, but for the discount of cached tokens that
+/// are part of the prompt.
+///
+/// Parsed from the provider's JSON. Empty, negative or absurd counts are errors; then the estimate stays charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Wire")]
 pub struct Usage {
@@ -38,10 +42,10 @@ pub struct Usage {
 }
 
 /// The upstream's object. Unknown fields are ignored; `null` is absent.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Wire {
-    prompt_tokens: u64,
-    completion_tokens: u64,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
@@ -71,25 +75,55 @@ impl TryFrom<Wire> for Usage {
         let prompt = wire.prompt_tokens_details.unwrap_or_default();
         let completion = wire.completion_tokens_details.unwrap_or_default();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
-        let predicted =
-            count(completion.accepted_prediction_tokens).max(count(completion.rejected_prediction_tokens));
+        let (cached, prompt_audio) = (count(prompt.cached_tokens), count(prompt.audio_tokens));
+        let written = count(prompt.cache_write_tokens.max(prompt.cache_creation_tokens));
+        let (reasoning, spoken) = (count(completion.reasoning_tokens), count(completion.audio_tokens));
+        let predicted = [
+            completion.accepted_prediction_tokens,
+            completion.rejected_prediction_tokens,
+        ];
+        let [accepted, rejected] = predicted.map(count);
+        let [said, answered] = totals([wire.prompt_tokens, wire.completion_tokens], wire.total_tokens)?;
+        // Reasoning and sound can both stand beside the completion; a prediction is part of the text that it is about.
+        let completions = [
+            with_disjoint(answered, &[reasoning, spoken]),
+            with_disjoint(answered, &[accepted]),
+            with_disjoint(answered, &[rejected]),
+        ];
         // A smaller total than the sum of both takes nothing off.
-        let beside_the_prompt = count(wire.total_tokens).saturating_sub(wire.prompt_tokens);
+        let beside_the_prompt = count(wire.total_tokens).saturating_sub(said);
         let usage = Self {
-            prompt_tokens: wire.prompt_tokens,
-            completion_tokens: wire.completion_tokens.max(beside_the_prompt),
-            cached_tokens: count(prompt.cached_tokens),
-            cache_write_tokens: count(prompt.cache_write_tokens.max(prompt.cache_creation_tokens)),
-            prompt_audio_tokens: count(prompt.audio_tokens),
-            completion_audio_tokens: count(completion.audio_tokens),
-            reasoning_tokens: count(completion.reasoning_tokens),
+            prompt_tokens: with_disjoint(said, &[cached.saturating_add(written), prompt_audio]),
+            completion_tokens: completions.into_iter().fold(beside_the_prompt, u64::max),
+            cached_tokens: cached,
+            cache_write_tokens: written,
+            prompt_audio_tokens: prompt_audio,
+            completion_audio_tokens: spoken,
+            reasoning_tokens: reasoning,
         };
-        let sane = count(wire.total_tokens) <= MAX_TOKENS && predicted <= usage.completion_tokens;
-        let plausible = sane && usage.is_plausible();
+        let plausible = count(wire.total_tokens) <= MAX_TOKENS && usage.is_plausible();
         plausible
             .then_some(usage)
             .ok_or("not a usage that can be believed")
     }
+}
+
+/// Tokens of prompt and completion as they were reported. One that is missing is the total less the other one; with the
+/// total alone all is completion, as what only the total has.
+fn totals(reported: [Option<u64>; 2], total: Option<u64>) -> Result<[u64; 2], &'static str> {
+    match (reported[0], reported[1], total) {
+        (Some(prompt), Some(completion), _) => Ok([prompt, completion]),
+        (Some(prompt), None, Some(total)) => Ok([prompt, total.saturating_sub(prompt)]),
+        (None, Some(completion), Some(total)) => Ok([total.saturating_sub(completion), completion]),
+        (None, None, Some(total)) => Ok([0, total]),
+        (_, _, None) => Err("a count is missing, and there is no total"),
+    }
+}
+
+/// The total, and those of its details that exceed it: they cannot be part of it.
+fn with_disjoint(total: u64, details: &[u64]) -> u64 {
+    let disjoint = details.iter().filter(|detail| **detail > total);
+    disjoint.fold(total, |sum, detail| sum.saturating_add(*detail))
 }
 
 impl Usage {
@@ -112,207 +146,4 @@ impl Usage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn parse(json: &str) -> Option<Usage> {
-        serde_json::from_str(json).ok()
-    }
-
-    #[test]
-    fn reads_what_openai_sends() {
-        let usage = parse(
-            r#"{"prompt_tokens": 2600, "completion_tokens": 300, "total_tokens": 2900, "cost": 1.5,
-                "prompt_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400, "audio_tokens": 10},
-                "completion_tokens_details": {"reasoning_tokens": 200, "audio_tokens": 20,
-                    "accepted_prediction_tokens": 3, "rejected_prediction_tokens": 4}}"#,
-        );
-        let expected = Usage {
-            prompt_tokens: 2600,
-            completion_tokens: 300,
-            cached_tokens: 2000,
-            cache_write_tokens: 400,
-            prompt_audio_tokens: 10,
-            completion_audio_tokens: 20,
-            reasoning_tokens: 200,
-        };
-        assert_eq!(usage, Some(expected));
-    }
-
-    #[test]
-    fn nulls_and_gaps_are_zero() {
-        let plain = parse(r#"{"prompt_tokens": 9, "completion_tokens": 12}"#).unwrap();
-        assert_eq!(
-            (plain.prompt_tokens, plain.completion_tokens, plain.cached_tokens),
-            (9, 12, 0)
-        );
-        for json in [
-            r#"{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": null, "prompt_tokens_details": null}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": null}}"#,
-            r#"{"completion_tokens_details": {}, "completion_tokens": 12, "prompt_tokens": 9}"#,
-        ] {
-            assert_eq!(parse(json), Some(plain), "{json}");
-        }
-        for json in [
-            r#"{"prompt_tokens": 0, "completion_tokens": 1}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 0}"#,
-        ] {
-            assert!(parse(json).is_some(), "{json}");
-        }
-    }
-
-    /// Gemini counts reasoning and the prompts of tools in the total only, xAI reasoning in a detail and in the total.
-    #[test]
-    fn what_only_the_total_has_is_completion() {
-        for (json, [prompt, completion, reasoning, audio]) in [
-            (
-                r#"{"prompt_tokens": 12, "completion_tokens": 35, "total_tokens": 15047}"#,
-                [12, 15_035, 0, 0],
-            ),
-            (
-                r#"{"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 20041,
-                    "completion_tokens_details": {"reasoning_tokens": 20000}}"#,
-                [32, 20_009, 20_000, 0],
-            ),
-            (
-                r#"{"prompt_tokens": 32, "completion_tokens": 100, "total_tokens": 182,
-                    "completion_tokens_details": {"reasoning_tokens": 50}}"#,
-                [32, 150, 50, 0],
-            ),
-            (
-                r#"{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 30,
-                    "prompt_tokens_details": {"cached_tokens": 10},
-                    "completion_tokens_details": {"audio_tokens": 15, "rejected_prediction_tokens": 6}}"#,
-                [10, 20, 0, 15],
-            ),
-            (
-                r#"{"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 3}"#,
-                [0, 3, 0, 0],
-            ),
-            (
-                r#"{"prompt_tokens": 0, "completion_tokens": 5, "total_tokens": 1000000000}"#,
-                [0, 1_000_000_000, 0, 0],
-            ),
-            // A total below the sum, or below the prompt, takes nothing off.
-            (
-                r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 10}"#,
-                [9, 5, 0, 0],
-            ),
-            (
-                r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 0}"#,
-                [9, 5, 0, 0],
-            ),
-        ] {
-            let usage = parse(json).expect(json);
-            assert_eq!(
-                [
-                    usage.prompt_tokens,
-                    usage.completion_tokens,
-                    usage.reasoning_tokens,
-                    usage.completion_audio_tokens
-                ],
-                [prompt, completion, reasoning, audio],
-                "{json}"
-            );
-        }
-    }
-
-    #[test]
-    fn nonsense_is_no_usage() {
-        for json in [
-            "",
-            "null",
-            "{}",
-            "[]",
-            "[1, 2]",
-            "7",
-            r#"{"prompt_tokens": 9}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": null}"#,
-            r#"{"prompt_tokens": 0, "completion_tokens": 0}"#,
-            r#"{"prompt_tokens": -1, "completion_tokens": 5}"#,
-            r#"{"prompt_tokens": 1.5, "completion_tokens": 5}"#,
-            r#"{"prompt_tokens": "9", "completion_tokens": 5}"#,
-            r#"{"prompt_tokens": 1000000001, "completion_tokens": 5}"#,
-            r#"{"prompt_tokens": 5, "completion_tokens": 1000000001}"#,
-            r#"{"prompt_tokens": 99999999999999999999, "completion_tokens": 5}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 1000000001}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": -14}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 18446744073709551615}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 1009,
-                "prompt_tokens_details": {"cached_tokens": 10}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 19,
-                "completion_tokens_details": {"reasoning_tokens": 11}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens": 1}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 10}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -1}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"audio_tokens": 10}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5,
-                "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 5}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5,
-                "prompt_tokens_details": {"cached_tokens": 18446744073709551615, "cache_write_tokens": 1}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "completion_tokens_details": {"audio_tokens": 6}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 6}}"#,
-            r#"{"prompt_tokens": 9, "completion_tokens": 5,
-                "completion_tokens_details": {"rejected_prediction_tokens": 6}}"#,
-        ] {
-            assert_eq!(parse(json), None, "{json}");
-        }
-    }
-
-    /// Any JSON value, a few levels deep, with the names that matter among its keys.
-    fn json() -> impl Strategy<Value = serde_json::Value> {
-        let leaf = prop_oneof![
-            Just(serde_json::Value::Null),
-            any::<bool>().prop_map(Into::into),
-            any::<i64>().prop_map(Into::into),
-            any::<u64>().prop_map(Into::into),
-            any::<f64>().prop_map(Into::into),
-            "[a-z]{0,3}".prop_map(Into::into),
-        ];
-        let key = prop::sample::select(vec![
-            "prompt_tokens",
-            "completion_tokens",
-            "total_tokens",
-            "prompt_tokens_details",
-            "completion_tokens_details",
-            "cached_tokens",
-            "audio_tokens",
-            "reasoning_tokens",
-            "other",
-        ]);
-        leaf.prop_recursive(3, 32, 8, move |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
-                prop::collection::hash_map(key.clone().prop_map(str::to_owned), inner, 0..8)
-                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
-            ]
-        })
-    }
-
-    proptest! {
-        /// Every token of the total is charged, and none of what is reported without it becomes cheaper by it.
-        #[test]
-        fn a_total_only_adds(
-            prompt in 0_u64..1_000_000, completion in 0_u64..1_000_000, total in 0_u64..3_000_000,
-        ) {
-            let counts = format!(r#""prompt_tokens": {prompt}, "completion_tokens": {completion}"#);
-            let with = parse(&format!(r#"{{{counts}, "total_tokens": {total}}}"#));
-            let Some(without) = parse(&format!("{{{counts}}}")) else {
-                prop_assert_eq!(with.is_some(), total > 0);
-                return Ok(());
-            };
-            let with = with.unwrap();
-            prop_assert_eq!(with.prompt_tokens, without.prompt_tokens);
-            prop_assert!(with.completion_tokens >= without.completion_tokens);
-            prop_assert_eq!(with.prompt_tokens + with.completion_tokens, total.max(prompt + completion));
-        }
-
-        #[test]
-        fn arbitrary_json_is_refused_or_plausible(value in json()) {
-            if let Some(usage) = parse(&value.to_string()) {
-                prop_assert!(usage.is_plausible());
-            }
-        }
-    }
-}
+mod tests;

@@ -15,8 +15,8 @@ pub struct EmbeddingsUsage(pub Usage);
 
 #[derive(Deserialize)]
 struct ResponsesWire {
-    input_tokens: u64,
-    output_tokens: u64,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
     total_tokens: Option<u64>,
     input_tokens_details: Option<PromptDetails>,
     output_tokens_details: Option<CompletionDetails>,
@@ -51,14 +51,9 @@ impl TryFrom<EmbeddingsWire> for EmbeddingsUsage {
     type Error = &'static str;
 
     fn try_from(wire: EmbeddingsWire) -> Result<Self, Self::Error> {
-        let completion_tokens = wire.completion_tokens.unwrap_or(0);
-        let beside_it = wire
-            .total_tokens
-            .map(|total| total.saturating_sub(completion_tokens));
-        let prompt_tokens = wire.prompt_tokens.or(beside_it);
         let wire = Wire {
-            prompt_tokens: prompt_tokens.ok_or("it has neither prompt_tokens nor total_tokens")?,
-            completion_tokens,
+            prompt_tokens: wire.prompt_tokens,
+            completion_tokens: wire.completion_tokens.or(Some(0)),
             total_tokens: wire.total_tokens,
             prompt_tokens_details: wire.prompt_tokens_details,
             completion_tokens_details: None,
@@ -154,6 +149,34 @@ mod tests {
     }
 
     #[test]
+    fn details_beside_their_total_and_missing_counts_are_charged() {
+        let disjoint = r#"{"input_tokens": 9, "input_tokens_details": {"cached_tokens": 20}, "output_tokens": 5,
+            "output_tokens_details": {"reasoning_tokens": 11}, "total_tokens": 45}"#;
+        let expected = Usage {
+            cached_tokens: 20,
+            reasoning_tokens: 11,
+            ..counts(29, 36)
+        };
+        assert_eq!(responses(disjoint), Some(expected));
+        for (json, [input, output]) in [
+            (r#"{"input_tokens": 13, "total_tokens": 5012}"#, [13, 4_999]),
+            (
+                r#"{"input_tokens": null, "output_tokens": 9, "total_tokens": 12}"#,
+                [3, 9],
+            ),
+            (r#"{"total_tokens": 12}"#, [0, 12]),
+        ] {
+            assert_eq!(responses(json), Some(counts(input, output)), "{json}");
+        }
+        let cached = r#"{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10}}"#;
+        let expected = Usage {
+            cached_tokens: 10,
+            ..counts(19, 0)
+        };
+        assert_eq!(embeddings(cached), Some(expected));
+    }
+
+    #[test]
     fn nonsense_is_no_usage() {
         for json in [
             "null",
@@ -169,8 +192,8 @@ mod tests {
             r#"{"input_tokens": 5, "output_tokens": 1000000001}"#,
             r#"{"input_tokens": 5, "output_tokens": 5, "total_tokens": 1000000001}"#,
             r#"{"input_tokens": 5, "output_tokens": 5, "input_tokens": 1}"#,
-            r#"{"input_tokens": 5, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 6}}"#,
-            r#"{"input_tokens": 5, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 6}}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 1000000000}}"#,
+            r#"{"input_tokens": 5, "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": -6}}"#,
         ] {
             assert_eq!(responses(json), None, "{json}");
         }
@@ -185,7 +208,7 @@ mod tests {
             r#"{"prompt_tokens": 1000000001}"#,
             r#"{"prompt_tokens": 9, "total_tokens": 1000000001}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": -1}"#,
-            r#"{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10}}"#,
+            r#"{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": -1}}"#,
         ] {
             assert_eq!(embeddings(json), None, "{json}");
         }
