@@ -53,9 +53,10 @@ async fn estimates_are_exact() {
         ),
         // An alias has the price, and the search fee, of its model.
         (json!({ "model": "seek" }), 6 * 2000 + 80_000 + 10_000_000),
-        // An unknown model takes the dearest of each kind.
+        // An unknown model takes the dearest of each kind, and the search fee if its name says that it searches.
+        (json!({ "model": "who-knows" }), 6 * 4000 + 10 * 16_000),
         (
-            json!({ "model": "who-knows" }),
+            json!({ "model": "who-searches" }),
             6 * 4000 + 10 * 16_000 + 10_000_000,
         ),
     ] {

@@ -104,9 +104,9 @@ async fn imported_prices_are_taken_up_without_a_restart() {
         body["model"] = model.into();
         amounts(&actor.caller.chat(body).await).0
     };
-    // Two tokens of text and four around them; an unknown model takes the dearest of each kind, a search included.
+    // Two tokens of text and four around them; an unknown model takes the dearest of each kind, and no search.
     assert_eq!(estimate("nano").await, 1000);
-    assert_eq!(estimate("brand-new").await, 6 * 4000 + 1000 * 16_000 + 10_000_000);
+    assert_eq!(estimate("brand-new").await, 6 * 4000 + 1000 * 16_000);
     let overlay = r#"{"models":{
         "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
         "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;

@@ -18,15 +18,15 @@ pub struct ServedCall<'a> {
     /// What was used.
     pub usage: &'a Usage,
     /// `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model that
-    /// always searches; `usage` does not report it.
+    /// always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
     pub web_search: bool,
 }
 
 impl PriceTable {
     /// What the call cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
     ///
-    /// `usage` does not say whether cached tokens are text or audio. They count as text first, which is never too
-    /// little, since audio has no cache discount on this endpoint.
+    /// `usage` does not say whether written and cached tokens are text or audio. They count as text first, the written
+    /// ones before the cached ones, which is never too little: audio has no cache discount on this endpoint.
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
         let (price, usage) = (self.price_of(call.model), call.usage);
         let rates = match call.tier_reported {
@@ -34,10 +34,10 @@ impl PriceTable {
             None => price.rates_unreported(call.tier_asked, &self.tier_names, usage.prompt_tokens),
         };
         let text = usage.prompt_tokens.saturating_sub(usage.prompt_audio_tokens);
-        let cached = usage.cached_tokens.min(text);
-        let written = usage.cache_write_tokens.min(text - cached);
+        let written = usage.cache_write_tokens.min(text);
+        let cached = usage.cached_tokens.min(text - written);
         let spoken = usage.completion_audio_tokens.min(usage.completion_tokens);
-        let searches = u128::from(call.web_search || price.always_searches);
+        let searches = u128::from(price.searches(call.model, call.web_search));
         PicoSum::ZERO
             .plus(u128::from(text - cached - written), rates.input_picos)
             .plus(u128::from(cached), rates.cached_input_picos)

@@ -114,7 +114,7 @@ impl PriceTable {
             false => rates.output_picos,
         };
         let completion_tokens = call.allowance(price);
-        let searches = u128::from(call.web_search || price.always_searches);
+        let searches = u128::from(price.searches(call.model, call.web_search));
         PicoSum::ZERO
             .plus(other_tokens, rates.input_picos)
             // What the answer does not take over of a prediction is billed as output.

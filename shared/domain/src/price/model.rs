@@ -6,6 +6,9 @@ use super::picos::CallPrice;
 use super::rates::Rates;
 use super::tier::{STANDARD, TierNames, TierRates};
 
+/// What the name of a model has that searches on every call, where the table does not know the model.
+const SEARCH_MARK: &str = "search";
+
 /// What calls to one model cost.
 #[derive(Debug, Clone)]
 pub struct ModelPrice {
@@ -88,7 +91,8 @@ impl ModelPrice {
             tiers: Vec::new(),
             dearest: rates,
             web_search_picos: most(|model| model.web_search_picos),
-            always_searches: models.iter().any(|model| model.always_searches),
+            // The name of the requested model decides: see `searches`.
+            always_searches: false,
             image_tokens: most(|model| model.image_tokens),
             completion_tokens: most(|model| model.completion_tokens),
         })
@@ -97,6 +101,17 @@ impl ModelPrice {
     /// The name that the table lists the model under; empty for the price of unknown models.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether a call for `model` that has this price pays the search fee: it asks for a search, or the model searches on
+    /// every call. Of a model without a price that is not known; the names of all that OpenAI has say it.
+    pub(super) fn searches(&self, model: &str, asked: bool) -> bool {
+        let mark = SEARCH_MARK.as_bytes();
+        let is_named_so = || {
+            let mut windows = model.as_bytes().windows(mark.len());
+            windows.any(|window| window.eq_ignore_ascii_case(mark))
+        };
+        asked || self.always_searches || self.name.is_empty() && is_named_so()
     }
 
     /// Returns the rates of a call by requested or reported tier and by prompt length. A tier without a price has the

@@ -245,7 +245,9 @@ proptest! {
             audio_output, web_search, framed, content_parts, predicted_parts: content_parts / 2,
             predicted_bytes: predicted_bytes.min(prompt_bytes),
         };
-        let unknown = CallShape { model: "gpt-99", service_tier: None, ..known };
+        let always_searches = builtin().price_of(model).always_searches;
+        let name = if always_searches { "gpt-99-search" } else { "gpt-99" };
+        let unknown = CallShape { model: name, service_tier: None, ..known };
         prop_assert!(builtin().estimate(&known) <= builtin().estimate(&unknown));
     }
 }

@@ -31,8 +31,8 @@ fn text_in_and_out() {
     assert_eq!(nanos(call("gpt-4o-2024-08-06", &usage)), 142_500);
     assert_eq!(
         nanos(call("gpt-99", &usage)),
-        9 * 60_000 + 12 * 300_000 + 25_000_000,
-        "the dearest, fee included"
+        9 * 60_000 + 12 * 300_000,
+        "the dearest, without a search that nobody asked for"
     );
 }
 
@@ -114,13 +114,16 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
         nanos(4_000, 3_000, 2_000, 0),
         1_000 * 10 + 3_000 + 2_000 * 100 + 4_000 * 10_000 + completion
     );
-    // Cached and written are more than the text: as much of the cached as there is text, and of the written what is
-    // left.
+    // Cached and written are more than the text: as much of the written as there is text, which is the dearer kind, and
+    // of the cached what is left.
     assert_eq!(
         nanos(6_000, 3_000, 2_000, 0),
-        3_000 + 1_000 * 100 + 6_000 * 10_000 + completion
+        2_000 + 2_000 * 100 + 6_000 * 10_000 + completion
     );
-    assert_eq!(nanos(6_000, 5_000, 2_000, 0), 4_000 + 6_000 * 10_000 + completion);
+    assert_eq!(
+        nanos(6_000, 1_000, 5_000, 0),
+        4_000 * 100 + 6_000 * 10_000 + completion
+    );
     assert_eq!(nanos(10_000, 5_000, 5_000, 0), 10_000 * 10_000 + completion);
     // And of the completion.
     assert_eq!(nanos(0, 0, 0, 400), 10_000 * 10 + 600 * 1_000 + 400 * 100_000);
@@ -197,6 +200,41 @@ fn one_search_is_billed() {
     assert_eq!(nanos(call("gpt-5", &usage)), 1_000_000);
     assert_eq!(nanos(call("gpt-4o-search-preview", &usage)), 26_000_000);
     assert_eq!(nanos(call("gpt-5-search-api-2025-10-14", &usage)), 11_000_000);
+}
+
+/// A model without a price pays the dearest fee only where the call asks for a search or the name says that it searches.
+#[test]
+fn an_unknown_model_searches_by_its_name() {
+    let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 100}"#);
+    for (model, fee) in [
+        ("gpt-99", 0),
+        ("some-new-model", 0),
+        ("gpt-9-search-preview", 25_000_000),
+        ("gpt-9-Search-API", 25_000_000),
+        ("o9-deep-research", 25_000_000),
+        ("groq/llama", 0),
+    ] {
+        assert_eq!(nanos(call(model, &usage)), 100 * 300_000 + fee, "{model}");
+        let asked = ServedCall {
+            web_search: true,
+            ..call(model, &usage)
+        };
+        assert_eq!(nanos(asked), 100 * 300_000 + 25_000_000, "{model}");
+        let shape = CallShape {
+            model,
+            completion_tokens: 100,
+            ..CallShape::EMPTY
+        };
+        let estimates = [false, true].map(|web_search| {
+            let shape = CallShape { web_search, ..shape };
+            builtin().estimate(&shape).unwrap().get()
+        });
+        assert_eq!(
+            estimates,
+            [100 * 300_000 + fee, 100 * 300_000 + 25_000_000],
+            "{model}"
+        );
+    }
 }
 
 #[test]
