@@ -72,6 +72,26 @@ fn an_import_for_an_upstream_holds_images_as_the_model_counts_them() {
     assert_eq!(tokens("azure/brand-new"), mini, "the most of the table");
 }
 
+/// A cost that no price covers is no reason to leave the model out, and none to say nothing.
+#[test]
+fn costs_that_are_not_understood_are_named() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let mut models = json!({ "plain": entry("1e-06", "2e-06"), "citing": entry("1e-06", "2e-06") });
+    models["citing"]["citation_cost_per_token"] = json!(2e-6);
+    models["citing"]["output_cost_per_reasoning_token"] = json!(3e-6);
+    let answer = import(&cli, &models);
+    assert_eq!(
+        answer["ignored"],
+        json!([{ "model": "citing", "fields": ["citation_cost_per_token"] }])
+    );
+    let shown = cli.json(&["prices", "show", "citing"])["models"][0].clone();
+    assert_eq!(
+        shown["prices"]["rates"]["standard"]["output"], "3",
+        "the dearer of text and reasoning"
+    );
+}
+
 #[test]
 fn entries_that_cannot_be_used_are_named() {
     let redis = Redis::start();

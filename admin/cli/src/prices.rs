@@ -4,7 +4,7 @@ use super::context::Context;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::Subcommand;
-use domain::price::{ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm};
+use domain::price::{Imported, ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, import_litellm};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
@@ -65,7 +65,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
         let table = PriceTable::merge(&base, &merged).map_err(|error| unusable(file, &error))?;
         let new = merged.to_store_text().map_err(|error| unusable(file, &error))?;
         if replace_prices::replace(&context.store, old.as_deref(), &new).await? == Replaced::Done {
-            return Ok(imported_report(&imported.overlay, &imported.skipped, &table));
+            return Ok(imported_report(&imported, &table));
         }
     }
     Err(Failure::refused(
@@ -74,20 +74,36 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
     ))
 }
 
-fn imported_report(overlay: &PriceOverlay, skipped: &[Skipped], table: &PriceTable) -> Report {
-    let models: Vec<&str> = overlay.models().map(|(name, _)| name).collect();
-    let left_out: Vec<Value> = skipped
+fn imported_report(imported: &Imported, table: &PriceTable) -> Report {
+    let models: Vec<&str> = imported.overlay.models().map(|(name, _)| name).collect();
+    let left_out: Vec<Value> = imported
+        .skipped
         .iter()
         .map(|skipped| json!({ "model": skipped.model, "reason": skipped.reason }))
         .collect();
+    let ignored: Vec<Value> = imported
+        .ignored
+        .iter()
+        .map(|ignored| json!({ "model": ignored.model, "fields": ignored.fields }))
+        .collect();
+    let warning = match ignored.len() {
+        0 => String::new(),
+        models => format!(
+            "\nWarning: {models} of the imported model(s) have costs that are not understood and not charged \
+             (--json names them)."
+        ),
+    };
     Report::new(
         format!(
-            "Imported {} model(s), left out {} (--json names them). The price table is version {} now.",
+            "Imported {} model(s), left out {} (--json names them). The price table is version {} now.{warning}",
             models.len(),
             left_out.len(),
             table.version()
         ),
-        json!({ "models": models, "imported": models.len(), "skipped": left_out, "priceVersion": table.version() }),
+        json!({
+            "models": models, "imported": models.len(), "skipped": left_out, "ignored": ignored,
+            "priceVersion": table.version(),
+        }),
     )
 }
 

@@ -32,7 +32,7 @@ pub use cost::ServedCall;
 pub use entry::ModelEntry;
 pub use error::PriceError;
 pub use estimate::CallShape;
-pub use import::{Imported, OPENAI, Skipped, import_litellm};
+pub use import::{IgnoredCosts, Imported, OPENAI, Skipped, import_litellm};
 pub use model::ModelPrice;
 pub use overlay::PriceOverlay;
 pub use picos::{CallPrice, TokenPrice};

@@ -152,7 +152,8 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "prices import",
         about: "Reads LiteLLM's model_prices_and_context_window.json. Its OpenAI models for chat, responses and \
-                embeddings lie over prices.file and over earlier imports; --json says what was left out and why. \
+                embeddings lie over prices.file and over earlier imports; --json says what was left out and why, and \
+                in `ignored` which costs of imported models are not understood and so not charged. \
                 Another --provider's models are named PROVIDER/MODEL, as its upstream looks them up. A model without \
                 a price costs the dearest of all, so one dear model in the list raises that. The whole table must be \
                 sound before any edge sees it. Each charge records the version of its table.",

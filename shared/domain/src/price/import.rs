@@ -2,6 +2,7 @@
 //! scientific notation: they are taken from their decimal text, never through a float.
 
 mod field;
+mod unknown_cost;
 
 use super::entry::{ModelEntry, is_model_name};
 use super::error::PriceError;
@@ -32,6 +33,17 @@ pub struct Imported {
     pub overlay: PriceOverlay,
     /// The entries that cannot, in the order of their names.
     pub skipped: Vec<Skipped>,
+    /// Costs of imported models that are not understood, and so not charged, in the order of their names.
+    pub ignored: Vec<IgnoredCosts>,
+}
+
+/// Cost fields of an imported model that no price covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredCosts {
+    /// Its name in the file.
+    pub model: String,
+    /// Their names.
+    pub fields: Vec<String>,
 }
 
 /// An entry, or one service tier of it, that an import left out.
@@ -70,7 +82,7 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
             source,
         })?;
     check_count("import", entries.len())?;
-    let (mut models, mut skipped) = (BTreeMap::new(), Vec::new());
+    let (mut models, mut skipped, mut ignored) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (key, value) in entries {
         let name = key
             .strip_prefix(provider)
@@ -84,6 +96,11 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
         let entry = read_entry(&name, value, provider, &mut tiers_left_out);
         let reasons = match entry {
             Ok(entry) => {
+                let fields = unknown_cost::fields(value, &entry);
+                if !fields.is_empty() {
+                    let model = key.clone();
+                    ignored.push(IgnoredCosts { model, fields });
+                }
                 models.insert(name, entry);
                 tiers_left_out
             }
@@ -97,6 +114,7 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
     Ok(Imported {
         overlay: PriceOverlay::new(models)?,
         skipped,
+        ignored,
     })
 }
 
@@ -265,11 +283,14 @@ impl Partial {
             Some(_) => Err(format!("`{}` is zero", kind.stem())),
             None => Err(format!("`{}` is missing", kind.stem())),
         };
+        let input = needed(Kind::Input, short.map(|short| short.input))?;
+        let output = needed(Kind::Output, short.map(|short| short.output))?;
         Ok(Published {
-            input: needed(Kind::Input, short.map(|short| short.input))?,
+            input,
             cached_input: get(Kind::CachedInput),
             cache_write: get(Kind::CacheWrite),
-            output: needed(Kind::Output, short.map(|short| short.output))?,
+            // `usage` need not say which tokens of the completion are reasoning.
+            output: get(Kind::Reasoning).map_or(output, |reasoning| output.max(reasoning)),
             audio_input: get(Kind::AudioInput),
             audio_output: get(Kind::AudioOutput),
         })

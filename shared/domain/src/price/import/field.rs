@@ -8,23 +8,26 @@ pub(super) enum Kind {
     CachedInput,
     CacheWrite,
     Output,
+    /// Reasoning, which `usage` counts as part of the completion.
+    Reasoning,
     AudioInput,
     AudioOutput,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Input,
         Self::CachedInput,
         Self::CacheWrite,
         Self::Output,
+        Self::Reasoning,
         Self::AudioInput,
         Self::AudioOutput,
     ];
 
     /// Whether it is a token of the answer.
     pub(super) const fn is_output(self) -> bool {
-        matches!(self, Self::Output | Self::AudioOutput)
+        matches!(self, Self::Output | Self::Reasoning | Self::AudioOutput)
     }
 
     /// What the names of its fields start with.
@@ -34,6 +37,7 @@ impl Kind {
             Self::CachedInput => "cache_read_input_token_cost",
             Self::CacheWrite => "cache_creation_input_token_cost",
             Self::Output => "output_cost_per_token",
+            Self::Reasoning => "output_cost_per_reasoning_token",
             Self::AudioInput => "input_cost_per_audio_token",
             Self::AudioOutput => "output_cost_per_audio_token",
         }
@@ -99,6 +103,7 @@ mod tests {
                 Some(200_000),
                 Some("priority"),
             ),
+            ("output_cost_per_reasoning_token", Kind::Reasoning, None, None),
             ("input_cost_per_audio_token", Kind::AudioInput, None, None),
             ("output_cost_per_audio_token", Kind::AudioOutput, None, None),
             ("input_cost_per_token_batches", Kind::Input, None, Some("batches")),
@@ -120,7 +125,6 @@ mod tests {
         for name in [
             "mode",
             "input_cost_per_image",
-            "output_cost_per_reasoning_token",
             "input_cost_per_tokens",
             "input_cost_per_token_",
             "cache_creation_input_token_cost_above_12hr",

@@ -392,6 +392,82 @@ fn a_newer_import_wins_and_forgets_nothing() {
     assert!(table.known("gpt-9-nova").is_some());
 }
 
+/// Reasoning is part of the completion, and not every `usage` says which part: all of it costs the dearer of both.
+#[test]
+fn output_is_the_dearer_of_text_and_reasoning() {
+    let rates = |figures: &str, prompt_tokens| {
+        let json = format!(r#"{{"m": {{"mode": "chat", "input_cost_per_token": 1e-6, {figures}}}}}"#);
+        let table = PriceTable::merge(builtin(), &import_litellm(&json, OPENAI).unwrap().overlay).unwrap();
+        let price = table.price_of("m");
+        ["default", "flex"].map(|tier| {
+            price
+                .rates(Some(tier), &table.tier_names, prompt_tokens)
+                .output_picos
+        })
+    };
+    for (text, reasoning, output) in [
+        ("1.2e-06", "4e-06", 4_000_000),
+        ("4e-06", "1.2e-06", 4_000_000),
+        ("4e-06", "null", 4_000_000),
+        ("4e-06", "0.0", 4_000_000),
+    ] {
+        let figures =
+            format!(r#""output_cost_per_token": {text}, "output_cost_per_reasoning_token": {reasoning}"#);
+        assert_eq!(rates(&figures, 1), [output; 2], "{figures}");
+    }
+    let figures = r#""output_cost_per_token": 2e-06, "output_cost_per_reasoning_token": 3e-06,
+        "input_cost_per_token_flex": 1e-6, "output_cost_per_token_flex": 1e-06,
+        "input_cost_per_token_above_200k_tokens": 2e-6, "output_cost_per_token_above_200k_tokens": 2.5e-06"#;
+    assert_eq!(rates(figures, 1), [3_000_000, 1_000_000]);
+    assert_eq!(
+        rates(figures, 200_001)[0],
+        2_500_000,
+        "the list has a price of its own there"
+    );
+}
+
+/// A cost that is neither understood nor known to be harmless is named: what is billed by it is not charged.
+#[test]
+fn costs_that_are_not_understood_are_named() {
+    let ignored = |more: &str| {
+        let json = format!(
+            r#"{{"m": {{"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6{more}}},
+                "n": {{"mode": "image_generation", "output_cost_per_image": 0.04}}}}"#
+        );
+        let imported = import_litellm(&json, OPENAI).unwrap();
+        assert_eq!(imported.overlay.models().len(), 1);
+        imported.ignored
+    };
+    for harmless in [
+        "",
+        r#", "input_cost_per_token_batches": 1e-9, "code_interpreter_cost_per_session": 0.03"#,
+        r#", "search_context_cost_per_query": {"low": 0.01}, "output_cost_per_reasoning_token": 9e-6"#,
+        r#", "input_cost_per_image": 0.0, "output_cost_per_image": null, "max_tokens": 4096"#,
+        r#", "input_cost_per_image_token": 1e-6, "output_cost_per_video_token": 4e-6"#,
+        r#", "cache_read_input_audio_token_cost_flex": 1e-7, "input_cost_per_token_cache_hit": 1e-7"#,
+    ] {
+        assert_eq!(ignored(harmless), [], "{harmless}");
+    }
+    for (more, fields) in [
+        (
+            r#", "citation_cost_per_token": 2e-6, "input_cost_per_request": 0.005"#,
+            &["citation_cost_per_token", "input_cost_per_request"][..],
+        ),
+        (
+            r#", "input_cost_per_image_token": 2e-6"#,
+            &["input_cost_per_image_token"],
+        ),
+        (r#", "some_new_cost": {"a": 1}"#, &["some_new_cost"]),
+        (r#", "tiered_pricing": [{}]"#, &["tiered_pricing"]),
+    ] {
+        let expected = IgnoredCosts {
+            model: "m".to_owned(),
+            fields: fields.iter().map(|field| (*field).to_owned()).collect(),
+        };
+        assert_eq!(ignored(more), [expected], "{more}");
+    }
+}
+
 #[test]
 fn long_context_reprices_only_what_it_names() {
     let json = r#"{"m": {"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6,
