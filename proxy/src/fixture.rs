@@ -362,6 +362,7 @@ impl Fixture {
             model: "gpt-4o".to_owned(),
             service_tier: None,
             web_search: false,
+            long_cache: false,
             upstream: Arc::clone(self.upstreams.default_upstream()),
             prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),

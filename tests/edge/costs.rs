@@ -101,6 +101,27 @@ async fn the_real_cost_is_exact() {
             None,
             9 * 2000 + 12 * 8000 + 10_000_000,
         ),
+        // What a call has the cache keep for longer is dearer, where the usage does not say otherwise.
+        (
+            json!({ "prompt_cache_options": { "ttl": "12h" } }),
+            usage(
+                100,
+                10,
+                &json!({ "prompt_tokens_details": { "cache_write_tokens": 40 } }),
+            ),
+            None,
+            60 * 2000 + 40 * 5000 + 80_000,
+        ),
+        (
+            json!({}),
+            usage(
+                100,
+                10,
+                &json!({ "prompt_tokens_details": { "cache_write_tokens": 40 } }),
+            ),
+            None,
+            60 * 2000 + 40 * 2500 + 80_000,
+        ),
         // The requested model counts, not the one that the answer names; two pico-USD are one nano.
         (json!({ "model": "grain" }), usage(1, 1, &none), None, 1),
     ] {

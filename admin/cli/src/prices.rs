@@ -149,6 +149,7 @@ fn lines(entry: &ModelEntry) -> String {
             ("input", Some(rates.input)),
             ("cached input", rates.cached_input),
             ("cache write", rates.cache_write),
+            ("cache write for 12 hours", rates.cache_write_12h),
             ("output", Some(rates.output)),
             ("audio input", rates.audio_input),
             ("audio output", rates.audio_output),

@@ -33,6 +33,8 @@ pub struct CallRequest {
     pub service_tier: Option<String>,
     /// Whether the provider may bill a web search.
     pub web_search: bool,
+    /// Whether the provider's cache is asked for a longer lifetime than its default.
+    pub long_cache: bool,
     /// The upstream that serves the model.
     pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
@@ -106,6 +108,7 @@ impl CallRequest {
             tier_reported,
             usage,
             web_search: self.web_search,
+            long_cache: self.long_cache,
         })
     }
 
@@ -197,6 +200,7 @@ impl RequestParser {
             prices,
             service_tier: body.service_tier.as_deref().map(str::to_owned),
             web_search: body.counts.web_search,
+            long_cache: body.counts.long_cache,
             model: body.model.into_owned(),
             endpoint,
             stream,

@@ -243,6 +243,7 @@ mod tests {
             model: "m".to_owned(),
             service_tier: None,
             web_search: false,
+            long_cache: false,
             upstream: crate::fixture::upstream(),
             prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
             estimate: Some(ESTIMATE),

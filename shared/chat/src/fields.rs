@@ -1,6 +1,7 @@
 //! The top level of a chat-completions body: which keys the gate reads, and what it makes of them.
 
 use super::body::RequestBody;
+use super::cache_lifetime;
 use super::common::{Common, count, has_audio};
 use super::error::{BodyError, Scan};
 use super::keys::near;
@@ -24,6 +25,7 @@ pub(super) const DECISIVE: &[&str] = &[
     "modalities",
     "audio",
     "web_search_options",
+    cache_lifetime::OPTIONS,
 ];
 /// Keys that decide something in a streamed call only.
 pub(super) const DECISIVE_IN_STREAMS: &[&str] = &["stream_options"];
@@ -97,6 +99,7 @@ impl<'a> Fields<'a> {
                 self.web_search |= scanner.peek() != Some(b'n');
                 self.prompt.json(scanner)?;
             }
+            cache_lifetime::OPTIONS => self.prompt.cache_member(scanner, key)?,
             "tools" | "functions" | "response_format" => self.prompt.json(scanner)?,
             "tool_choice" | "function_call" => self.prompt.choice(scanner)?,
             "prediction" => self.read_prediction(scanner)?,

@@ -17,6 +17,7 @@
 //! The first two come first because they leave the meaning of the other keys undefined.
 
 mod body;
+mod cache_lifetime;
 mod common;
 pub mod embeddings;
 mod error;

@@ -12,6 +12,7 @@
 pub(super) mod media;
 mod part;
 
+use super::cache_lifetime;
 use super::error::Scan;
 use super::key::folded;
 use super::scan::{Scanner, Value};
@@ -43,6 +44,8 @@ pub(super) struct Prompt {
     pub files: usize,
     /// Reasoning items whose tokens the provider keeps.
     pub reasoning_items: usize,
+    /// The provider's cache is asked for a longer lifetime than its default.
+    pub long_cache: bool,
     /// The first key of a payload that stands twice in its part.
     pub repeated: Option<&'static str>,
 }
@@ -58,6 +61,7 @@ impl Prompt {
             audio_parts: self.audios as u64,
             file_parts: self.files as u64,
             reasoning_items: self.reasoning_items as u64,
+            long_cache: self.long_cache,
             ..CallShape::EMPTY
         }
     }
@@ -110,6 +114,13 @@ impl Prompt {
     /// Parses the value of `key`; the raw bytes of both count.
     pub(super) fn member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
         scanner.skip()?;
+        self.bytes += scanner.at() - key.at;
+        Ok(())
+    }
+
+    /// Reads the value of `key`, which may ask the cache for a lifetime; the raw bytes of both count.
+    pub(super) fn cache_member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
+        self.long_cache |= cache_lifetime::is_long(scanner)?;
         self.bytes += scanner.at() - key.at;
         Ok(())
     }

@@ -22,6 +22,7 @@ mod tool;
 mod unseen;
 
 use crate::body::RequestBody;
+use crate::cache_lifetime;
 use crate::common::{Common, boolean, count, has_audio};
 use crate::error::{BodyError, Scan};
 use crate::prompt::Prompt;
@@ -47,6 +48,7 @@ pub(super) const DECISIVE: &[&str] = &[
     "context_management",
     "modalities",
     "audio",
+    cache_lifetime::OPTIONS,
 ];
 /// Words of `text.verbosity`.
 const VERBOSITIES: &[&str] = &["low", "medium", "high"];
@@ -141,6 +143,7 @@ impl<'a> Fields<'a> {
                 self.note(Origin::Tools, found.map(|found| found.within("tools")));
             }
             "tool_choice" => self.prompt.choice(scanner)?,
+            cache_lifetime::OPTIONS => self.prompt.long_cache |= cache_lifetime::is_long(scanner)?,
             "text" => self.read_text(scanner)?,
             "reasoning" => self.read_reasoning(scanner)?,
             "previous_response_id" => self.refuse(scanner, Origin::PreviousResponse, &name, STORED)?,
@@ -284,7 +287,6 @@ fn is_free(name: &str) -> bool {
             | "metadata"
             | "parallel_tool_calls"
             | "prompt_cache_key"
-            | "prompt_cache_options"
             | "prompt_cache_retention"
             | "safety_identifier"
             | "store"

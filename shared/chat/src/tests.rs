@@ -1,5 +1,6 @@
 //! Tests of the body parsers: what they refuse, what they count, and that they agree with `serde_json`.
 
+mod cache_lifetime;
 mod embeddings;
 mod generated;
 mod grammar;

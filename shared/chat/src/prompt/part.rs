@@ -2,6 +2,7 @@
 
 use super::Prompt;
 use super::media::Media;
+use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::folded;
 use crate::scan::{Scanner, Value};
@@ -38,6 +39,7 @@ impl Part {
             "image_url" => part.image.read(scanner),
             "input_audio" => part.audio.read(scanner),
             "file" => part.file.read(scanner),
+            cache_lifetime::BREAKPOINT => part.text.cache_member(scanner, key),
             _ => part.text.member(scanner, key),
         })?;
         Ok(part)
@@ -61,6 +63,7 @@ impl Part {
         prompt.images += images;
         prompt.audios += audios;
         prompt.files += files;
+        prompt.long_cache |= self.text.long_cache;
         prompt.repeated = prompt.repeated.or_else(|| self.repeated());
     }
 

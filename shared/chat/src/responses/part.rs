@@ -1,6 +1,7 @@
 //! The parts of an item's content: text, and images, sounds and files that are in the request itself.
 
 use super::unseen::{DecidingKeys, STORED, UNKNOWN, Unseen, Word};
+use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::letters;
 use crate::prompt::Prompt;
@@ -92,6 +93,7 @@ impl<'a> Part<'a> {
                 "file_data" => part.file.read(scanner),
                 "detail" => part.text.word(scanner, DETAILS),
                 "annotations" | "logprobs" => part.text.json(scanner),
+                cache_lifetime::BREAKPOINT => part.text.cache_member(scanner, key),
                 name => {
                     if scanner.peek() != Some(b'n') {
                         part.reference = part.reference.or_else(|| reference(name));
@@ -142,6 +144,7 @@ impl<'a> Part<'a> {
             _ => self.text.bytes + media_bytes.iter().sum::<usize>(),
         };
         let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));
+        prompt.long_cache |= self.text.long_cache;
         prompt.images += images;
         prompt.audios += audios;
         prompt.files += files;

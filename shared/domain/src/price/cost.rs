@@ -20,6 +20,22 @@ pub struct ServedCall<'a> {
     /// `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model that
     /// always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
     pub web_search: bool,
+    /// The request asks the cache for a longer lifetime than the default. Then all written tokens are of that kind, but
+    /// those that `usage` counts under the default.
+    pub long_cache: bool,
+}
+
+impl ServedCall<'_> {
+    /// Tokens that were written to the cache for longer than the default.
+    const fn long_written(&self) -> u64 {
+        let usage = self.usage;
+        match self.long_cache {
+            true => usage
+                .cache_write_tokens
+                .saturating_sub(usage.cache_write_30m_tokens),
+            false => usage.cache_write_12h_tokens,
+        }
+    }
 }
 
 impl PriceTable {
@@ -35,13 +51,15 @@ impl PriceTable {
         };
         let text = usage.prompt_tokens.saturating_sub(usage.prompt_audio_tokens);
         let written = usage.cache_write_tokens.min(text);
+        let long_written = call.long_written().min(written);
         let cached = usage.cached_tokens.min(text - written);
         let spoken = usage.completion_audio_tokens.min(usage.completion_tokens);
         let searches = u128::from(price.searches(call.model, call.web_search));
         PicoSum::ZERO
             .plus(u128::from(text - cached - written), rates.input_picos)
             .plus(u128::from(cached), rates.cached_input_picos)
-            .plus(u128::from(written), rates.cache_write_picos)
+            .plus(u128::from(written - long_written), rates.cache_write_picos)
+            .plus(u128::from(long_written), rates.cache_write_12h_picos)
             .plus(u128::from(usage.prompt_audio_tokens), rates.audio_input_picos)
             .plus(u128::from(usage.completion_tokens - spoken), rates.output_picos)
             .plus(u128::from(spoken), rates.audio_output_picos)

@@ -49,6 +49,9 @@ pub struct CallShape<'a> {
     pub audio_output: bool,
     /// `web_search_options` was sent.
     pub web_search: bool,
+    /// The provider's cache is asked to keep what it writes for longer than its default. Then the prompt is held at the
+    /// price of that, where it is dearer.
+    pub long_cache: bool,
 }
 
 impl CallShape<'_> {
@@ -72,6 +75,7 @@ impl CallShape<'_> {
         n: 1,
         audio_output: false,
         web_search: false,
+        long_cache: false,
     };
 
     /// Tokens that are allowed for each choice at this price of the model.
@@ -109,6 +113,10 @@ impl PriceTable {
             true => *price.rates(call.service_tier, &self.tier_names, prompt_tokens),
             false => price.rates_unreported(call.service_tier, &self.tier_names, prompt_tokens),
         };
+        let input_picos = match call.long_cache {
+            true => rates.input_picos.max(rates.cache_write_12h_picos),
+            false => rates.input_picos,
+        };
         let output_picos = match call.audio_output {
             true => rates.output_picos.max(rates.audio_output_picos),
             false => rates.output_picos,
@@ -116,13 +124,13 @@ impl PriceTable {
         let completion_tokens = call.allowance(price);
         let searches = u128::from(price.searches(call.model, call.web_search));
         PicoSum::ZERO
-            .plus(other_tokens, rates.input_picos)
+            .plus(other_tokens, input_picos)
             // What the answer does not take over of a prediction is billed as output.
             .plus(
                 text_tokens(call.predicted_bytes, call.predicted_parts)?,
-                output_picos.saturating_sub(rates.input_picos),
+                output_picos.saturating_sub(input_picos),
             )
-            .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
+            .plus(audio_tokens, input_picos.max(rates.audio_input_picos))
             .plus(u128::from(completion_tokens) * u128::from(call.n), output_picos)
             .plus(searches, price.web_search_picos)
             .round_up()

@@ -289,6 +289,7 @@ impl Partial {
             input,
             cached_input: get(Kind::CachedInput),
             cache_write: get(Kind::CacheWrite),
+            cache_write_12h: get(Kind::CacheWrite12h).max(get(Kind::CacheWrite1h)),
             // `usage` need not say which tokens of the completion are reasoning.
             output: get(Kind::Reasoning).map_or(output, |reasoning| output.max(reasoning)),
             audio_input: get(Kind::AudioInput),

@@ -1,4 +1,4 @@
-//! The six prices of a token: as published, with gaps, and as applied, without.
+//! The seven prices of a token: as published, with gaps, and as applied, without.
 
 use super::picos::TokenPrice;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ pub struct Published {
     /// A prompt token that was written to the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<TokenPrice>,
+    /// A prompt token that was written to it for 12 hours, or for any time beyond the provider's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_12h: Option<TokenPrice>,
     /// A completion token, reasoning included.
     pub output: TokenPrice,
     /// An audio token of the prompt.
@@ -34,6 +37,8 @@ pub struct Rates {
     pub cached_input_picos: u64,
     /// A prompt token written to the cache.
     pub cache_write_picos: u64,
+    /// A prompt token written to it for longer than the provider's default.
+    pub cache_write_12h_picos: u64,
     /// A completion token.
     pub output_picos: u64,
     /// An audio token of the prompt.
@@ -48,11 +53,13 @@ impl Rates {
         let input = published.input.picos();
         let output = published.output.picos();
         let or = |price: Option<TokenPrice>, default: u64| price.map_or(default, TokenPrice::picos);
+        // A token that is written is also read in full, so a lower figure is a slip of the list.
+        let cache_write = or(published.cache_write, input).max(input);
         Self {
             input_picos: input,
             cached_input_picos: or(published.cached_input, input),
-            // A token that is written is also read in full, so a lower figure is a slip of the list.
-            cache_write_picos: or(published.cache_write, input).max(input),
+            cache_write_picos: cache_write,
+            cache_write_12h_picos: or(published.cache_write_12h, cache_write).max(cache_write),
             output_picos: output,
             audio_input_picos: or(published.audio_input, input),
             audio_output_picos: or(published.audio_output, output),
@@ -77,6 +84,7 @@ impl Rates {
             input_picos: self.input_picos.max(other.input_picos),
             cached_input_picos: self.cached_input_picos.max(other.cached_input_picos),
             cache_write_picos: self.cache_write_picos.max(other.cache_write_picos),
+            cache_write_12h_picos: self.cache_write_12h_picos.max(other.cache_write_12h_picos),
             output_picos: self.output_picos.max(other.output_picos),
             audio_input_picos: self.audio_input_picos.max(other.audio_input_picos),
             audio_output_picos: self.audio_output_picos.max(other.audio_output_picos),
@@ -105,6 +113,20 @@ mod tests {
         );
         let slip = Rates::new(&published(r#"{"input": "2", "cache_write": "1", "output": "8"}"#));
         assert_eq!(slip.cache_write_picos, 2_000_000);
+        let written = |more: &str| {
+            Rates::new(&published(&format!(r#"{{"input": "2", "output": "8"{more}}}"#))).cache_write_12h_picos
+        };
+        assert_eq!(written(""), 2_000_000);
+        assert_eq!(written(r#", "cache_write": "2.50""#), 2_500_000);
+        assert_eq!(
+            written(r#", "cache_write": "2.50", "cache_write_12h": "5""#),
+            5_000_000
+        );
+        assert_eq!(
+            written(r#", "cache_write": "2.50", "cache_write_12h": "1""#),
+            2_500_000
+        );
+        assert_eq!(written(r#", "cache_write_12h": "5""#), 5_000_000);
     }
 
     #[test]

@@ -84,6 +84,17 @@ fn the_file_has_tiers_long_context_audio_and_fees() {
     assert_eq!(rates("gpt-5.5", None, 272_000).input_picos, 5_000_000);
     assert_eq!(rates("gpt-5.5", None, 272_001).input_picos, 10_000_000);
     assert_eq!(rates("gpt-5.6-sol", None, 1).cache_write_picos, 5_000_000);
+    for (tier, prompt_tokens, picos) in [
+        (None, 1, 10_000_000),
+        (Some("flex"), 1, 5_000_000),
+        (None, 272_001, 20_000_000),
+        (Some("fast"), 272_001, 40_000_000),
+    ] {
+        assert_eq!(
+            rates("gpt-5.6-sol", tier, prompt_tokens).cache_write_12h_picos,
+            picos
+        );
+    }
     let audio = rates("gpt-audio", None, 1);
     assert_eq!(
         (audio.audio_input_picos, audio.audio_output_picos),
@@ -237,12 +248,12 @@ proptest! {
         [image_parts, audio_parts, file_parts, reasoning_items] in prop::array::uniform4(0_u64..3),
         [framed, content_parts, predicted_bytes] in prop::array::uniform3(0_u64..3_000),
         completion_tokens in 1_u64..200_000,
-        [audio_output, web_search, tier_is_reported] in prop::array::uniform3(any::<bool>()),
+        [audio_output, web_search, tier_is_reported, long_cache] in prop::array::uniform4(any::<bool>()),
     ) {
         let known = CallShape {
             model, service_tier, tier_is_reported, prompt_bytes, token_ids: prompt_bytes / 3, image_parts, audio_parts, file_parts,
             reasoning_items, completion_tokens, unlimited: false, n: 1,
-            audio_output, web_search, framed, content_parts, predicted_parts: content_parts / 2,
+            audio_output, web_search, long_cache, framed, content_parts, predicted_parts: content_parts / 2,
             predicted_bytes: predicted_bytes.min(prompt_bytes),
         };
         let always_searches = builtin().price_of(model).always_searches;

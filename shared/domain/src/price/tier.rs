@@ -117,10 +117,11 @@ mod tests {
     }
 
     fn rates() -> impl Strategy<Value = Rates> {
-        prop::array::uniform6(0_u64..100).prop_map(|[a, b, c, d, e, f]| Rates {
+        prop::array::uniform7(0_u64..100).prop_map(|[a, b, c, d, e, f, g]| Rates {
             input_picos: a,
             cached_input_picos: b,
             cache_write_picos: c,
+            cache_write_12h_picos: g,
             output_picos: d,
             audio_input_picos: e,
             audio_output_picos: f,

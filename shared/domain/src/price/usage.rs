@@ -33,6 +33,10 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Of the prompt: written to the provider's cache, and none of the cached ones.
     pub cache_write_tokens: u64,
+    /// Of the written ones: for 12 hours, as far as the usage says for how long.
+    pub cache_write_12h_tokens: u64,
+    /// Of the written ones: for the default of 30 minutes, as far as the usage says so.
+    pub cache_write_30m_tokens: u64,
     /// Of the prompt: sound.
     pub prompt_audio_tokens: u64,
     /// Of the completion: sound.
@@ -58,6 +62,14 @@ struct PromptDetails {
     cache_write_tokens: Option<u64>,
     /// What some compatible providers call `cache_write_tokens`.
     cache_creation_tokens: Option<u64>,
+    cache_write_tokens_details: Option<WriteDetails>,
+}
+
+/// For how long tokens were written to the cache.
+#[derive(Deserialize, Default)]
+struct WriteDetails {
+    ttl_12h_tokens: Option<u64>,
+    ttl_30m_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -76,7 +88,10 @@ impl TryFrom<Wire> for Usage {
         let completion = wire.completion_tokens_details.unwrap_or_default();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let (cached, prompt_audio) = (count(prompt.cached_tokens), count(prompt.audio_tokens));
+        let lifetimes = prompt.cache_write_tokens_details.unwrap_or_default();
+        let [written_12h, written_30m] = [lifetimes.ttl_12h_tokens, lifetimes.ttl_30m_tokens].map(count);
         let written = count(prompt.cache_write_tokens.max(prompt.cache_creation_tokens));
+        let written = with_disjoint(written, &[written_12h.saturating_add(written_30m)]);
         let (reasoning, spoken) = (count(completion.reasoning_tokens), count(completion.audio_tokens));
         let predicted = [
             completion.accepted_prediction_tokens,
@@ -97,6 +112,8 @@ impl TryFrom<Wire> for Usage {
             completion_tokens: completions.into_iter().fold(beside_the_prompt, u64::max),
             cached_tokens: cached,
             cache_write_tokens: written,
+            cache_write_12h_tokens: written_12h,
+            cache_write_30m_tokens: written_30m,
             prompt_audio_tokens: prompt_audio,
             completion_audio_tokens: spoken,
             reasoning_tokens: reasoning,
@@ -134,6 +151,11 @@ impl Usage {
             (
                 self.cached_tokens.saturating_add(self.cache_write_tokens),
                 self.prompt_tokens,
+            ),
+            (
+                self.cache_write_12h_tokens
+                    .saturating_add(self.cache_write_30m_tokens),
+                self.cache_write_tokens,
             ),
             (self.prompt_audio_tokens, self.prompt_tokens),
             (self.completion_audio_tokens, self.completion_tokens),

@@ -16,6 +16,7 @@ fn call<'a>(model: &'a str, usage: &'a Usage) -> ServedCall<'a> {
         tier_reported: None,
         usage,
         web_search: false,
+        long_cache: false,
     }
 }
 
@@ -52,6 +53,47 @@ fn cached_written_and_reasoning_tokens() {
     assert_eq!(nanos(call("gpt-4o", &usage)), 1_500_000 + 2_500_000 + 3_000_000);
     // gpt-4 has no cache: 2,600 at 30, 300 at 60.
     assert_eq!(nanos(call("gpt-4", &usage)), 78_000_000 + 18_000_000);
+}
+
+/// gpt-6-astra: 12.50 for a token that is written for 30 minutes, 25 for one that is written for 12 hours.
+#[test]
+fn a_longer_life_in_the_cache_costs_more() {
+    let with = |written: u64, split: [u64; 2]| Usage {
+        prompt_tokens: 1_000,
+        cache_write_tokens: written,
+        cache_write_12h_tokens: split[0],
+        cache_write_30m_tokens: split[1],
+        ..usage(r#"{"prompt_tokens": 1000, "completion_tokens": 0}"#)
+    };
+    for (long_cache, written, split, long) in [
+        (false, 400, [0, 0], 0),
+        (false, 400, [400, 0], 400),
+        (false, 400, [100, 300], 100),
+        // What the body asked for is the only word about them.
+        (true, 400, [0, 0], 400),
+        (true, 400, [0, 400], 0),
+        (true, 400, [100, 300], 100),
+        (true, 400, [100, 200], 200),
+    ] {
+        let usage = with(written, split);
+        let served = ServedCall {
+            long_cache,
+            ..call("gpt-6-astra", &usage)
+        };
+        let expected = (1_000 - written) * 10_000 + (written - long) * 12_500 + long * 25_000;
+        assert_eq!(nanos(served), expected, "{long_cache} {written} {split:?}");
+    }
+    let usage = with(400, [400, 0]);
+    let flex = ServedCall {
+        tier_reported: Some("flex"),
+        ..call("gpt-6-astra", &usage)
+    };
+    assert_eq!(nanos(flex), 600 * 5_000 + 400 * 12_500);
+    assert_eq!(
+        nanos(call("gpt-6-astra-law", &usage)),
+        1_000 * 10_000,
+        "no price for writing"
+    );
 }
 
 #[test]
@@ -95,6 +137,8 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
             completion_tokens: 1_000,
             cached_tokens: cached,
             cache_write_tokens: written,
+            cache_write_12h_tokens: 0,
+            cache_write_30m_tokens: 0,
             prompt_audio_tokens: audio,
             completion_audio_tokens: spoken,
             reasoning_tokens: 0,
@@ -312,8 +356,8 @@ proptest! {
             prop::array::uniform4(any::<u64>()),
     ) {
         let plain = Usage {
-            prompt_tokens, completion_tokens, cached_tokens: 0, cache_write_tokens: 0, prompt_audio_tokens: 0,
-            completion_audio_tokens: 0, reasoning_tokens: 0,
+            prompt_tokens, completion_tokens, cached_tokens: 0, cache_write_tokens: 0, cache_write_12h_tokens: 0,
+            cache_write_30m_tokens: 0, prompt_audio_tokens: 0, completion_audio_tokens: 0, reasoning_tokens: 0,
         };
         let odd = Usage { cached_tokens, cache_write_tokens, prompt_audio_tokens, completion_audio_tokens, ..plain };
         let _ = builtin().actual_cost(&call("gpt-audio", &odd));

@@ -37,6 +37,7 @@ proptest! {
             CallShape { unlimited: true, ..call },
             CallShape { audio_output: true, ..call },
             CallShape { web_search: true, ..call },
+            CallShape { long_cache: true, ..call },
         ] {
             let (less, more) = (builtin().estimate(&call), builtin().estimate(&bigger));
             prop_assert!(more.is_none() || less <= more, "{:?} {:?}", call, bigger);

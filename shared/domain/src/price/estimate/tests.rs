@@ -298,6 +298,34 @@ fn audio_output_takes_the_dearer_price() {
     assert_eq!(nanos(text), 1_000 * 10_000);
 }
 
+/// Nothing says which part of the prompt will be written, or how much of it is read from the cache.
+#[test]
+fn a_longer_life_in_the_cache_is_held_for_the_whole_prompt() {
+    let call = CallShape {
+        model: "gpt-6-astra",
+        prompt_bytes: 4_000,
+        completion_tokens: 100,
+        ..NOTHING
+    };
+    let long = CallShape {
+        long_cache: true,
+        ..call
+    };
+    assert_eq!(nanos(call), 1_000 * 10_000 + 100 * 50_000);
+    assert_eq!(nanos(long), 1_000 * 25_000 + 100 * 50_000);
+    let flex = CallShape {
+        service_tier: Some("flex"),
+        tier_is_reported: true,
+        ..long
+    };
+    assert_eq!(nanos(flex), 1_000 * 12_500 + 100 * 25_000);
+    let none = CallShape {
+        model: "gpt-4o",
+        ..long
+    };
+    assert_eq!(nanos(none), 1_000 * 2_500 + 100 * 10_000, "no price for writing");
+}
+
 #[test]
 fn web_search_adds_its_fee_once() {
     let call = CallShape {

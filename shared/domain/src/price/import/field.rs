@@ -7,6 +7,9 @@ pub(super) enum Kind {
     Input,
     CachedInput,
     CacheWrite,
+    /// Written for an hour or for twelve.
+    CacheWrite1h,
+    CacheWrite12h,
     Output,
     /// Reasoning, which `usage` counts as part of the completion.
     Reasoning,
@@ -15,9 +18,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    /// A stem that another one begins with comes behind it.
+    const ALL: [Self; 9] = [
         Self::Input,
         Self::CachedInput,
+        Self::CacheWrite1h,
+        Self::CacheWrite12h,
         Self::CacheWrite,
         Self::Output,
         Self::Reasoning,
@@ -36,6 +42,8 @@ impl Kind {
             Self::Input => "input_cost_per_token",
             Self::CachedInput => "cache_read_input_token_cost",
             Self::CacheWrite => "cache_creation_input_token_cost",
+            Self::CacheWrite1h => "cache_creation_input_token_cost_above_1hr",
+            Self::CacheWrite12h => "cache_creation_input_token_cost_above_12hr",
             Self::Output => "output_cost_per_token",
             Self::Reasoning => "output_cost_per_reasoning_token",
             Self::AudioInput => "input_cost_per_audio_token",
@@ -54,9 +62,6 @@ pub(super) struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// The meaning of a field name; `None` for one that is no price of a token.
-    ///
-    /// Prices for longer-lived cache entries (`…_above_12hr`, `…_above_1hr`) are ignored: `usage` counts written tokens
-    /// without their lifetime, and callers can have only the basic one.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = Kind::ALL
             .iter()
@@ -104,6 +109,24 @@ mod tests {
                 Some("priority"),
             ),
             ("output_cost_per_reasoning_token", Kind::Reasoning, None, None),
+            (
+                "cache_creation_input_token_cost_above_1hr",
+                Kind::CacheWrite1h,
+                None,
+                None,
+            ),
+            (
+                "cache_creation_input_token_cost_above_12hr",
+                Kind::CacheWrite12h,
+                None,
+                None,
+            ),
+            (
+                "cache_creation_input_token_cost_above_12hr_above_272k_tokens_flex",
+                Kind::CacheWrite12h,
+                Some(272_000),
+                Some("flex"),
+            ),
             ("input_cost_per_audio_token", Kind::AudioInput, None, None),
             ("output_cost_per_audio_token", Kind::AudioOutput, None, None),
             ("input_cost_per_token_batches", Kind::Input, None, Some("batches")),
@@ -127,8 +150,7 @@ mod tests {
             "input_cost_per_image",
             "input_cost_per_tokens",
             "input_cost_per_token_",
-            "cache_creation_input_token_cost_above_12hr",
-            "cache_creation_input_token_cost_above_12hr_above_272k_tokens_flex",
+            "cache_creation_input_token_cost_above_24hr",
             "input_cost_per_token_above_k_tokens",
             "input_cost_per_token_above_+1k_tokens",
             "input_cost_per_token_above_99999999999999999999k_tokens",

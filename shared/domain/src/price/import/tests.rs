@@ -175,7 +175,12 @@ fn figures_survive_import_store_and_merge_exactly() {
         (short.cached_input_picos, short.cache_write_picos),
         (1_250_000, 15_625_000)
     );
+    assert_eq!(short.cache_write_12h_picos, 25_000_000);
     let long = nova.rates(None, names, 272_001);
+    assert_eq!(
+        long.cache_write_12h_picos, 31_250_000,
+        "not listed: as dear as any write there"
+    );
     assert_eq!((long.input_picos, long.output_picos), (25_000_000, 112_500_000));
     assert_eq!(
         (long.cached_input_picos, long.cache_write_picos),

@@ -84,6 +84,8 @@ mod tests {
             completion_tokens,
             cached_tokens: 0,
             cache_write_tokens: 0,
+            cache_write_12h_tokens: 0,
+            cache_write_30m_tokens: 0,
             prompt_audio_tokens: 0,
             completion_audio_tokens: 0,
             reasoning_tokens: 0,
@@ -93,11 +95,13 @@ mod tests {
     #[test]
     fn a_response_says_input_and_output() {
         let whole = r#"{"input_tokens": 2600, "input_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400,
-            "cache_write_tokens_details": {"ttl_30m_tokens": 400}}, "output_tokens": 300,
+            "cache_write_tokens_details": {"ttl_12h_tokens": 300, "ttl_30m_tokens": 100}}, "output_tokens": 300,
             "output_tokens_details": {"reasoning_tokens": 200}, "total_tokens": 2900}"#;
         let expected = Usage {
             cached_tokens: 2000,
             cache_write_tokens: 400,
+            cache_write_12h_tokens: 300,
+            cache_write_30m_tokens: 100,
             reasoning_tokens: 200,
             ..counts(2600, 300)
         };

@@ -24,6 +24,8 @@ fn reads_what_openai_sends() {
         completion_tokens: 300,
         cached_tokens: 2000,
         cache_write_tokens: 400,
+        cache_write_12h_tokens: 0,
+        cache_write_30m_tokens: 0,
         prompt_audio_tokens: 10,
         completion_audio_tokens: 20,
         reasoning_tokens: 200,
@@ -178,6 +180,53 @@ fn what_contradicts_is_counted_apart() {
 }
 
 #[test]
+fn written_tokens_have_a_lifetime() {
+    for (details, [prompt, written, long, short]) in [
+        (r#""cache_write_tokens": 7"#, [9, 7, 0, 0]),
+        (
+            r#""cache_write_tokens": 7, "cache_write_tokens_details": null"#,
+            [9, 7, 0, 0],
+        ),
+        (
+            r#""cache_write_tokens": 7, "cache_write_tokens_details": {"ttl_12h_tokens": 5, "ttl_30m_tokens": 2}"#,
+            [9, 7, 5, 2],
+        ),
+        (
+            r#""cache_write_tokens": 7, "cache_write_tokens_details": {"ttl_12h_tokens": 5, "ttl_1w_tokens": 2}"#,
+            [9, 7, 5, 0],
+        ),
+        // More than were written, and more than the prompt.
+        (
+            r#""cache_write_tokens_details": {"ttl_12h_tokens": 5}"#,
+            [9, 5, 5, 0],
+        ),
+        (
+            r#""cache_write_tokens": 4, "cache_write_tokens_details": {"ttl_12h_tokens": 5}"#,
+            [9, 9, 5, 0],
+        ),
+        (
+            r#""cache_write_tokens_details": {"ttl_12h_tokens": 5, "ttl_30m_tokens": 6}"#,
+            [20, 11, 5, 6],
+        ),
+    ] {
+        let json = format!(
+            r#"{{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {{{details}}}}}"#
+        );
+        let usage = parse(&json).expect(&json);
+        assert_eq!(
+            [
+                usage.prompt_tokens,
+                usage.cache_write_tokens,
+                usage.cache_write_12h_tokens,
+                usage.cache_write_30m_tokens
+            ],
+            [prompt, written, long, short],
+            "{json}"
+        );
+    }
+}
+
+#[test]
 fn nonsense_is_no_usage() {
     for json in [
         "",
@@ -278,6 +327,7 @@ fn cost(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> Option<Nanos
         tier_reported: None,
         usage: &usage,
         web_search: false,
+        long_cache: false,
     })
 }
 

@@ -1,0 +1,67 @@
+//! Which bodies ask the provider's cache for a longer lifetime than its default.
+
+use crate::{parse, responses};
+
+/// Whether chat completions and a response with these members at the top and in a part of the content do.
+#[track_caller]
+fn is_long(top: &str, part: &str) -> [bool; 2] {
+    let chat = format!(
+        r#"{{"model":"m"{top},"messages":[{{"role":"user","content":[{{"type":"text","text":"hi"{part}}}]}}]}}"#
+    );
+    let response = format!(
+        r#"{{"model":"m"{top},"input":[{{"role":"user","content":[{{"type":"input_text","text":"hi"{part}}}]}}]}}"#
+    );
+    [
+        parse(chat.as_bytes()).expect(&chat).counts.long_cache,
+        responses::parse(response.as_bytes())
+            .expect(&response)
+            .counts
+            .long_cache,
+    ]
+}
+
+#[test]
+fn a_lifetime_is_read_for_the_call_and_for_each_breakpoint() {
+    for (value, long) in [
+        (r#"{"ttl":"12h"}"#, true),
+        (r#"{"mode":"explicit","ttl":"12h"}"#, true),
+        (r#"{"ttl":"1w"}"#, true),
+        (r#"{"ttl":""}"#, true),
+        (r#"{"ttl":43200}"#, true),
+        (r#"{"TTL":"12h"}"#, true),
+        (r#"{"ttl":"30m","ttl":"12h"}"#, true),
+        (r#"{"ttl":"12h","ttl":"30m"}"#, true),
+        (r#""12h""#, true),
+        (r#"{"ttl":"30m"}"#, false),
+        (r#"{"ttl":"\u00330m"}"#, false),
+        (r#"{"ttl":null}"#, false),
+        (r#"{"mode":"explicit"}"#, false),
+        ("{}", false),
+        ("null", false),
+    ] {
+        let top = format!(r#","prompt_cache_options":{value}"#);
+        let part = format!(r#","prompt_cache_breakpoint":{value}"#);
+        assert_eq!(is_long(&top, ""), [long; 2], "{top}");
+        assert_eq!(is_long("", &part), [long; 2], "{part}");
+        assert_eq!(is_long(&top, &part), [long; 2], "{value}");
+    }
+    assert_eq!(is_long("", ""), [false; 2]);
+    let short = r#","prompt_cache_breakpoint":{"ttl":"30m"}"#;
+    assert_eq!(
+        is_long(r#","prompt_cache_options":{"ttl":"12h"}"#, short),
+        [true; 2]
+    );
+    assert_eq!(is_long(r#","prompt_cache_retention":"24h""#, ""), [false; 2]);
+}
+
+#[test]
+fn a_look_alike_is_refused() {
+    for key in ["Prompt_Cache_Options", "promptCacheOptions"] {
+        let body = format!(r#"{{"model":"m","messages":[{{}}],"{key}":{{"ttl":"12h"}}}}"#);
+        let error = parse(body.as_bytes()).unwrap_err().to_string();
+        assert!(
+            error.contains("must be written `prompt_cache_options`"),
+            "{error}"
+        );
+    }
+}
