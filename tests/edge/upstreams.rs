@@ -123,6 +123,33 @@ fn last(upstream: &Upstream) -> Recorded {
     upstream.requests().pop().expect("a request")
 }
 
+/// OpenRouter and LiteLLM bill the model that served a call, and these keys name others than the one that is priced.
+#[tokio::test]
+async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
+    let three = Three::start("").await;
+    let actor = three.actor().await;
+    for (key, value) in [
+        ("models", json!(["gpt-4", "dearer"])),
+        ("fallbacks", json!([{ "model": "dearer" }])),
+        ("plugins", json!([{ "id": "web" }])),
+    ] {
+        for (model, is_refused) in [("gpt-4", true), ("llama", true), ("plain", false)] {
+            let mut call = body(model);
+            call[key] = value.clone();
+            let reply = actor.caller.chat(call.clone()).await;
+            match is_refused {
+                true => {
+                    refused(&reply, 400, "unsupported_field");
+                    assert_eq!(reply.json()["error"]["param"], key);
+                }
+                false => approved(&reply),
+            }
+            call[key] = json!([]);
+            approved(&actor.caller.chat(call).await);
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key() {
     let three = Three::start("").await;

@@ -169,11 +169,12 @@ impl RequestParser {
     ) -> Result<(CallRequest, Option<UsageSplice>), Refusal> {
         check_encoding(headers)?;
         let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
-        body.check_token_limit(self.require_token_limit)
+        let upstream = self.upstreams.choose(&body.model);
+        body.check_choice(upstream.identity().is_openai())
+            .and_then(|()| body.check_token_limit(self.require_token_limit))
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
         let prices = self.prices.get();
-        let upstream = self.upstreams.choose(&body.model);
         let price_name = upstream.identity().price_name(&body.model);
         let mut shape = body.shape();
         shape.model = &price_name;

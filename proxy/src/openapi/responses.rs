@@ -59,7 +59,6 @@ fn is_refused_call(endpoint: Endpoint, kind: RefusalKind) -> bool {
         RefusalKind::MissingMessages => endpoint == Endpoint::Chat,
         // Chat completions are always on.
         RefusalKind::NotFound | RefusalKind::MissingInput => endpoint != Endpoint::Chat,
-        RefusalKind::UnsupportedField => endpoint == Endpoint::Responses,
         RefusalKind::MissingTokenLimit => endpoint != Endpoint::Embeddings,
         kind => !RefusalKind::OF_NO_ROUTE.contains(&kind),
     }

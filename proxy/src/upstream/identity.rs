@@ -3,7 +3,7 @@
 
 use domain::measured::Endpoint;
 use settings::UpstreamSettings;
-use settings::upstreams::{Auth, NamedUpstream, PathTemplate};
+use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate};
 use std::borrow::Cow;
 
 /// Paths of the endpoints, those of the base URL included.
@@ -87,6 +87,11 @@ impl Identity {
         }
     }
 
+    /// Whether calls go to OpenAI itself, as far as names say so.
+    pub fn is_openai(&self) -> bool {
+        self.name.is_none() && self.provider == OPENAI
+    }
+
     /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
     /// not known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
     pub const fn reports_tier(&self) -> bool {
@@ -130,7 +135,10 @@ mod tests {
             (default.section(), default.price_name("m")),
             ("upstream".into(), "m".into())
         );
-        assert!(default.reports_tier());
+        assert!(default.reports_tier() && default.is_openai());
+        let mut other = settings.upstream.clone();
+        other.provider = "openrouter".to_owned();
+        assert!(!Identity::default_upstream(&other).is_openai());
         let azure = Identity::named(&settings.upstreams.all()[0], 1);
         let Paths {
             chat,
@@ -143,7 +151,7 @@ mod tests {
             (azure.section(), azure.price_name("m")),
             ("upstreams.azure".into(), "azure/m".into())
         );
-        assert!(!azure.reports_tier());
+        assert!(!azure.reports_tier() && !azure.is_openai());
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct RequestBody<'a> {
     pub stream: bool,
     /// The counts that determine the price; [`shape`](Self::shape) adds the names.
     pub counts: CallShape<'static>,
+    /// See [`check_choice`](Self::check_choice).
+    pub(super) choice: Option<&'static str>,
     /// The key that limits the answer, for the error where one is required.
     pub(super) limit_key: &'static str,
     /// See [`usage_splice`](Self::usage_splice).
@@ -29,6 +31,15 @@ impl<'a> RequestBody<'a> {
             return Err(BodyError::MissingTokenLimit { key: self.limit_key });
         }
         Ok(())
+    }
+
+    /// Checks that the caller does not choose what is billed beside `model`, unless the provider is OpenAI, which knows
+    /// no such key: `models`, `fallbacks` and `plugins`.
+    pub const fn check_choice(&self, is_openai: bool) -> Result<(), BodyError> {
+        match self.choice {
+            Some(key) if !is_openai => Err(BodyError::BilledByChoice { key }),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that no stream is asked for, unless streams are `allowed`.

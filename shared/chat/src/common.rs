@@ -2,11 +2,15 @@
 //! `service_tier`; and how single values are read.
 
 use super::error::{BodyError, Scan};
+use super::key::{folded, letters};
 use super::keys::Keys;
 use super::scan::{Scanner, Value};
 use super::text::Text;
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
+
+/// Keys by which OpenRouter and LiteLLM let a caller name further models or paid services. OpenAI does not know them.
+const CHOICES: &[&str] = &["models", "fallbacks", "plugins"];
 
 /// The members that every endpoint has, as far as parsed.
 #[derive(Debug)]
@@ -15,6 +19,8 @@ pub(super) struct Common<'a> {
     pub model: Option<Value<'a>>,
     pub stream: Option<Value<'a>>,
     pub service_tier: Option<Value<'a>>,
+    /// The first of [`CHOICES`] that says something.
+    pub choice: Option<&'static str>,
 }
 
 impl<'a> Common<'a> {
@@ -25,7 +31,25 @@ impl<'a> Common<'a> {
             model: None,
             stream: None,
             service_tier: None,
+            choice: None,
         }
+    }
+
+    /// Notes a key that no endpoint of OpenAI has, whose value comes next, if it is one of [`CHOICES`] or could be taken
+    /// for one. `null` and an empty list choose nothing.
+    pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
+        if self.choice.is_some() {
+            return;
+        }
+        let folded = folded(Cow::Borrowed(name));
+        let mut choices = CHOICES.iter().copied();
+        let found = choices.find(|choice| letters(choice).eq(letters(&folded)));
+        let value = scanner.rest();
+        let is_empty_list = || {
+            let list = value.strip_prefix('[');
+            list.is_some_and(|list| list.trim_start_matches([' ', '\t', '\r', '\n']).starts_with(']'))
+        };
+        self.choice = found.filter(|_| !value.starts_with("null") && !is_empty_list());
     }
 
     /// The unescaped model, once its presence was checked by [`check_model`](Self::check_model).

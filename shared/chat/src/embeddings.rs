@@ -71,7 +71,10 @@ impl<'a> Fields<'a> {
             "input" => self.input.read(scanner, &mut self.prompt)?,
             "dimensions" | "encoding_format" | "user" => scanner.skip()?,
             // A parameter from after this list was written may carry text.
-            _ => self.prompt.member(scanner, key)?,
+            _ => {
+                self.common.note_choice(&name, scanner);
+                self.prompt.member(scanner, key)?;
+            }
         }
         self.common.keys.remember(name);
         Ok(())
@@ -96,6 +99,7 @@ impl<'a> Fields<'a> {
                 token_ids: self.input.token_ids,
                 ..self.prompt.counts()
             },
+            choice: self.common.choice,
             limit_key: "",
             splice: None,
         })

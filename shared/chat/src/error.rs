@@ -172,6 +172,14 @@ pub enum BodyError {
         /// Why its cost cannot be seen.
         why: &'static str,
     },
+    /// A key by which the caller would choose what is billed.
+    #[error(
+        "`{key}` is not supported: by it this provider may bill another model or a service whose cost cannot be seen here"
+    )]
+    BilledByChoice {
+        /// The key, as it is documented.
+        key: &'static str,
+    },
     /// More inputs than an embeddings call can have.
     #[error("`input` has more than {} elements", INPUTS_MAX)]
     TooManyInputs,
@@ -202,7 +210,7 @@ impl BodyError {
             Self::StreamNotSupported => "stream_not_supported",
             Self::MissingTokenLimit { .. } => "missing_token_limit",
             Self::MissingInput => "missing_input",
-            Self::UnsupportedField { .. } => "unsupported_field",
+            Self::UnsupportedField { .. } | Self::BilledByChoice { .. } => "unsupported_field",
             _ => "invalid_json",
         }
     }
@@ -215,9 +223,10 @@ impl BodyError {
             Self::MissingMessages | Self::MessageNotObject { .. } => Some("messages"),
             Self::StreamNotSupported | Self::StreamNotBoolean => Some("stream"),
             Self::BadStreamOptions | Self::IncludeUsageNotBoolean => Some("stream_options"),
-            Self::BadCount { key, .. } | Self::WrongType { key, .. } | Self::MissingTokenLimit { key } => {
-                Some(key)
-            }
+            Self::BadCount { key, .. }
+            | Self::WrongType { key, .. }
+            | Self::MissingTokenLimit { key }
+            | Self::BilledByChoice { key } => Some(key),
             Self::UnsupportedField { field, .. } => Some(field),
             Self::MissingInput | Self::ItemNotObject { .. } | Self::TooManyInputs | Self::BadInput { .. } => {
                 Some("input")

@@ -106,6 +106,7 @@ impl<'a> Fields<'a> {
             name if is_free(name) => scanner.skip()?,
             // A parameter from after this list was written may carry text.
             _ => {
+                self.common.note_choice(&name, scanner);
                 self.remember_near(&name);
                 self.prompt.member(scanner, key)?;
             }
@@ -153,6 +154,7 @@ impl<'a> Fields<'a> {
                 web_search: self.web_search,
                 ..self.prompt.counts()
             },
+            choice: self.common.choice,
             limit_key: "max_completion_tokens",
             splice,
         })

@@ -154,7 +154,10 @@ impl<'a> Fields<'a> {
             "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
             name if is_free(name) => scanner.skip()?,
             // A parameter from after this list was written may carry text.
-            _ => self.prompt.member(scanner, key)?,
+            _ => {
+                self.common.note_choice(&name, scanner);
+                self.prompt.member(scanner, key)?;
+            }
         }
         self.common.keys.remember(name);
         Ok(())
@@ -192,6 +195,7 @@ impl<'a> Fields<'a> {
                 audio_output: self.audio_output,
                 ..self.prompt.counts()
             },
+            choice: self.common.choice,
             limit_key: "max_output_tokens",
             splice: None,
         })

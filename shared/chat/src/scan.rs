@@ -52,6 +52,11 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    /// The text from here on.
+    pub(super) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
     /// Requires the end of the body.
     pub(super) fn finish(mut self) -> Scan {
         self.skip_space();

@@ -1,6 +1,7 @@
 //! Tests of the body parsers: what they refuse, what they count, and that they agree with `serde_json`.
 
 mod cache_lifetime;
+mod choices;
 mod embeddings;
 mod generated;
 mod grammar;

@@ -19,7 +19,7 @@ pub const NAME_MAX: usize = 40;
 /// Most patterns of models of one upstream.
 pub const PATTERNS_MAX: usize = 64;
 /// The provider whose keys start with [`OPENAI_KEY_PREFIX`] in every configuration (specification "Provider keys").
-const OPENAI: &str = "openai";
+pub const OPENAI: &str = "openai";
 /// Prefix of the keys of OpenAI, and of every provider that is not a named upstream.
 const OPENAI_KEY_PREFIX: &str = "sk-";
 
@@ -117,6 +117,11 @@ pub struct Served<'a> {
 }
 
 impl Served<'_> {
+    /// Whether calls go to OpenAI itself, as far as names say so.
+    pub fn is_openai(&self) -> bool {
+        self.upstream.is_none() && self.provider == OPENAI
+    }
+
     /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
     /// not known.
     pub const fn reports_tier(&self) -> bool {

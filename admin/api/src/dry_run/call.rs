@@ -41,10 +41,11 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let text = body.without(&OURS, more);
     let chat = chat::parse_call(endpoint, call.state.streaming, text.as_bytes());
     let chat = chat.map_err(|error| bad_body(&error))?;
-    chat.check_token_limit(call.state.require_token_limit)
+    let served = call.state.providers.serving(&chat.model);
+    chat.check_choice(served.is_openai())
+        .and_then(|()| chat.check_token_limit(call.state.require_token_limit))
         .map_err(|error| bad_body(&error))?;
     let prices = call.state.prices.table(&call.state.store).await?;
-    let served = call.state.providers.serving(&chat.model);
     let price_name = [served.price_prefix, &chat.model].concat();
     let subject = Subject {
         agent,

@@ -37,6 +37,7 @@ fn the_plain_call() {
             unlimited: true,
             ..CallShape::EMPTY
         },
+        choice: None,
         limit_key: "max_completion_tokens",
         splice: None,
     };

@@ -1,0 +1,59 @@
+//! Keys by which a caller could have another model billed than `model`.
+
+use crate::{BodyError, parse_call};
+use domain::measured::Endpoint;
+
+/// What is refused of a body with this member, at another provider than OpenAI.
+#[track_caller]
+fn refused(endpoint: Endpoint, member: &str) -> Option<BodyError> {
+    let rest = match endpoint {
+        Endpoint::Chat => r#""messages":[{"role":"user","content":"hi"}]"#,
+        Endpoint::Responses | Endpoint::Embeddings => r#""input":"hi""#,
+    };
+    let body = format!(r#"{{"model":"m",{member},{rest}}}"#);
+    let read = parse_call(endpoint, true, body.as_bytes()).expect(&body);
+    assert_eq!(
+        read.check_choice(true),
+        Ok(()),
+        "OpenAI knows no such key: {body}"
+    );
+    read.check_choice(false).err()
+}
+
+#[test]
+fn what_chooses_something_is_refused() {
+    for endpoint in Endpoint::ALL {
+        for (member, key) in [
+            (r#""models":["m","dear"]"#, "models"),
+            (r#""models": [ "m" ]"#, "models"),
+            (r#""models":"dear""#, "models"),
+            (r#""fallbacks":[{"model":"dear"}]"#, "fallbacks"),
+            (r#""fallbacks":{}"#, "fallbacks"),
+            (r#""plugins":[{"id":"web"}]"#, "plugins"),
+            (r#""plugins":false"#, "plugins"),
+            (r#""x":1,"plugins":[{}],"models":["m"]"#, "plugins"),
+            // What a careless parser would take for one of them.
+            (r#""Models":["dear"]"#, "models"),
+            (r#""fall_backs":["dear"]"#, "fallbacks"),
+            (r#""\u0070lugins":[1]"#, "plugins"),
+            (r#""models":[],"Models":["dear"]"#, "models"),
+        ] {
+            let error = refused(endpoint, member).expect(member);
+            assert_eq!(
+                (error.code(), error.param()),
+                ("unsupported_field", Some(key)),
+                "{member}"
+            );
+        }
+        for member in [
+            r#""models":null"#,
+            r#""models":[]"#,
+            "\"models\":[ \n\t\r ]",
+            r#""fallbacks":[],"plugins":null"#,
+            r#""model_group":["dear"]"#,
+            r#""metadata":{"models":["dear"]}"#,
+        ] {
+            assert_eq!(refused(endpoint, member), None, "{member}");
+        }
+    }
+}
