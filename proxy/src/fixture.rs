@@ -168,12 +168,15 @@ async fn serve(connection: TcpStream, fake: Arc<FakeStore>) {
 
 /// The default upstream, for tests that send nothing.
 pub fn upstream() -> Arc<Upstream> {
-    static UPSTREAM: LazyLock<Arc<Upstream>> = LazyLock::new(|| {
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let settings = load_from(None, std::iter::empty()).unwrap();
-        Arc::clone(Upstreams::new(&settings, 1).unwrap().default_upstream())
-    });
+    static UPSTREAM: LazyLock<Arc<Upstream>> = LazyLock::new(|| upstream_of(""));
     Arc::clone(&UPSTREAM)
+}
+
+/// The default upstream of these settings, for tests that send nothing.
+pub fn upstream_of(settings: &str) -> Arc<Upstream> {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let settings = load_from(Some(settings), std::iter::empty()).unwrap();
+    Arc::clone(Upstreams::new(&settings, 1).unwrap().default_upstream())
 }
 
 /// A fixture on a runtime of its own, whose store was checked. A call that is polled in [`without_timer`] panics at its

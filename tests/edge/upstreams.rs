@@ -150,6 +150,23 @@ async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
     }
 }
 
+/// What the provider says that a call cost, where that counts and is above the price table.
+#[tokio::test]
+async fn a_reported_cost_above_the_table_is_charged() {
+    let three = Three::start("reported_cost = true\n").await;
+    let actor = three.actor().await;
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21, "cost": 0.2 });
+    for upstream in [&three.zeta, &three.alpha] {
+        let answer = Answer::chat_with_usage(usage.clone());
+        upstream.set(move |_| answer.clone());
+    }
+    for (model, nanos) in [("llama", 200_000_000), ("gpt-4", 36)] {
+        let reply = actor.caller.chat(body(model)).await;
+        approved(&reply);
+        assert_eq!(amounts(&reply).1, Some(nanos), "{model}");
+    }
+}
+
 #[tokio::test]
 async fn the_first_upstream_whose_pattern_matches_gets_the_call_with_its_own_key() {
     let three = Three::start("").await;

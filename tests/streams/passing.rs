@@ -76,6 +76,31 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
     assert_eq!(actor.settled().await, 4 * 12);
 }
 
+/// The larger of the table's cost and of the reported one, with and without a usage of the whole answer.
+#[tokio::test]
+async fn a_reported_cost_above_the_table_is_charged() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = stage.actor(open_cap()).await;
+    let mut charged = 0;
+    for (tokens, cost, nanos) in [
+        (12, json!(0.000_003), 3_000),
+        (12, json!("1e-9"), 12),
+        (12, json!(-1), 12),
+        (0, json!(0.000_003), 3_000),
+    ] {
+        let mut usage = match tokens {
+            0 => json!({}),
+            tokens => usage(9, tokens),
+        };
+        usage["cost"] = cost.clone();
+        stage.provider_streams(Script::chat(&["a", "b"], &usage));
+        let mut stream = stage.open(&actor, json!({})).await;
+        stream.rest().await;
+        charged += nanos;
+        assert_eq!(actor.settled().await, charged, "{tokens} {cost}");
+    }
+}
+
 /// Borders of chunks fall anywhere: inside of characters, line ends, names of fields.
 #[tokio::test]
 async fn borders_of_pieces_change_nothing() {

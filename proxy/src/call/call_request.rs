@@ -9,7 +9,7 @@ use domain::id::Kind;
 use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::names;
-use domain::price::{CallShape, PriceTable, ServedCall, Usage};
+use domain::price::{BadCost, CallShape, PriceTable, ServedCall, Usage};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use sse::Format;
@@ -109,6 +109,19 @@ impl CallRequest {
             usage,
             web_search: self.web_search,
             long_cache: self.long_cache,
+        })
+    }
+
+    /// Returns what the provider says that the call cost, where that counts at its upstream. One that cannot be believed
+    /// is logged.
+    pub fn counted_cost(&self, reported: Result<Option<Nanos>, BadCost>) -> Option<Nanos> {
+        let upstream = self.upstream.identity();
+        if !upstream.reported_cost {
+            return None;
+        }
+        reported.unwrap_or_else(|error| {
+            tracing::warn!(upstream = %upstream.provider, model = %self.model, %error, "a reported cost is ignored");
+            None
         })
     }
 

@@ -129,35 +129,45 @@ fn bill(
     answer: &Result<Answer, Failure>,
     reported: Option<&Reported>,
 ) -> Bill {
-    let estimated = |charged_failure| Bill {
-        cost: estimate,
+    let estimated = |cost, charged_failure| Bill {
+        cost,
         actual: None,
         charged_failure,
         how: How::Estimated,
     };
     let Ok(answer) = answer else {
-        return estimated(true);
+        return estimated(estimate, true);
     };
     match answer.status {
-        status if status.is_success() => match reported
-            .and_then(|reported| request.actual_cost(&reported.usage, reported.service_tier.as_deref()))
-        {
-            Some(cost) => Bill {
-                cost,
-                actual: Some(cost),
-                charged_failure: false,
-                how: How::Settled,
-            },
-            None => estimated(false),
-        },
+        status if status.is_success() => {
+            // The larger of the table's cost and of the reported one, where that counts.
+            let least = reported.and_then(|reported| request.counted_cost(reported.cost));
+            match reported.and_then(|reported| actual_cost(request, reported)) {
+                Some(cost) => {
+                    let cost = least.map_or(cost, |least| cost.max(least));
+                    Bill {
+                        cost,
+                        actual: Some(cost),
+                        charged_failure: false,
+                        how: How::Settled,
+                    }
+                }
+                None => estimated(least.map_or(estimate, |least| estimate.max(least)), false),
+            }
+        }
         status if status.is_client_error() => Bill {
             cost: Nanos::ZERO,
             actual: None,
             charged_failure: false,
             how: How::Released,
         },
-        _ => estimated(true),
+        _ => estimated(estimate, true),
     }
+}
+
+/// The cost by the price table; `None` without a usage.
+fn actual_cost(request: &CallRequest, reported: &Reported) -> Option<Nanos> {
+    request.actual_cost(reported.usage.as_ref()?, reported.service_tier.as_deref())
 }
 
 /// Reads the usage in a successful answer.
@@ -176,7 +186,7 @@ fn measured(
     reported: Option<&Reported>,
     upstream_time: Duration,
 ) -> Measured {
-    let usage = reported.map(|reported| &reported.usage);
+    let usage = reported.and_then(|reported| reported.usage.as_ref());
     let end = match answer.as_ref().map(|answer| answer.status) {
         Ok(status) if status.is_success() => CallEnd::Completed,
         Ok(status) if status.is_client_error() => CallEnd::Refused,
@@ -370,6 +380,51 @@ mod tests {
         let gzip = HeaderValue::from_static("gzip");
         compressed.headers.insert(CONTENT_ENCODING, gzip);
         assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), estimated(false));
+    }
+
+    /// What is charged for the usage of 138,000 nano-USD with this cost, or for an answer without usage.
+    #[test]
+    fn the_larger_of_the_table_and_of_a_reported_cost_is_charged_where_that_counts() {
+        let counting = CallRequest {
+            upstream: crate::fixture::upstream_of("[upstream]\nreported_cost = true\n"),
+            ..request()
+        };
+        let usage = |cost: &str| -> Result<Answer, Failure> {
+            let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12,"cost":{cost}}}}}"#);
+            let mut answer = answer(200, "").unwrap();
+            answer.body = body.into();
+            Ok(answer)
+        };
+        for (cost, nanos) in [
+            ("0.2", 200_000_000),
+            ("\"0.0001380001\"", 138_001),
+            ("0.000138", 138_000),
+            ("0.0001", 138_000),
+            ("0", 138_000),
+            ("null", 138_000),
+            // Ignored, and the table counts.
+            ("-0.2", 138_000),
+            ("1e300", 138_000),
+            ("\"dear\"", 138_000),
+        ] {
+            assert_eq!(bill(&counting, ESTIMATE, &usage(cost)), settled(nanos), "{cost}");
+            assert_eq!(
+                bill(&request(), ESTIMATE, &usage(cost)),
+                settled(138_000),
+                "it does not count: {cost}"
+            );
+        }
+        let without = answer(200, r#"{"usage":{"cost":0.2}}"#);
+        let dearer = Bill {
+            cost: Nanos::from_stored(200_000_000),
+            ..estimated(false)
+        };
+        assert_eq!(bill(&counting, ESTIMATE, &without), dearer);
+        assert_eq!(bill(&request(), ESTIMATE, &without), estimated(false));
+        let cheaper = answer(200, r#"{"usage":{"cost":1e-9}}"#);
+        assert_eq!(bill(&counting, ESTIMATE, &cheaper), estimated(false));
+        let refused = answer(400, r#"{"usage":{"cost":0.2}}"#);
+        assert_eq!(bill(&counting, ESTIMATE, &refused), RELEASED);
     }
 
     #[test]

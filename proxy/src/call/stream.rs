@@ -29,6 +29,7 @@ use crate::upstream::{Answer, AnswerStream, sent_key, usage};
 use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
+use domain::price::reported_cost;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
@@ -140,7 +141,11 @@ impl Streams {
         let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
         let redact = Box::new(move |text: &[u8]| sent_key::text(text, provider_key.expose_secret()));
         let endpoint = request.endpoint;
-        let is_usage = Box::new(move |json: &[u8]| usage::of_object(endpoint, json).is_some());
+        let cost_counts = request.upstream.identity().reported_cost;
+        let is_usage = Box::new(move |json: &[u8]| {
+            let has_cost = || cost_counts && matches!(reported_cost(json), Ok(Some(_)));
+            usage::of_object(endpoint, json).is_some() || has_cost()
+        });
         let filter = Filter::new(asked.format, asked.usage_passes, (redact, is_usage));
         let call = StreamedCall {
             shared: Arc::clone(self),

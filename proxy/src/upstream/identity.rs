@@ -32,6 +32,8 @@ pub struct Identity {
     pub paths: Paths,
     /// Precedes the name of a model in the price table.
     pub price_prefix: String,
+    /// The cost that it reports counts, where it is above that of the price table.
+    pub reported_cost: bool,
 }
 
 impl Identity {
@@ -49,6 +51,7 @@ impl Identity {
                 embeddings: path("/embeddings"),
             },
             price_prefix: String::new(),
+            reported_cost: settings.reported_cost,
         }
     }
 
@@ -66,6 +69,7 @@ impl Identity {
                 embeddings: path(&settings.embeddings_path),
             },
             price_prefix: settings.price_prefix.clone(),
+            reported_cost: settings.reported_cost,
         }
     }
 

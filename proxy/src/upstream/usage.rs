@@ -2,46 +2,44 @@
 
 use super::encoding;
 use domain::measured::Endpoint;
-use domain::price::{EmbeddingsUsage, ResponsesUsage, Usage};
+use domain::money::Nanos;
+use domain::price::{BadCost, EmbeddingsUsage, ResponsesUsage, Usage, reported_cost};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// The part of an answer that the settlement needs.
 #[derive(Debug)]
 pub struct Reported {
-    /// Never empty, negative or absurd.
-    pub usage: Usage,
+    /// Never empty, negative or absurd; `None` if the answer has no such usage.
+    pub usage: Option<Usage>,
     /// The tier that served the call.
     pub service_tier: Option<String>,
+    /// What the provider says that the call cost.
+    pub cost: Result<Option<Nanos>, BadCost>,
 }
 
 #[derive(Deserialize)]
-struct Answer<'a, U> {
-    usage: Option<U>,
+struct Answer<'a> {
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
     #[serde(borrow)]
     service_tier: Option<&'a RawValue>,
 }
 
-/// Reads `usage` and `service_tier`; `None` if the answer has no plausible usage.
+/// Reads `usage` with its cost, and `service_tier`; `None` if the answer cannot be read.
 pub fn read(endpoint: Endpoint, body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
-    match endpoint {
-        Endpoint::Chat => of_answer(&plain, |usage: Usage| usage),
-        Endpoint::Responses => of_answer(&plain, |ResponsesUsage(usage)| usage),
-        Endpoint::Embeddings => of_answer(&plain, |EmbeddingsUsage(usage)| usage),
-    }
-}
-
-fn of_answer<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: impl Fn(U) -> Usage) -> Option<Reported> {
     // Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
-    let read = match simdutf8::basic::from_utf8(plain) {
+    let read = match simdutf8::basic::from_utf8(&plain) {
         Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(plain),
+        Err(_) => serde_json::from_slice(&plain),
     };
-    let answer: Answer<'_, U> = read.ok()?;
+    let answer: Answer<'_> = read.ok()?;
+    let usage = answer.usage.map_or(&b""[..], |usage| usage.get().as_bytes());
     Some(Reported {
-        usage: usage(answer.usage?),
+        usage: of_object(endpoint, usage),
         service_tier: answer.service_tier.and_then(tier),
+        cost: reported_cost(usage),
     })
 }
 
@@ -68,8 +66,10 @@ pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
 mod tests {
     use super::*;
 
-    fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
-        super::read(Endpoint::Chat, body, content_encoding)
+    /// Usage and tier of an answer with a plausible usage.
+    fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
+        let reported = super::read(endpoint, body, None)?;
+        Some((reported.usage?, reported.service_tier))
     }
 
     #[test]
@@ -92,12 +92,10 @@ mod tests {
             ),
         ] {
             let whole = format!(r#"{{"usage":{usage},"service_tier":"flex"}}"#);
-            let reported = super::read(endpoint, whole.as_bytes(), None).unwrap();
-            assert_eq!(
-                [reported.usage.prompt_tokens, reported.usage.completion_tokens],
-                [input, output]
-            );
-            assert_eq!(of_object(endpoint, usage.as_bytes()), Some(reported.usage));
+            let (read, tier) = read(endpoint, whole.as_bytes()).unwrap();
+            assert_eq!([read.prompt_tokens, read.completion_tokens], [input, output]);
+            assert_eq!(tier.as_deref(), Some("flex"));
+            assert_eq!(of_object(endpoint, usage.as_bytes()), Some(read));
             for other in Endpoint::ALL.iter().filter(|other| **other != endpoint) {
                 // A total alone is a usage, and what other words say beside it is not read.
                 let is_part = *other == Endpoint::Embeddings || usage.contains("total_tokens");
@@ -113,19 +111,18 @@ mod tests {
     #[test]
     fn plausible_usage_is_read() {
         let whole = br#"{"id":"x","service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}"#;
-        let reported = read(whole, None).unwrap();
-        assert_eq!(reported.usage.prompt_tokens, 9);
-        assert_eq!(reported.service_tier.as_deref(), Some("flex"));
+        let (usage, tier) = read(Endpoint::Chat, whole).unwrap();
+        assert_eq!((usage.prompt_tokens, tier.as_deref()), (9, Some("flex")));
         for no_tier in ["null", "\"\"", "1", "{\"a\":1}", "[\"flex\"]"] {
             let whole = format!(
                 r#"{{"service_tier":{no_tier},"usage":{{"prompt_tokens":9,"completion_tokens":2}}}}"#
             );
-            let reported = read(whole.as_bytes(), None).unwrap();
-            assert_eq!((reported.usage.prompt_tokens, reported.service_tier), (9, None));
+            let (usage, tier) = read(Endpoint::Chat, whole.as_bytes()).unwrap();
+            assert_eq!((usage.prompt_tokens, tier), (9, None));
         }
         let broken_content =
             b"{\"content\":\"\xff\",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}";
-        assert_eq!(read(broken_content, None).unwrap().usage.prompt_tokens, 9);
+        assert_eq!(read(Endpoint::Chat, broken_content).unwrap().0.prompt_tokens, 9);
         for bad in [
             &b"{}"[..],
             b"[]",
@@ -137,7 +134,27 @@ mod tests {
             br#"{"usage":{"prompt_tokens":9,"completion_tokens":2},"usage":{"prompt_tokens":1,"completion_tokens":1}}"#,
             br#"{"usage":{"prompt_tokens":9,"completion_tokens":2"#,
         ] {
-            assert!(read(bad, None).is_none(), "{}", String::from_utf8_lossy(bad));
+            assert!(
+                read(Endpoint::Chat, bad).is_none(),
+                "{}",
+                String::from_utf8_lossy(bad)
+            );
         }
+    }
+
+    #[test]
+    fn a_cost_is_read_with_and_without_a_plausible_usage() {
+        let cost = |body: &str| super::read(Endpoint::Chat, body.as_bytes(), None).unwrap().cost;
+        let counts = r#""prompt_tokens":9,"completion_tokens":2"#;
+        for (usage, nanos) in [
+            (format!("{{{counts},\"cost\":0.2}}"), Some(200_000_000)),
+            ("{\"cost\":\"0.2\"}".to_owned(), Some(200_000_000)),
+            (format!("{{{counts}}}"), None),
+            ("null".to_owned(), None),
+        ] {
+            let cost = cost(&format!("{{\"usage\":{usage}}}"));
+            assert_eq!(cost, Ok(nanos.map(Nanos::from_stored)), "{usage}");
+        }
+        assert!(cost(&format!("{{\"usage\":{{{counts},\"cost\":-1}}}}")).is_err());
     }
 }

@@ -22,6 +22,7 @@ mod model;
 mod overlay;
 mod picos;
 mod rates;
+mod reported_cost;
 mod streamed;
 mod table;
 mod text;
@@ -37,6 +38,7 @@ pub use model::ModelPrice;
 pub use overlay::PriceOverlay;
 pub use picos::{CallPrice, TokenPrice};
 pub use rates::{Published, Rates};
+pub use reported_cost::{BadCost, reported_cost};
 pub use table::PriceTable;
 pub use usage::{EmbeddingsUsage, ResponsesUsage, Usage};
 

@@ -123,6 +123,7 @@ pub struct UpstreamSettings {
     pub timeout_ms: u64,
     pub max_response_bytes: usize,
     pub forward_headers: Vec<String>,
+    pub reported_cost: bool,
 }
 
 /// `[admin]`

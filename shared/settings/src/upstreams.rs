@@ -70,6 +70,7 @@ pub struct NamedUpstream {
     pub key_prefix: String,
     pub price_prefix: String,
     pub forward_headers: Vec<String>,
+    pub reported_cost: bool,
 }
 
 impl NamedUpstream {

@@ -17,8 +17,50 @@ pub(super) enum DecimalError {
     TooLarge,
 }
 
-/// The number in `text` times 10^`digits`, refused when that is no integer. Fraction and exponent are optional.
+/// The number in `text` times 10^`digits`, refused when that is no integer.
 pub(super) fn parse_scaled(text: &str, digits: u32) -> Result<u64, DecimalError> {
+    let (significant, power) = parse_decimal(text)?;
+    if significant.is_empty() {
+        return Ok(0);
+    }
+    let power = u32::try_from(power + i64::from(digits)).map_err(|_| DecimalError::TooFine)?;
+    let scaled = scale(&significant, power)?;
+    Some(scaled)
+        .filter(|scaled| *scaled <= MAX_PICOS)
+        .ok_or(DecimalError::TooLarge)
+}
+
+/// The number in `text` times 10^`digits`, rounded up.
+pub(super) fn parse_scaled_up(text: &str, digits: u32) -> Result<u64, DecimalError> {
+    let (significant, power) = parse_decimal(text)?;
+    let power = power + i64::from(digits);
+    if significant.is_empty() || power >= 0 {
+        let power = u32::try_from(power).unwrap_or(0);
+        return scale(&significant, power);
+    }
+    // The last digit is no zero, so something is always cut off.
+    let cut = usize::try_from(power.unsigned_abs()).map_err(|_| DecimalError::TooLarge)?;
+    let kept = significant.len().saturating_sub(cut);
+    scale(&significant[..kept], 0)?
+        .checked_add(1)
+        .ok_or(DecimalError::TooLarge)
+}
+
+/// The value of `digits` times 10^`power`; 0 without digits.
+fn scale(digits: &str, power: u32) -> Result<u64, DecimalError> {
+    if digits.is_empty() {
+        return Ok(0);
+    }
+    let value: u64 = digits.parse().map_err(|_| DecimalError::TooLarge)?;
+    let scaled = 10_u64
+        .checked_pow(power)
+        .and_then(|power| value.checked_mul(power));
+    scaled.ok_or(DecimalError::TooLarge)
+}
+
+/// The digits of the number in `text` without zeros around them, and the power of ten that they are to be multiplied
+/// with. Fraction and exponent are optional.
+fn parse_decimal(text: &str) -> Result<(String, i64), DecimalError> {
     if text.starts_with('-') {
         return Err(DecimalError::Negative);
     }
@@ -35,20 +77,10 @@ pub(super) fn parse_scaled(text: &str, digits: u32) -> Result<u64, DecimalError>
         return Err(DecimalError::NotANumber);
     }
     let all = [whole, fraction].concat();
-    let significant = all.trim_matches('0');
-    if significant.is_empty() {
-        return Ok(0);
-    }
+    let significant = all.trim_matches('0').to_owned();
     let zeros = all.len() - all.trim_end_matches('0').len();
-    let shift = length(zeros)? - length(fraction.len())? + i64::from(digits) + exponent;
-    let power = u32::try_from(shift).map_err(|_| DecimalError::TooFine)?;
-    let value: u64 = significant.parse().map_err(|_| DecimalError::TooLarge)?;
-    let scaled = 10_u64
-        .checked_pow(power)
-        .and_then(|power| value.checked_mul(power));
-    scaled
-        .filter(|scaled| *scaled <= MAX_PICOS)
-        .ok_or(DecimalError::TooLarge)
+    let power = length(zeros)? - length(fraction.len())? + exponent;
+    Ok((significant, power))
 }
 
 /// `scaled` ÷ 10^`digits` without trailing zeros, the inverse of [`parse_scaled`].

@@ -105,6 +105,7 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
         .map(|(key, text)| (key.to_owned(), Value::String(text)))
         .collect();
     settings.insert("models".to_owned(), Value::Array(Vec::new()));
+    settings.insert("reported_cost".to_owned(), Value::Boolean(false));
     for key in INHERITED {
         if let Some(value) = upstream.get(key) {
             settings.insert(key.to_owned(), value.clone());
@@ -138,6 +139,7 @@ fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -
         .map_err(|error| BadSettings(format!("{error} in the environment ({variable})")))?;
     *slot = match slot {
         Value::Integer(_) => Value::Integer(value.parse().map_err(|_| bad("an integer"))?),
+        Value::Boolean(_) => Value::Boolean(value.parse().map_err(|_| bad("true or false"))?),
         Value::Array(_) => {
             let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
             Value::Array(words.map(|word| Value::String(word.to_owned())).collect())
@@ -177,6 +179,7 @@ impl Reader<'_> {
             key_prefix: self.key_prefix()?,
             price_prefix: self.prefix("price_prefix")?,
             forward_headers: self.texts("forward_headers")?,
+            reported_cost: self.boolean("reported_cost"),
         })
     }
 
@@ -187,6 +190,11 @@ impl Reader<'_> {
     /// The defaults make every key of its type.
     fn text(&self, key: &str) -> &str {
         self.settings.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn boolean(&self, key: &str) -> bool {
+        let value = self.settings.get(key).and_then(Value::as_bool);
+        value.unwrap_or_default()
     }
 
     fn texts(&self, key: &str) -> Result<Vec<String>, BadSettings> {

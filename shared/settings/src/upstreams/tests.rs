@@ -17,6 +17,7 @@ auth = "api-key"
 chat_path = "/openai/deployments/{model}/chat/completions"
 query = "api-version=2024-10-21"
 timeout_ms = 5000
+reported_cost = true
 
 [upstreams.alpha]
 base_url = "http://127.0.0.1:11434/v1"
@@ -71,6 +72,7 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     assert_eq!((zeta.timeout_ms, alpha.timeout_ms), (5000, 7000));
     assert_eq!(zeta.forward_headers, ["X-Team"]);
     assert!(alpha.forward_headers.is_empty());
+    assert!(zeta.reported_cost && !alpha.reported_cost, "not inherited");
     assert_eq!(
         zeta.chat_path.of("gpt-4o"),
         "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21"
@@ -174,6 +176,7 @@ fn every_mistake_names_its_key() {
         (one("key_prefix = \"a b\""), "`upstreams.a.key_prefix`"),
         (one("price_prefix = \"é\""), "`upstreams.a.price_prefix`"),
         (one("forward_headers = [1]"), "`upstreams.a.forward_headers`"),
+        (one("reported_cost = \"yes\""), "`upstreams.a.reported_cost`"),
         (many, &format!("at most {UPSTREAMS_MAX}")),
         (
             "[upstreams.openai]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n".to_owned(),
@@ -259,7 +262,7 @@ fn the_documented_configurations_are_accepted() {
         .filter(|line| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')))
         .map(code)
         .collect();
-    assert_eq!(keys.lines().count(), 12, "{keys}");
+    assert_eq!(keys.lines().count(), 13, "{keys}");
     let settings = from(&format!("[upstreams.azure]\n{keys}")).unwrap();
     let bare = from("[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n").unwrap();
     let (shown, bare) = (&settings.upstreams.all()[0], &bare.upstreams.all()[0]);
