@@ -1,6 +1,6 @@
 //! Which bytes reach the caller, and when.
 
-use crate::stage::{Stage, body, chunk, open_cap, usage, usage_frame};
+use crate::stage::{HELD, Stage, body, chunk, open_cap, usage, usage_frame};
 use harness::{Answer, EventStream, Script};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -74,6 +74,37 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
         assert_eq!(received["stream_options"]["include_usage"], true);
     }
     assert_eq!(actor.settled().await, 4 * 12);
+}
+
+/// A provider that refuses `stream_options` gets the caller's body, and the caller what the provider sends.
+#[tokio::test]
+async fn a_provider_that_reports_usage_unasked_is_not_asked() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__STREAM_USAGE", "unasked")).await;
+    let actor = stage.actor(open_cap()).await;
+    let in_last_chunk = Script::new()
+        .send(chunk("hello"))
+        .event(json!({
+            "choices": [{ "index": 0, "delta": { "content": "" }, "finish_reason": "stop" }], "usage": usage(9, 12),
+        }))
+        .event("[DONE]");
+    let mut charged = 0;
+    for (script, nanos) in [
+        (in_last_chunk, 12),
+        (Script::chat(&["a", "b"], &usage(9, 12)), 12),
+        (Script::chat(&["a", "b"], &Value::Null), HELD),
+    ] {
+        stage.provider_streams(script.clone());
+        for more in [json!({}), json!({ "stream_options": { "include_usage": false } })] {
+            let sent = body(more);
+            let path = "/v1/chat/completions";
+            let mut stream = EventStream::open(stage.edge.addr(), path, &actor.key, "", sent.clone()).await;
+            assert_eq!(stream.rest().await, text(&script), "nothing is dropped");
+            let received: Value = stage.upstream.requests().pop().unwrap().json();
+            assert_eq!(received, sent, "the body is the caller's");
+            charged += nanos;
+            assert_eq!(actor.settled().await, charged);
+        }
+    }
 }
 
 /// The larger of the table's cost and of the reported one, with and without a usage of the whole answer.

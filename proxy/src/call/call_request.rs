@@ -12,6 +12,7 @@ use domain::names;
 use domain::price::{BadCost, CallShape, PriceTable, ServedCall, Usage};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use settings::upstreams::StreamUsage;
 use sse::Format;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ pub struct CallRequest {
 pub struct StreamRequest {
     /// The shape of its events.
     pub format: Format,
-    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one.
+    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one, or the provider
+    /// sends what it would send without the edge.
     pub usage_passes: bool,
     /// Whether the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
@@ -170,7 +172,7 @@ pub struct RequestParser {
 
 impl RequestParser {
     /// Parses headers and body. Also returns the one change of the body that makes the provider report the usage of a
-    /// stream, where the caller did not ask for it.
+    /// stream, where the caller did not ask for it and the provider has to be asked.
     ///
     /// # Errors
     /// The first 400 that applies.
@@ -193,7 +195,8 @@ impl RequestParser {
         shape.model = &price_name;
         shape.tier_is_reported = upstream.identity().reports_tier();
         let estimate = prices.estimate(&shape);
-        let splice = body.usage_splice().cloned();
+        let asks = upstream.identity().stream_usage == StreamUsage::Ask;
+        let splice = body.usage_splice().filter(|_| asks).cloned();
         let stream = body.stream.then(|| {
             Box::new(StreamRequest {
                 format: match endpoint {

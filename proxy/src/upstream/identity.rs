@@ -3,7 +3,7 @@
 
 use domain::measured::Endpoint;
 use settings::UpstreamSettings;
-use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate};
+use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate, StreamUsage};
 use std::borrow::Cow;
 
 /// Paths of the endpoints, those of the base URL included.
@@ -34,6 +34,8 @@ pub struct Identity {
     pub price_prefix: String,
     /// The cost that it reports counts, where it is above that of the price table.
     pub reported_cost: bool,
+    /// How it comes to report the usage of a streamed chat completion.
+    pub stream_usage: StreamUsage,
 }
 
 impl Identity {
@@ -52,6 +54,7 @@ impl Identity {
             },
             price_prefix: String::new(),
             reported_cost: settings.reported_cost,
+            stream_usage: settings.stream_usage,
         }
     }
 
@@ -70,6 +73,7 @@ impl Identity {
             },
             price_prefix: settings.price_prefix.clone(),
             reported_cost: settings.reported_cost,
+            stream_usage: settings.stream_usage,
         }
     }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use upstreams::{NamedUpstreams, Providers};
+use upstreams::{NamedUpstreams, Providers, StreamUsage};
 
 pub use load::{DEFAULT_FILE, default_budgets, default_max_clock_difference_ms, load, load_from};
 
@@ -124,6 +124,7 @@ pub struct UpstreamSettings {
     pub max_response_bytes: usize,
     pub forward_headers: Vec<String>,
     pub reported_cost: bool,
+    pub stream_usage: StreamUsage,
 }
 
 /// `[admin]`

@@ -10,6 +10,7 @@ pub use path_template::PathTemplate;
 pub use pattern::ModelPattern;
 pub(crate) use read::{EnvSetting, read};
 
+use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Most named upstreams. With `[upstream]` they are as many as the providers that an agent can have keys for.
@@ -52,6 +53,28 @@ pub enum Auth {
     ApiKey,
 }
 
+/// How a provider comes to report the usage of a streamed chat completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum StreamUsage {
+    /// `stream_options.include_usage` is put into the request, where the caller did not do that.
+    Ask,
+    /// It reports it unasked, or not at all: the request stays as it is.
+    Unasked,
+}
+
+impl TryFrom<String> for StreamUsage {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "ask" => Ok(Self::Ask),
+            "unasked" => Ok(Self::Unasked),
+            other => Err(format!("`stream_usage` must be ask or unasked, not `{other}`")),
+        }
+    }
+}
+
 /// `[upstreams.<name>]`
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
@@ -71,6 +94,7 @@ pub struct NamedUpstream {
     pub price_prefix: String,
     pub forward_headers: Vec<String>,
     pub reported_cost: bool,
+    pub stream_usage: StreamUsage,
 }
 
 impl NamedUpstream {

@@ -3,8 +3,8 @@
 use super::path_template::{PATH_BYTES_MAX, PathTemplate, is_query};
 use super::pattern::{ModelPattern, PATTERN_BYTES_MAX};
 use super::{
-    Auth, NAME_MAX, NamedUpstream, NamedUpstreams, OPENAI, OPENAI_KEY_PREFIX, PATTERNS_MAX, UPSTREAMS_MAX,
-    check_base_url,
+    Auth, NAME_MAX, NamedUpstream, NamedUpstreams, OPENAI, OPENAI_KEY_PREFIX, PATTERNS_MAX, StreamUsage,
+    UPSTREAMS_MAX, check_base_url,
 };
 use crate::BadSettings;
 use crate::bounds::{WEEK_MS, check_number};
@@ -97,6 +97,7 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
         ("embeddings_path", "/embeddings".to_owned()),
         ("query", String::new()),
         ("ca_file", String::new()),
+        ("stream_usage", "ask".to_owned()),
         ("key_prefix", String::new()),
         ("price_prefix", format!("{name}/")),
     ];
@@ -180,6 +181,7 @@ impl Reader<'_> {
             price_prefix: self.prefix("price_prefix")?,
             forward_headers: self.texts("forward_headers")?,
             reported_cost: self.boolean("reported_cost"),
+            stream_usage: self.stream_usage()?,
         })
     }
 
@@ -220,6 +222,12 @@ impl Reader<'_> {
             "api-key" => Ok(Auth::ApiKey),
             other => Err(self.wrong("auth", &format!("must be bearer or api-key, not `{other}`"))),
         }
+    }
+
+    fn stream_usage(&self) -> Result<StreamUsage, BadSettings> {
+        let text = self.text("stream_usage");
+        StreamUsage::try_from(text.to_owned())
+            .map_err(|_| self.wrong("stream_usage", &format!("must be ask or unasked, not `{text}`")))
     }
 
     fn models(&self) -> Result<Vec<ModelPattern>, BadSettings> {

@@ -2,7 +2,7 @@
 
 use super::read::PREFIX_MAX;
 use super::{NAME_MAX, PATTERNS_MAX, UPSTREAMS_MAX};
-use crate::upstreams::Auth;
+use crate::upstreams::{Auth, StreamUsage};
 use crate::{BadSettings, Settings, load_from};
 
 const TWO: &str = r#"
@@ -18,6 +18,7 @@ chat_path = "/openai/deployments/{model}/chat/completions"
 query = "api-version=2024-10-21"
 timeout_ms = 5000
 reported_cost = true
+stream_usage = "unasked"
 
 [upstreams.alpha]
 base_url = "http://127.0.0.1:11434/v1"
@@ -73,6 +74,14 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     assert_eq!(zeta.forward_headers, ["X-Team"]);
     assert!(alpha.forward_headers.is_empty());
     assert!(zeta.reported_cost && !alpha.reported_cost, "not inherited");
+    assert_eq!(
+        [
+            zeta.stream_usage,
+            alpha.stream_usage,
+            settings.upstream.stream_usage
+        ],
+        [StreamUsage::Unasked, StreamUsage::Ask, StreamUsage::Ask]
+    );
     assert_eq!(
         zeta.chat_path.of("gpt-4o"),
         "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21"
@@ -177,6 +186,8 @@ fn every_mistake_names_its_key() {
         (one("price_prefix = \"é\""), "`upstreams.a.price_prefix`"),
         (one("forward_headers = [1]"), "`upstreams.a.forward_headers`"),
         (one("reported_cost = \"yes\""), "`upstreams.a.reported_cost`"),
+        (one("stream_usage = \"never\""), "`upstreams.a.stream_usage`"),
+        ("[upstream]\nstream_usage = \"never\"\n".to_owned(), "`stream_usage`"),
         (many, &format!("at most {UPSTREAMS_MAX}")),
         (
             "[upstreams.openai]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n".to_owned(),
@@ -262,7 +273,7 @@ fn the_documented_configurations_are_accepted() {
         .filter(|line| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')))
         .map(code)
         .collect();
-    assert_eq!(keys.lines().count(), 13, "{keys}");
+    assert_eq!(keys.lines().count(), 14, "{keys}");
     let settings = from(&format!("[upstreams.azure]\n{keys}")).unwrap();
     let bare = from("[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n").unwrap();
     let (shown, bare) = (&settings.upstreams.all()[0], &bare.upstreams.all()[0]);
