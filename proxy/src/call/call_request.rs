@@ -53,8 +53,8 @@ pub struct CallRequest {
 pub struct StreamRequest {
     /// The shape of its events.
     pub format: Format,
-    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one, or the provider
-    /// sends what it would send without the edge.
+    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one, or the
+    /// provider sends what it would send without the edge.
     pub usage_passes: bool,
     /// Whether the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
@@ -114,8 +114,8 @@ impl CallRequest {
         })
     }
 
-    /// Returns what the provider says that the call cost, where that counts at its upstream. One that cannot be believed
-    /// is logged.
+    /// Returns what the provider says that the call cost, where that counts at its upstream. One that cannot be
+    /// believed is logged.
     pub fn counted_cost(&self, reported: Result<Option<Nanos>, BadCost>) -> Option<Nanos> {
         let upstream = self.upstream.identity();
         if !upstream.reported_cost {

@@ -35,8 +35,8 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Notes a key that no endpoint of OpenAI has, whose value comes next, if it is one of [`CHOICES`] or could be taken
-    /// for one. `null` and an empty list choose nothing.
+    /// Notes a key that no endpoint of OpenAI has, whose value comes next, if it is one of [`CHOICES`] or could be
+    /// taken for one. `null` and an empty list choose nothing.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
         if self.choice.is_some() {
             return;

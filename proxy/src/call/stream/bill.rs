@@ -20,8 +20,8 @@ pub struct StreamBill {
 }
 
 impl StreamBill {
-    /// The cost by the provider's usage, or the one that it reports, where that counts and is larger. Without a usage of
-    /// the whole answer, the largest of what is held, what the text that was seen costs, the usage so far and the
+    /// The cost by the provider's usage, or the one that it reports, where that counts and is larger. Without a usage
+    /// of the whole answer, the largest of what is held, what the text that was seen costs, the usage so far and the
     /// reported cost: never less than the estimate, since reasoning is not seen.
     pub fn new(
         request: &CallRequest,

@@ -103,8 +103,8 @@ impl ModelPrice {
         &self.name
     }
 
-    /// Whether a call for `model` that has this price pays the search fee: it asks for a search, or the model searches on
-    /// every call. Of a model without a price that is not known; the names of all that OpenAI has say it.
+    /// Whether a call for `model` that has this price pays the search fee: it asks for a search, or the model searches
+    /// on every call. Of a model without a price that is not known; the names of all that OpenAI has say it.
     pub(super) fn searches(&self, model: &str, asked: bool) -> bool {
         let mark = SEARCH_MARK.as_bytes();
         let is_named_so = || {

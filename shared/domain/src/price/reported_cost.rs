@@ -22,8 +22,8 @@ struct Wire<'a> {
     cost: Option<&'a RawValue>,
 }
 
-/// Reads `cost` of a `usage` object: a number or a decimal string of USD, rounded up to the nano. `Ok(None)` where there
-/// is none.
+/// Reads `cost` of a `usage` object: a number or a decimal string of USD, rounded up to the nano. `Ok(None)` where
+/// there is none.
 ///
 /// # Errors
 /// [`BadCost`] for a cost that is no number, negative, or above 10,000 USD.

@@ -16,8 +16,8 @@ const MAX_TOKENS: u64 = 1_000_000_000;
 /// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real
 /// cost is what the provider reports).
 ///
-/// Others count a detail beside its total (reasoning beside the completion, cached tokens beside the prompt), or leave a
-/// count out. A detail that exceeds the total that was reported is added to it, and a missing count is `total_tokens`
+/// Others count a detail beside its total (reasoning beside the completion, cached tokens beside the prompt), or leave
+/// a count out. A detail that exceeds the total that was reported is added to it, and a missing count is `total_tokens`
 /// less the other one. So neither a detail nor a total ever lowers a charge, but for the discount of cached tokens that
 /// are part of the prompt.
 ///

@@ -246,7 +246,8 @@ fn one_search_is_billed() {
     assert_eq!(nanos(call("gpt-5-search-api-2025-10-14", &usage)), 11_000_000);
 }
 
-/// A model without a price pays the dearest fee only where the call asks for a search or the name says that it searches.
+/// A model without a price pays the dearest fee only where the call asks for a search or the name says that it
+/// searches.
 #[test]
 fn an_unknown_model_searches_by_its_name() {
     let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 100}"#);

@@ -431,48 +431,6 @@ fn output_is_the_dearer_of_text_and_reasoning() {
     );
 }
 
-/// A cost that is neither understood nor known to be harmless is named: what is billed by it is not charged.
-#[test]
-fn costs_that_are_not_understood_are_named() {
-    let ignored = |more: &str| {
-        let json = format!(
-            r#"{{"m": {{"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6{more}}},
-                "n": {{"mode": "image_generation", "output_cost_per_image": 0.04}}}}"#
-        );
-        let imported = import_litellm(&json, OPENAI).unwrap();
-        assert_eq!(imported.overlay.models().len(), 1);
-        imported.ignored
-    };
-    for harmless in [
-        "",
-        r#", "input_cost_per_token_batches": 1e-9, "code_interpreter_cost_per_session": 0.03"#,
-        r#", "search_context_cost_per_query": {"low": 0.01}, "output_cost_per_reasoning_token": 9e-6"#,
-        r#", "input_cost_per_image": 0.0, "output_cost_per_image": null, "max_tokens": 4096"#,
-        r#", "input_cost_per_image_token": 1e-6, "output_cost_per_video_token": 4e-6"#,
-        r#", "cache_read_input_audio_token_cost_flex": 1e-7, "input_cost_per_token_cache_hit": 1e-7"#,
-    ] {
-        assert_eq!(ignored(harmless), [], "{harmless}");
-    }
-    for (more, fields) in [
-        (
-            r#", "citation_cost_per_token": 2e-6, "input_cost_per_request": 0.005"#,
-            &["citation_cost_per_token", "input_cost_per_request"][..],
-        ),
-        (
-            r#", "input_cost_per_image_token": 2e-6"#,
-            &["input_cost_per_image_token"],
-        ),
-        (r#", "some_new_cost": {"a": 1}"#, &["some_new_cost"]),
-        (r#", "tiered_pricing": [{}]"#, &["tiered_pricing"]),
-    ] {
-        let expected = IgnoredCosts {
-            model: "m".to_owned(),
-            fields: fields.iter().map(|field| (*field).to_owned()).collect(),
-        };
-        assert_eq!(ignored(more), [expected], "{more}");
-    }
-}
-
 #[test]
 fn long_context_reprices_only_what_it_names() {
     let json = r#"{"m": {"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6,

@@ -350,7 +350,8 @@ proptest! {
     }
 
     /// No reading of the same counts comes to more than what is charged, and a detail or a total that is added makes
-    /// nothing cheaper. The one discount, of cached tokens that are part of the prompt, is left out by a price without it.
+    /// nothing cheaper. The one discount, of cached tokens that are part of the prompt, is left out by a price without
+    /// it.
     #[test]
     fn details_and_totals_only_add(
         [prompt, completion] in prop::array::uniform2(0_u64..3_000),
