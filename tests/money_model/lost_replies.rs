@@ -60,8 +60,13 @@ async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactio
     let caller = stage.caller(who);
     let before = stage.transactions();
     body["idempotency_key"] = json!(format!("{path} {body}"));
-    // The scripts of a request are the only commands that carry its record's key.
-    stage.wire.lose_reply_to("/intent/int_", LOSSES);
+    // The commands of a request carry its record's key. Those of a spend begin with a read, and only its script carries
+    // the name of the fingerprint.
+    let needle = match path {
+        "/v1/spend" => "\r\nfp\r\n",
+        _ => "/intent/int_",
+    };
+    stage.wire.lose_reply_to(needle, LOSSES);
     let second = stage.until_answered(&caller, path, &body).await;
     stage.wire.heal();
     assert!(stage.wire.replies_lost() > 0, "{path}: an answer was lost");

@@ -49,6 +49,8 @@ struct DepositRequest {
     reference: String,
     state: DepositState,
     once: Once,
+    /// The record, if the request was made before.
+    record: Option<IntentRecord>,
     /// How long the record is kept; `None` without a key.
     record_life: Option<Duration>,
 }
@@ -102,8 +104,8 @@ pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
     let asked = DepositRequest::read(&call, &body).await?;
-    if let Some(record) = earlier(&call, &asked.once).await? {
-        return replay(&call, &record).await;
+    if let Some(record) = &asked.record {
+        return replay(&call, record).await;
     }
     for _ in 0..ATTEMPTS {
         if let Some(answer) = attempt(&call, &asked).await? {
@@ -122,8 +124,8 @@ pub async fn confirm(call: Call) -> Answer {
     let request = json!(Kept {
         reference: reference.clone()
     });
-    let once = identify(&call, &body, "deposit_confirm", &request).await?;
-    if earlier(&call, &once).await?.is_some() {
+    let (once, record) = identify(&call, &body, "deposit_confirm", &request).await?;
+    if record.is_some() {
         return show_confirmed(&recorded(&call, &reference).await?, true);
     }
     let confirmation = Confirmation {
@@ -189,7 +191,7 @@ impl DepositRequest {
         };
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
-        let once = identify(call, body, "deposit", &request).await?;
+        let (once, record) = identify(call, body, "deposit", &request).await?;
         Ok(Self {
             wallet,
             amount,
@@ -197,6 +199,7 @@ impl DepositRequest {
             reference,
             state,
             once,
+            record,
             record_life: record_life(call, body)?,
         })
     }

@@ -7,7 +7,7 @@ pub(crate) use doc::section;
 mod answer;
 mod view;
 
-use super::once::IntentId;
+use super::once::{IntentId, earlier};
 use super::wallet::name::{Found, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -54,7 +54,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
     let once = intent_id.once("escrow/create", &request)?;
-    if let Some(record) = intent_id.earlier(call, &once).await? {
+    if let Some(record) = intent_id.before(call, &once).await? {
         return answer::replay(call, &record).await;
     }
     let from = find(call, "fromWalletId", &from).await?;
@@ -85,7 +85,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     };
     match outcome {
         CallOutcome::Done(made) => answer::made(&new, made, &once.id),
-        other => unsuccessful(call, intent_id, &once, None, &other).await,
+        other => unsuccessful(call, &once, None, &other).await,
     }
 }
 
@@ -101,7 +101,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
     let once = intent_id.once("escrow/fund", &request)?;
-    if let Some(record) = intent_id.earlier(call, &once).await? {
+    if let Some(record) = intent_id.before(call, &once).await? {
         return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
@@ -110,7 +110,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     }
     match fund_escrow(&call.state.store, &requester(call, &once), &escrow).await? {
         CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
-        other => unsuccessful(call, intent_id, &once, Some(number), &other).await,
+        other => unsuccessful(call, &once, Some(number), &other).await,
     }
 }
 
@@ -158,7 +158,7 @@ async fn resolve(
     number: u64,
     verdict: Verdict<'_>,
 ) -> Answer {
-    if let Some(record) = intent_id.earlier(call, once).await? {
+    if let Some(record) = intent_id.before(call, once).await? {
         return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
@@ -167,7 +167,7 @@ async fn resolve(
     }
     match decide(&call.state.store, &requester(call, once), &escrow, verdict).await? {
         CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
-        other => unsuccessful(call, intent_id, once, Some(number), &other).await,
+        other => unsuccessful(call, once, Some(number), &other).await,
     }
 }
 
@@ -218,17 +218,11 @@ fn missing(number: u64) -> Problem {
 }
 
 /// The answer to a call that was refused, or that another request with the same key made at the same moment.
-async fn unsuccessful<T>(
-    call: &Call,
-    intent_id: &IntentId,
-    once: &Once,
-    number: Option<u64>,
-    outcome: &CallOutcome<T>,
-) -> Answer {
+async fn unsuccessful<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &CallOutcome<T>) -> Answer {
     match outcome {
         CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),
         CallOutcome::TooMuch => Err(Code::BalanceLimit.into()),
-        CallOutcome::Known | CallOutcome::Done(_) => match intent_id.earlier(call, once).await? {
+        CallOutcome::Known | CallOutcome::Done(_) => match earlier(call, once).await? {
             Some(record) => answer::replay(call, &record).await,
             None => Err(StoreError::unexpected("an intent that is known and not there").into()),
         },

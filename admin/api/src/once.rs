@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use clock::now_ms;
 use domain::id::Kind;
 use endpoint::{Answer, Code, Fields, IdempotencyKey, Problem};
-use history::intents::Intents;
+use history::intents::{GENERATIONS_MAX, Intents};
 use serde_json::Value;
 use std::time::Duration;
 use store::intent::{Found, IntentRecord};
@@ -17,16 +17,18 @@ pub(super) struct IntentId {
     id: String,
     /// A fresh id, for a refusal whose idempotency key belongs to another request.
     spare_id: String,
-    /// The intent that the body named by its own id.
-    known: Option<Box<IntentRecord>>,
+    /// What is stored under the id.
+    found: Found,
+    /// Whether the body named the intent by its own id.
+    is_known: bool,
 }
 
 impl IntentId {
     /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
-    /// intent; every other one leads to an id by a keyed hash.
+    /// intent; every other one leads to an id by a keyed hash, and never to an archived intent.
     ///
     /// # Errors
-    /// 400 for a malformed key, 503.
+    /// 400 for a malformed key, 422 for one that is used up, 503.
     pub(super) async fn of(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
         let named = Self::read(call, body, &spare_id).await;
@@ -36,25 +38,25 @@ impl IntentId {
     async fn read(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
         let key = call.idempotency_key(body)?;
         let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
-        if let Some(IdempotencyKey::Body(id)) = &key
-            && Kind::Intent.has_form(id)
-        {
-            let intents = Intents::of(&call.state.store, &call.state.archive, account, mode);
-            if let Some(record) = intents.read(id).await? {
-                return Ok(Self {
-                    id: id.clone(),
-                    spare_id: spare_id.to_owned(),
-                    known: Some(Box::new(record)),
-                });
-            }
-        }
-        let key = key.as_ref().map(IdempotencyKey::as_str);
-        let id = Once::id_of(&call.caller.check_secret, (account, mode), key, now_ms())?;
-        Ok(Self {
+        let intents = Intents::of(&call.state.store, &call.state.archive, account, mode);
+        let named = |id, found, is_known| Self {
             id,
             spare_id: spare_id.to_owned(),
-            known: None,
-        })
+            found,
+            is_known,
+        };
+        if let Some(IdempotencyKey::Body(id)) = &key
+            && Kind::Intent.has_form(id)
+            && let Some(record) = intents.read(id).await?
+        {
+            return Ok(named(id.clone(), Found::Record(Box::new(record)), true));
+        }
+        let Some(key) = key.as_ref().map(IdempotencyKey::as_str) else {
+            return Ok(named(Kind::Intent.mint(now_ms())?, Found::Nothing, false));
+        };
+        let id_of = |generation| Once::id_of(&call.caller.check_secret, (account, mode), key, generation);
+        let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
+        Ok(named(id, found, false))
     }
 
     /// The identity of the request: the id, and the fingerprint of `request`, which holds every field that matters,
@@ -64,21 +66,32 @@ impl IntentId {
     /// 422 `IDEMPOTENCY_KEY_REUSED` when the body names an intent of another request.
     pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
-        match &self.known {
-            Some(known) if known.fingerprint != once.fingerprint => Err(Code::IdempotencyKeyReused.into()),
+        match &self.found {
+            Found::Record(record) if record.fingerprint != once.fingerprint => {
+                Err(Code::IdempotencyKeyReused.into())
+            }
+            Found::Claimed { fingerprint } if *fingerprint != once.fingerprint => {
+                Err(Code::IdempotencyKeyReused.into())
+            }
             _ => Ok(once),
         }
     }
 
-    /// Whether the body named an intent by its own id, so that nothing new is to be done.
-    pub(super) const fn is_known(&self) -> bool {
-        self.known.is_some()
-    }
-
-    /// The record of this request, if it was made before; also one that was archived, where the body named it.
-    pub(super) async fn earlier(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
-        let live = earlier(call, once).await?;
-        Ok(live.or_else(|| self.known.as_deref().cloned()))
+    /// The record of this request, if it was made before, as it was read with the key; also one that was archived,
+    /// where the body named it.
+    ///
+    /// # Errors
+    /// 503 when the record is not as durable as a repeated answer must be.
+    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+        let Found::Record(record) = &self.found else {
+            return Ok(None);
+        };
+        if self.is_known {
+            let live = earlier(call, once).await?;
+            return Ok(Some(live.unwrap_or_else(|| (**record).clone())));
+        }
+        require_safe(call, once).await?;
+        Ok(Some((**record).clone()))
     }
 
     /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent
@@ -94,15 +107,21 @@ impl IntentId {
     }
 }
 
-/// The identity of a request whose refusals name no intent.
+/// The identity of a request whose refusals name no intent, and its record, if it was made before.
+///
+/// # Errors
+/// As [`IntentId::of`], [`IntentId::once`] and [`IntentId::before`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
     route: &'static str,
     request: &Value,
-) -> Result<Once, Problem> {
+) -> Result<(Once, Option<IntentRecord>), Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
-    IntentId::read(call, body, &spare_id).await?.once(route, request)
+    let intent_id = IntentId::read(call, body, &spare_id).await?;
+    let once = intent_id.once(route, request)?;
+    let record = intent_id.before(call, &once).await?;
+    Ok((once, record))
 }
 
 /// How long the record of a transfer or deposit is kept: not at all without a key.
@@ -133,13 +152,26 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
         return Err(Code::IdempotencyKeyReused.into());
     }
     if record.is_some() {
-        // A repeated answer must be as durable as the first.
-        let key = keys.intent(mode, &once.id);
-        if !call.state.store.is_safely_there(&key, None).await? {
-            return Err(Code::ServiceUnavailable.into());
-        }
+        require_safe(call, once).await?;
     }
     Ok(record)
+}
+
+/// Refuses to repeat an answer that is not as durable as the first must be.
+async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
+    let key = call.keys().intent(call.caller.mode, &once.id);
+    match call.state.store.is_safely_there(&key, None).await? {
+        true => Ok(()),
+        false => Err(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// 422 for a key all of whose ids belong to archived intents.
+fn used_up() -> Problem {
+    let message = format!(
+        "This idempotency key was used for {GENERATIONS_MAX} requests, one after the other. Use another one."
+    );
+    Problem::new(Code::IdempotencyKeyReused, message)
 }
 
 #[cfg(test)]

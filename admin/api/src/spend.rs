@@ -12,7 +12,7 @@ pub(super) use answer::{AllowedSpend, Settled, denied, settled};
 pub(super) use doc::{decided, fields};
 pub(super) use request::{Request, SpendPlan, Stored};
 
-use super::once::IntentId;
+use super::once::{IntentId, earlier};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use answer::{pending, replay};
 use clock::now_ms;
@@ -46,8 +46,8 @@ pub async fn spend(call: Call) -> Answer {
 async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let request = Request::read(body)?;
     let once = intent_id.once(ROUTE, &request.canonical())?;
-    if intent_id.is_known() {
-        return repeat(call, intent_id, &once).await;
+    if let Some(record) = intent_id.before(call, &once).await? {
+        return replay(&record);
     }
     let now = now_ms();
     let transaction = Kind::Transaction.mint(now)?;
@@ -93,7 +93,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
                 call.state.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
-            Spent::Known => return repeat(call, intent_id, &once).await,
+            Spent::Known => return repeat(call, &once).await,
             Spent::OtherPlan(other) => plan_name = other,
             Spent::NotFound => return Err(no_agent(&request.agent)),
             Spent::TooMuch => return Err(too_much()),
@@ -103,9 +103,9 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     Err(Code::ServiceUnavailable.into())
 }
 
-/// The first answer again.
-async fn repeat(call: &Call, intent_id: &IntentId, once: &Once) -> Answer {
-    let record = intent_id.earlier(call, once).await?;
+/// The first answer again, to a request that was made at the same moment.
+async fn repeat(call: &Call, once: &Once) -> Answer {
+    let record = earlier(call, once).await?;
     let record = record.ok_or(Code::ServiceUnavailable)?;
     replay(&record)
 }

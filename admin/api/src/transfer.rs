@@ -50,6 +50,8 @@ struct TransferRequest {
     currency: &'static str,
     memo: Option<String>,
     once: Once,
+    /// The record, if the request was made before.
+    record: Option<IntentRecord>,
     /// How long the record is kept; `None` without a key.
     record_life: Option<Duration>,
 }
@@ -106,8 +108,8 @@ struct Done<'a> {
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let asked = TransferRequest::read(&call, &body).await?;
-    if let Some(record) = earlier(&call, &asked.once).await? {
-        return replay(&record);
+    if let Some(record) = &asked.record {
+        return replay(record);
     }
     for _ in 0..ATTEMPTS {
         if let Some(answer) = attempt(&call, &asked).await? {
@@ -126,7 +128,7 @@ impl TransferRequest {
         let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
-        let once = identify(call, body, "transfer", &request).await?;
+        let (once, record) = identify(call, body, "transfer", &request).await?;
         Ok(Self {
             from,
             to,
@@ -134,6 +136,7 @@ impl TransferRequest {
             currency,
             memo,
             once,
+            record,
             record_life: record_life(call, body)?,
         })
     }

@@ -9,7 +9,7 @@ pub use segment::{IntentSegment, IntentSegments, IntentsDescriptor};
 use crate::handle::{Archive, damaged};
 use domain::mode::Mode;
 use std::sync::Arc;
-use store::intent::IntentRecord;
+use store::intent::{IntentRecord, SEGMENTS_AT_ONCE};
 use store::keys::AccountKeys;
 use store::{Store, StoreError};
 
@@ -24,13 +24,43 @@ impl Archive {
         account: &str,
         mode: Mode,
     ) -> Result<IntentSegments, StoreError> {
+        let known = self.known_intent_segments(account, mode);
         let keys = AccountKeys::new(account);
+        let end = IntentRecord::segments(store, &keys, mode, skipped(&known)).await?;
+        self.joined_intent_segments(store, (account, mode), &known, &end)
+            .await
+    }
+
+    /// The segments that this process knows, without asking the store.
+    pub fn known_intent_segments(&self, account: &str, mode: Mode) -> IntentSegments {
         let key = (account.to_owned(), mode);
-        let known = self.intent_lists.get(&key).unwrap_or_default();
-        // The last one that is known is read again: in a store that was restored from a backup it is another one.
-        let skip = known.len().saturating_sub(1);
-        let mut fresh = parse(&IntentRecord::segments(store, &keys, mode, skip).await?)?;
-        let mut list: Vec<Arc<IntentsDescriptor>> = known.iter().take(skip).cloned().collect();
+        self.intent_lists.get(&key).unwrap_or_default()
+    }
+
+    /// The segments: `known`, and what follows. `end` are those of the store behind the first [`skipped`] ones, all or
+    /// the first [`SEGMENTS_AT_ONCE`]. Where nothing follows it is `known` itself.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when they do not follow each other.
+    pub async fn joined_intent_segments(
+        &self,
+        store: &Store,
+        (account, mode): (&str, Mode),
+        known: &IntentSegments,
+        end: &[String],
+    ) -> Result<IntentSegments, StoreError> {
+        let mut fresh = parse(end)?;
+        if known.last() == fresh.first() && fresh.len() <= 1 {
+            return Ok(Arc::clone(known));
+        }
+        let keys = AccountKeys::new(account);
+        if end.len() >= SEGMENTS_AT_ONCE {
+            let skip = skipped(known) + end.len();
+            fresh.append(&mut parse(
+                &IntentRecord::segments(store, &keys, mode, skip).await?,
+            )?);
+        }
+        let mut list: Vec<Arc<IntentsDescriptor>> = known.iter().take(skipped(known)).cloned().collect();
         if known.last() != fresh.first() {
             if !known.is_empty() {
                 fresh = parse(&IntentRecord::segments(store, &keys, mode, 0).await?)?;
@@ -47,7 +77,8 @@ impl Archive {
             last = descriptor.last;
         }
         let list = Arc::new(list);
-        self.intent_lists.insert(key, Arc::clone(&list));
+        self.intent_lists
+            .insert((account.to_owned(), mode), Arc::clone(&list));
         Ok(list)
     }
 
@@ -71,6 +102,12 @@ impl Archive {
         };
         self.intent_segments.get_or_insert_async(&path, reading).await
     }
+}
+
+/// How many of the `known` segments are not read again. The last one is: in a store that was restored from a backup it
+/// is another one.
+pub fn skipped(known: &IntentSegments) -> usize {
+    known.len().saturating_sub(1)
 }
 
 fn parse(texts: &[String]) -> Result<Vec<Arc<IntentsDescriptor>>, StoreError> {

@@ -1,7 +1,10 @@
 //! The intents of an account and mode as readers see them: complete, whether they are in the store or in the archive.
 
+mod keyed;
 mod position;
 mod walk;
+
+pub use keyed::GENERATIONS_MAX;
 
 use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
@@ -36,8 +39,7 @@ impl<'a> Intents<'a> {
         }
     }
 
-    /// The intent `id`, or `None` when there is none. Of several that had the same idempotency key one after the other
-    /// it is the newest.
+    /// The intent `id`, or `None` when there is none. One in the store comes before an archived one.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense; [`StoreError::Archive`] when a segment that is needed is

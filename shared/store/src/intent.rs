@@ -12,6 +12,7 @@ mod outcome;
 mod place;
 
 pub use list::{Listed, Place};
+pub use old::SEGMENTS_AT_ONCE;
 pub use place::IntentPlace;
 
 use self::outcome::{Outcome, decided, events, heads};
@@ -231,16 +232,47 @@ impl IntentRecord {
         id: &str,
     ) -> Result<Found, StoreError> {
         let key = account.intent(mode, id);
-        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        Self::found(&store.command(redis::cmd("HGETALL").arg(key)).await?)
+    }
+
+    /// Reads what is stored under each of `ids` and then, in the same round trip, up to [`SEGMENTS_AT_ONCE`]
+    /// descriptors of archived intents' segments behind the first `skip`. So no id is missed that is archived in
+    /// between.
+    pub async fn find_all(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        (ids, skip): (&[String], usize),
+    ) -> Result<(Vec<Found>, Vec<String>), StoreError> {
+        let mut query = redis::pipe();
+        for id in ids {
+            query.cmd("HGETALL").arg(account.intent(mode, id));
+        }
+        query
+            .cmd("LRANGE")
+            .arg(account.intent_segments(mode))
+            .arg(skip)
+            .arg(skip + SEGMENTS_AT_ONCE - 1);
+        let mut replies: Vec<redis::Value> = store.pipeline(&query).await?;
+        let segments = replies.pop().unwrap_or(redis::Value::Nil);
+        let segments = redis::from_redis_value(segments).map_err(StoreError::unexpected)?;
+        let found = replies.into_iter().map(|reply| {
+            let fields = redis::from_redis_value(reply).map_err(StoreError::unexpected)?;
+            Self::found(&fields)
+        });
+        Ok((found.collect::<Result<_, _>>()?, segments))
+    }
+
+    fn found(fields: &HashMap<String, String>) -> Result<Found, StoreError> {
         if fields.is_empty() {
             return Ok(Found::Nothing);
         }
-        if let (true, Some(fingerprint)) = (is_claim(&fields), fields.get("fp")) {
+        if let (true, Some(fingerprint)) = (is_claim(fields), fields.get("fp")) {
             return Ok(Found::Claimed {
                 fingerprint: fingerprint.clone(),
             });
         }
-        let record = Self::from_fields(&fields).map(Box::new).map(Found::Record);
+        let record = Self::from_fields(fields).map(Box::new).map(Found::Record);
         record.ok_or_else(|| StoreError::unexpected("intent record"))
     }
 

@@ -20,7 +20,7 @@ pub fn is_key(key: &str) -> bool {
 /// Identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {
-    /// Id of its record, `int_…`: a function of account, mode and idempotency key, whatever the route.
+    /// Id of its record, `int_…`: a function of account, mode, idempotency key and generation, whatever the route.
     pub id: String,
     /// A new id for a refusal that is not stored under the caller's key (decision D59).
     pub spare_id: String,
@@ -41,24 +41,26 @@ impl Once {
         (route, request): (&str, &Value),
         at_ms: u64,
     ) -> Result<Self, NoEntropy> {
-        let id = Self::id_of(secret, (account, mode), key, at_ms)?;
+        let id = match key {
+            Some(key) => Self::id_of(secret, (account, mode), key, 0),
+            None => Kind::Intent.mint(at_ms)?,
+        };
         Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
     }
 
-    /// Returns the id for an idempotency key, or a new id without one; needs no request.
-    ///
-    /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// Returns an id of an idempotency key: the first one (`generation` 0), or that of a later generation, for a key
+    /// whose earlier intents were archived.
     pub fn id_of(
         secret: &CheckSecret,
         (account, mode): (&str, Mode),
-        key: Option<&str>,
-        at_ms: u64,
-    ) -> Result<String, NoEntropy> {
-        match key {
-            Some(key) => Ok(Kind::Intent.derived(secret.derive(&["intent", account, mode.as_str(), key]))),
-            None => Kind::Intent.mint(at_ms),
-        }
+        key: &str,
+        generation: usize,
+    ) -> String {
+        let number = generation.to_string();
+        let words = ["intent", account, mode.as_str(), key, &number];
+        // The first id is without a number. A key has no line break, so no other key leads to the same words.
+        let words = if generation == 0 { &words[..4] } else { &words[..] };
+        Kind::Intent.derived(secret.derive(words))
     }
 
     /// Returns the identity of a request with a known id.
@@ -139,6 +141,21 @@ mod tests {
         );
         // Pinned: keys that callers hold must find their records after an upgrade.
         assert_eq!(first.id, "int_7V9AATH1FEDX144AS4QDPNSR26");
+    }
+
+    #[test]
+    fn each_generation_of_a_key_has_an_id_of_its_own() {
+        let secret = CheckSecret::from_stored("00".repeat(32));
+        let place = ("acct_1", Mode::Live);
+        let ids = ["k", "k1", "k 1"].map(|key| [0, 1, 2, 10].map(|n| Once::id_of(&secret, place, key, n)));
+        let all: std::collections::BTreeSet<&String> = ids.iter().flatten().collect();
+        assert_eq!(all.len(), 12);
+        assert_eq!(
+            ids[0][0],
+            once("acct_1", Mode::Live, Some("k"), "spend", &json!({})).id
+        );
+        // Pinned, as the first one is.
+        assert_eq!(ids[0][1], "int_5WV0DVHDQHJT76HGHSF4PQA1N7");
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub struct Fixture {
     pub approver: Caller,
     pub root: TempDir,
     pub archive: Archive,
-    wallets: [Value; 2],
+    /// Those of ann and bob.
+    pub wallets: [Value; 2],
 }
 
 impl Fixture {

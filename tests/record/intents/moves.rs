@@ -147,19 +147,93 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
     let again = success(&fixture.spend("ann", 3, "young").await, 200);
     assert_eq!(first["transactionId"], again["transactionId"]);
     assert_eq!(fixture.all().await.len(), 2);
-    // Another spend, under the same id: the newest is shown by it.
-    assert_eq!(fixture.settled("bob", 5, "old").await, old);
+    // Another spend under the key has another id: the archived one stays what it was, wherever the newer one is.
+    let newer = fixture.settled("bob", 5, "old").await;
+    assert_ne!(newer, old);
+    assert_eq!(fixture.settled("bob", 5, "old").await, newer, "it is replayed");
     assert_eq!(fixture.all().await.len(), 3);
     for _ in 0..2 {
-        let shown = success(&fixture.get(&format!("/v1/intents/{old}")).await, 200);
-        assert_eq!(shown["intent"]["amount"], json!(5));
+        for (id, amount) in [(&old, 2), (&newer, 5)] {
+            let shown = success(&fixture.get(&format!("/v1/intents/{id}")).await, 200);
+            assert_eq!(shown["intent"]["amount"], json!(amount), "{id}");
+        }
         fixture.check(0);
         fixture.move_all().await;
     }
     assert_eq!(fixture.live(), 0);
+    let newest = fixture.settled("bob", 2, "old").await;
+    assert!(
+        newest != newer && newest != old,
+        "a third one, of the first one's request"
+    );
     let listed = success(&fixture.get("/v1/intents?agentId=bob").await, 200);
-    assert_eq!(text(&listed, "/intents/1/intent_id"), old);
-    assert_eq!(listed["intents"][1]["amount"], json!(2));
+    let ids = ["/intents/0", "/intents/1", "/intents/2"]
+        .map(|at| text(&listed, &format!("{at}/intent_id")).to_owned());
+    assert_eq!(ids, [newest, newer, old]);
+}
+
+/// A settled release is the proof that the money went: neither its own request again nor another one under its key
+/// changes what its id shows, also where the archive cannot be read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
+    let fixture = Fixture::build().await;
+    let escrow = fixture.funded().await;
+    let body = json!({ "escrowId": escrow });
+    let headers = [("idempotency-key", "release")];
+    let send = async |path: &str, body: &Value| {
+        let bodies = fixture.caller.send("POST", path, &headers, body.to_string());
+        bodies.await
+    };
+    let released = success(&send("/v1/escrow/release", &body).await, 200);
+    let id = text(&released, "/intent_id").to_owned();
+    fixture.move_all().await;
+    // Without the calls on the escrow beside it, of which there may be more.
+    let shown = async || {
+        let whole = success(&fixture.get(&format!("/v1/intents/{id}")).await, 200);
+        let csv = fixture.get(&format!("/v1/intents/{id}/export?format=csv")).await;
+        assert_eq!(csv.status, 200, "{}", csv.text());
+        (whole["intent"]["timeline"].clone(), csv.text())
+    };
+    let before = shown().await;
+    let again = send("/v1/escrow/release", &body).await;
+    assert_eq!(again.status, 409, "{}", again.text());
+    let again = again.json();
+    let newer = text(&again, "/intent_id");
+    assert_ne!(newer, id);
+    assert_fields!(again, { "replayed": null, "status": "released" }, "{again}");
+    assert_eq!(shown().await, before);
+    let escrow = success(&fixture.get(&format!("/v1/escrow/{escrow}")).await, 200);
+    assert_ne!(text(&escrow, "/escrow/intent_id"), newer, "{escrow}");
+    // The archived id in the body is that intent's own key.
+    let own = json!({ "intent_id": id, "escrowId": body["escrowId"] });
+    let replayed = fixture.caller.post("/v1/escrow/release", own).await.json();
+    assert_fields!(replayed, { "replayed": true, "intent_id": id }, "{replayed}");
+    let other = json!({ "intent_id": id, "escrowId": body["escrowId"], "reason": "late" });
+    let other = fixture.caller.post("/v1/escrow/dispute", other).await;
+    assert_eq!(other.status, 422, "{}", other.text());
+    let ids: Vec<String> = fixture
+        .all()
+        .await
+        .iter()
+        .map(|one| text(one, "/intent_id").to_owned())
+        .collect();
+    assert_eq!(
+        ids.iter().collect::<BTreeSet<_>>().len(),
+        ids.len(),
+        "each once: {ids:?}"
+    );
+    fixture.check(0);
+    fixture.move_all().await;
+    // What is on another route, too, without the archive.
+    let [from, to] = &fixture.wallets;
+    let transfer = json!({ "from": from, "to": to, "amount": 1 });
+    let away = fixture.root.path().with_extension("away");
+    std::fs::rename(fixture.root.path(), &away).unwrap();
+    let done = success(&send("/v1/wallets/transfer", &transfer).await, 200);
+    let replayed = success(&send("/v1/wallets/transfer", &transfer).await, 200);
+    assert_eq!(done["transactionId"], replayed["transactionId"]);
+    std::fs::rename(&away, fixture.root.path()).unwrap();
+    assert_eq!(shown().await, before);
 }
 
 /// Release and dispute leave no way back: under a key that is free again, too, they find that the escrow is resolved.

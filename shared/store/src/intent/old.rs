@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use std::collections::HashMap;
 
 /// Segment descriptors read in one round trip.
-const SEGMENTS_AT_ONCE: usize = 200;
+pub const SEGMENTS_AT_ONCE: usize = 200;
 
 impl IntentRecord {
     /// Reads fields and ids of `count` intents after the oldest `skip`. An intent that is removed meanwhile has no

@@ -1,0 +1,120 @@
+//! The id of an idempotency key: one that no archived intent has, whatever became of earlier requests under the key.
+
+use super::{ATTEMPTS, Intents};
+use archive::intents::{IntentsDescriptor, skipped};
+use std::sync::Arc;
+use store::StoreError;
+use store::intent::{Found, IntentRecord};
+use store::keys::AccountKeys;
+
+/// Most ids of one idempotency key, one after the other: with the default settings an id is archived after 90 days at
+/// the earliest, so a key is used up after some 25 years.
+pub const GENERATIONS_MAX: usize = 100;
+
+impl Intents<'_> {
+    /// The id that a key leads to, and what is stored under it. Of `id_of(0)`, `id_of(1)`, … it is the first one that
+    /// has a record in the store or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
+    ///
+    /// Whether an archived intent has an id is judged by the descriptions of the segments, which are in the store. They
+    /// may be wrong about one that none has, which is then passed over for good.
+    ///
+    /// # Errors
+    /// [`StoreError`], never [`StoreError::Archive`].
+    pub async fn of_key(
+        &self,
+        id_of: impl Fn(usize) -> String,
+    ) -> Result<Option<(String, Found)>, StoreError> {
+        let (account, mode) = (self.account, self.mode);
+        let keys = AccountKeys::new(account);
+        let mut segments = self.archive.known_intent_segments(account, mode);
+        for _ in 0..ATTEMPTS {
+            let (ids, has_free) = candidates(&segments, &id_of);
+            let asked = (ids.as_slice(), skipped(&segments));
+            let (found, end) = IntentRecord::find_all(self.store, &keys, mode, asked).await?;
+            let mut stored = ids.iter().zip(found);
+            if let Some((id, found)) = stored.find(|(_, found)| *found != Found::Nothing) {
+                return Ok(Some((id.clone(), found)));
+            }
+            let joined = self
+                .archive
+                .joined_intent_segments(self.store, (account, mode), &segments, &end)
+                .await?;
+            if Arc::ptr_eq(&joined, &segments) {
+                let free = ids.into_iter().last().filter(|_| has_free);
+                return Ok(free.map(|id| (id, Found::Nothing)));
+            }
+            // There are segments that this process did not know.
+            segments = joined;
+        }
+        Err(StoreError::unexpected(
+            "intents were archived all the time while a key was looked up",
+        ))
+    }
+}
+
+/// The ids of a key up to the first one that no archived intent can have, and whether there is such a one.
+fn candidates(segments: &[Arc<IntentsDescriptor>], id_of: impl Fn(usize) -> String) -> (Vec<String>, bool) {
+    let mut ids = Vec::new();
+    for generation in 0..GENERATIONS_MAX {
+        let id = id_of(generation);
+        let is_free = !segments.iter().any(|segment| segment.may_hold(&id));
+        ids.push(id);
+        if is_free {
+            return (ids, true);
+        }
+    }
+    (ids, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A segment that has intents with these ids.
+    fn segment(ids: &[usize]) -> Arc<IntentsDescriptor> {
+        let mut tails: Vec<String> = ids.iter().map(|n| id(*n).split_off(20)).collect();
+        tails.sort_unstable();
+        Arc::new(IntentsDescriptor {
+            first: 1,
+            last: ids.len() as u64,
+            sha256: String::new(),
+            bytes: 0,
+            content_bytes: 0,
+            counts: BTreeMap::new(),
+            ids: tails.concat(),
+        })
+    }
+
+    fn id(generation: usize) -> String {
+        format!("int_{generation:026}")
+    }
+
+    fn chosen(segments: &[Arc<IntentsDescriptor>]) -> (usize, bool) {
+        let (ids, has_free) = candidates(segments, id);
+        assert_eq!(ids, (0..ids.len()).map(id).collect::<Vec<_>>());
+        (ids.len() - 1, has_free)
+    }
+
+    #[test]
+    fn an_id_that_a_segment_may_hold_is_passed_over() {
+        assert_eq!(chosen(&[]), (0, true));
+        assert_eq!(chosen(&[segment(&[1, 2, 3])]), (0, true));
+        assert_eq!(chosen(&[segment(&[0, 7])]), (1, true));
+        assert_eq!(chosen(&[segment(&[1, 3]), segment(&[0, 2])]), (4, true));
+        // By the end of the id alone: the segment has another intent.
+        let (ids, _) = candidates(&[segment(&[5])], |n| format!("int_7{:025}", n + 5));
+        assert_eq!(ids.len(), 2);
+    }
+
+    #[test]
+    fn generations_end() {
+        let all: Vec<usize> = (0..GENERATIONS_MAX).collect();
+        assert_eq!(chosen(&[segment(&all[1..])]), (0, true));
+        assert_eq!(
+            chosen(&[segment(&all[..GENERATIONS_MAX - 1])]),
+            (GENERATIONS_MAX - 1, true)
+        );
+        assert_eq!(chosen(&[segment(&all)]), (GENERATIONS_MAX - 1, false));
+    }
+}
