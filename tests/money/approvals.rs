@@ -5,7 +5,7 @@ use crate::spender::{Spender, denied, replayed};
 use crate::world::{World, problem, success, text};
 use domain::intent::{Reason, State};
 use futures::future::join;
-use harness::{Caller, Reply};
+use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 
 /// Spends so much, which must wait. Returns the intent's id and the answer.
@@ -218,14 +218,52 @@ async fn the_checks_run_again_on_approval() {
     let policy = json!({ "approvalThreshold": 0, "maxSpendPerTransaction": 0 });
     let bot = spender.agent(&world, 1000, policy).await;
     denied(&spender.spend_nanos(&bot, 1).await, "per_transaction_limit");
-    // Its agent is gone: there is nothing to spend from, and the approval can still be denied.
-    let bot = spender.agent(&world, 0, json!({ "approvalThreshold": 0 })).await;
-    spender.set(&world, &bot, &[("balance", 10)]).await;
-    let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
-    spender.set(&world, &bot, &[("balance", 0)]).await;
-    success(&spender.caller.delete(&format!("/v1/agents/{bot}")).await, 200);
-    problem(&approve(&approver, &id).await, 404, "NOT_FOUND");
-    success(&deny_it(&approver, &id).await, 200);
+}
+
+/// Whoever approves decides about the agent that asked and its wallet, not about another one of the same id.
+#[tokio::test]
+async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let (approver, _) = spender.approver(&world).await;
+    let refused = async |id: &str| {
+        let reply = approve(&approver, id).await;
+        problem(&reply, 409, "WALLET_CLOSED");
+        let document = reply.json();
+        assert_fields!(document, { "success": false, "reason": "wallet_closed", "intent_id": id, "state": "blocked" });
+        assert_eq!(spender.intent(&world, id).await.state, State::Blocked);
+        problem(&approve(&approver, id).await, 409, "INTENT_NOT_PENDING");
+    };
+    let waits = json!({ "approvalThreshold": 0 });
+    let create = async || success(&spender.caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await, 200);
+    create().await;
+    spender.policy("bot", waits.clone()).await;
+    spender.set(&world, "bot", &[("balance", 10)]).await;
+    let (while_gone, _) = waiting(&spender, "", "bot", "1e-9").await;
+    let (for_another, _) = waiting(&spender, "", "bot", "1e-9").await;
+    let (denied, _) = waiting(&spender, "", "bot", "1e-9").await;
+    spender.set(&world, "bot", &[("balance", 0)]).await;
+    success(&spender.caller.delete("/v1/agents/bot").await, 200);
+    refused(&while_gone).await;
+    success(&deny_it(&approver, &denied).await, 200);
+    create().await;
+    spender.policy("bot", waits.clone()).await;
+    spender.set(&world, "bot", &[("balance", 1000)]).await;
+    refused(&for_another).await;
+    let (own, _) = waiting(&spender, "", "bot", "1e-9").await;
+    success(&approve(&approver, &own).await, 200);
+    assert_eq!(spender.balance(&world, "bot").await, 999);
+
+    // One that is tracked only has no wallet, until it gets one.
+    spender.policy("tracked", waits).await;
+    let (before, _) = waiting(&spender, "", "tracked", "1e-9").await;
+    let (after, _) = waiting(&spender, "", "tracked", "1e-9").await;
+    let done = success(&approve(&approver, &before).await, 200);
+    assert_eq!(done["balance"], Value::Null);
+    success(&spender.caller.post("/v1/wallets/create", json!({ "botId": "tracked" })).await, 200);
+    spender.set(&world, "tracked", &[("balance", 1000)]).await;
+    refused(&after).await;
+    assert_eq!(spender.balance(&world, "tracked").await, 1000);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ mod answer;
 mod request;
 
 pub(super) use answer::{AllowedSpend, Settled, denied, settled};
-pub(super) use doc::{decided, fields};
+pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{Request, SpendPlan, Stored};
 
 use super::once::{IntentId, earlier};

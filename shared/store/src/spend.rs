@@ -55,6 +55,10 @@ pub const REASONS: &[Reason] = &[
     Reason::InsufficientBalance,
 ];
 
+/// Reason to refuse an approval, before all [`REASONS`]: the agent's wallet is not the one that it had when the spend
+/// was requested.
+pub const OTHER_WALLET: Reason = Reason::WalletClosed;
+
 /// Characters of a text that the audit log repeats.
 pub const TEXT_LOGGED_MAX: usize = 200;
 

@@ -8,7 +8,8 @@ use crate::world::Checked;
 pub async fn all(stage: &Stage<'_>) -> Checked {
     granted(stage).await?;
     denied(stage).await?;
-    refused(stage).await
+    refused(stage).await?;
+    other_wallets(stage).await
 }
 
 /// Everything needs an approval.
@@ -137,4 +138,62 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         )
         .await?;
     world.want("blocked frozen int_3", resolve(7, 3, true)).await
+}
+
+/// An approval is for the wallet of the time when the spend was asked for, and for none where there was none.
+async fn other_wallets(stage: &Stage<'_>) -> Checked {
+    let new = |agent: &str| Act::NewAgent {
+        at: 0,
+        agent: agent.to_owned(),
+        most: None,
+    };
+    let mut model = strict(stage);
+    let limits = Limits {
+        approval: Some(0),
+        ..Limits::default()
+    };
+    let policy = |agent: &str, n| Act::Policy {
+        at: 0,
+        agent: Some(agent.to_owned()),
+        limits,
+        n,
+    };
+    model.lay("set", &policy("c", 1));
+    for n in [1, 2, 3] {
+        model.lay("pending", &spend_request(n, 1));
+    }
+    model.lay("pending", &spend_request(4, START));
+    // An intent of an earlier version does not name the wallet.
+    model.sides[0].requests.get_mut("int_3").expect("it waits").wallet = None;
+    for n in [5, 6] {
+        let of_c = Spend {
+            agent: "c".to_owned(),
+            ..spend(n, 1)
+        };
+        model.lay("pending", &of_c.into());
+    }
+    let mut world = stage.world(model).await?;
+    world.want("settled ", resolve(10, 5, true)).await?;
+    world.want("created", new("c")).await?;
+    world
+        .want("blocked wallet_closed int_6", resolve(11, 6, true))
+        .await?;
+    world.want("settled 0", resolve(12, 4, true)).await?;
+    let delete = Act::Delete {
+        at: 0,
+        agent: "a".to_owned(),
+    };
+    world.want("deleted", delete).await?;
+    world
+        .want("blocked wallet_closed int_1", resolve(13, 1, true))
+        .await?;
+    world.want("not_found", resolve(14, 3, true)).await?;
+    world.want("created", new("a")).await?;
+    world.want("set", policy("a", 2)).await?;
+    world
+        .want("blocked wallet_closed int_2", resolve(15, 2, true))
+        .await?;
+    world
+        .want("blocked insufficient_balance int_3", resolve(16, 3, true))
+        .await
 }

@@ -143,6 +143,8 @@ pub struct Request {
     /// The policy and the period of a spend that was charged.
     pub charged: Option<(String, Period)>,
     pub decision: Option<(bool, &'static str, u64)>,
+    /// The wallet's number, if it waited for approval; empty without a wallet.
+    pub wallet: Option<String>,
     /// Transfers and deposits end, and are listed nowhere.
     pub expires: Option<Window>,
 }
@@ -273,6 +275,7 @@ impl Request {
             balance: None,
             charged: None,
             decision: None,
+            wallet: None,
             expires: None,
         }
     }

@@ -165,6 +165,12 @@ impl Model {
         if input.plan.is_some_and(|wanted| wanted.name != *plan) {
             return Err(format!("other_plan {plan}"));
         }
+        let wallet = self.wallet(input.at, input.agent);
+        let wallet = wallet.map(|wallet| wallet.number.to_string()).unwrap_or_default();
+        if approving && request.wallet.as_ref().is_some_and(|asked| *asked != wallet) {
+            (request.state, request.reason) = ("blocked", "wallet_closed");
+            return Ok((self.now(), String::new()));
+        }
         if !self.exists(input.at, input.agent) {
             return Err("not_found".to_owned());
         }
@@ -189,6 +195,7 @@ impl Model {
         let (limits, _) = self.effective(input.at, input.agent).expect("a policy");
         if !approving && limits.approval.is_some_and(|threshold| input.amount > threshold) {
             request.state = "pending_approval";
+            request.wallet = Some(wallet);
             self.touch_run(input, &moment);
             return Ok((moment, "outcome=pending_approval".to_owned()));
         }

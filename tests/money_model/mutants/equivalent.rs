@@ -118,7 +118,7 @@ pub const LIST: &[(&str, &str)] = &[
         POLICY,
     ),
     (
-        "spend/spend: if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 31: 10 -> 11",
+        "spend/spend: if not replaced and not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 48: 10 -> 11",
         POLICY,
     ),
     (
@@ -135,7 +135,7 @@ pub const LIST: &[(&str, &str)] = &[
         WALLET,
     ),
     (
-        "spend/spend: if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 14: 3 -> 4",
+        "spend/spend: if not replaced and not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 31: 3 -> 4",
         WALLET,
     ),
     (

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
-use crate::spend::{Settled, decided};
+use crate::spend::{Settled, decided, of_other_wallet};
 use endpoint::doc::field::{is, lines, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -67,7 +67,7 @@ fn approve() -> Doc {
     .takes(decision("Approval"))
     .gives::<Settled<'_>>(200, "The money moved.")
     .refuses(&[Code::IntentNotPending]);
-    decided(doc)
+    of_other_wallet(decided(doc))
 }
 
 fn deny() -> Doc {

@@ -165,7 +165,7 @@ pub(super) fn pending(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     Reply::with_status(StatusCode::ACCEPTED, &body)
 }
 
-/// 400, 402 or 403: it was refused, and the intent keeps why.
+/// 400, 402, 403 or 409: it was refused, and the intent keeps why.
 ///
 /// # Errors
 /// 500.
@@ -198,6 +198,7 @@ const fn status(reason: Reason) -> StatusCode {
     match reason {
         Reason::Frozen | Reason::CapDisabled => StatusCode::FORBIDDEN,
         Reason::InsufficientBalance => StatusCode::BAD_REQUEST,
+        Reason::WalletClosed => StatusCode::CONFLICT,
         _ => StatusCode::PAYMENT_REQUIRED,
     }
 }

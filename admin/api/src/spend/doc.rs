@@ -42,6 +42,16 @@ pub(crate) fn decided(doc: Doc) -> Doc {
     .refuses(&[Code::NotFound, Code::BalanceLimit])
 }
 
+/// The answer of an approval when the agent has another wallet than when the spend was asked for.
+pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
+    doc.gives::<Denied<'_>>(
+        409,
+        "`WALLET_CLOSED`: the agent has another wallet than when it was asked for; refused, and the intent keeps why. \
+         Or it is decided already, or the counters cannot hold it.",
+    )
+    .eg(refused_for(Reason::WalletClosed))
+}
+
 /// The fields of a spend.
 pub(crate) fn fields(body: Body) -> Body {
     body.may("currency", currency(), "One unit of account at par.")

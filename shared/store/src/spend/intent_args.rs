@@ -1,6 +1,6 @@
 //! The arguments of the scripts about a spend's intent.
 
-use super::{Injection, REASONS, Scope, Spend, SpendStep};
+use super::{Injection, OTHER_WALLET, REASONS, Scope, Spend, SpendStep};
 use crate::intent::{Decision, NewIntent};
 use domain::intent::Kind;
 
@@ -58,7 +58,7 @@ impl<'a> IntentArgs<'a> {
                 id: &record.id,
                 spare_id: &record.id,
                 head: &record.head,
-                heads: record.heads_of(decision, REASONS),
+                heads: record.heads_of(decision, &[&[OTHER_WALLET], REASONS].concat()),
                 fields: fields_of(decision),
                 event: "spend.approved",
                 why,

@@ -17,9 +17,9 @@
 --   | {'over_budget', kind} | {'no_account'}; only the first three write anything
 -- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31
 --   calls for a refusal, up to 49 for a spend, and one for each old counter that goes
-local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
+local NO_MONEY, INJECTION, OTHER_WALLET = 'insufficient_balance', 'injection_detected', 'wallet_closed'
 local approving = ARGV.head ~= ''
-local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')
+local intent = redis.call('HMGET', KEYS.intent, 'state', 'head', 'wallet_number')
 if approving then
   if intent[1] ~= 'pending_approval' or intent[2] ~= ARGV.head then return {'changed'} end
 elseif intent[1] then
@@ -35,8 +35,12 @@ local account = redis.call('HMGET', KEYS.account, 'plan', tracked_field, slots_f
   field('month'), field('txn'), field('approval'), field('low'), field('text_bytes'), field('txn_in'))
 if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
 local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
-  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low')
-if not agent[3] and not agent[10] and not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
+  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number')
+-- What is approved is a spend from the wallet of the time when it was asked for ('' without one), not of whoever has
+-- the agent's id now. Intents of an earlier version do not say which it was.
+local wallet_number = agent[17] or ''
+local replaced = approving and intent[3] and intent[3] ~= wallet_number
+if not replaced and not agent[3] and not agent[10] and not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 if not approving then
   if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
   if is_full('text_bytes', account[11] or '0') then return over_budget('text_bytes') end
@@ -59,6 +63,7 @@ local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
 local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
 -- The reason; for a limit also the limit, and how much of it is used.
 local function refusal()
+  if replaced then return OTHER_WALLET end
   if ARGV.injection ~= '' then return INJECTION end
   if agent[1] then return 'frozen' end
   if cap ~= '1' then return 'cap_disabled' end
@@ -96,9 +101,9 @@ local function ran(count)
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
 end
 if reason then
-  -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
+  -- Neither lack of money nor a suspicious text nor another wallet is a denial by a policy or a plan.
   -- A denial makes no run record: it is counted on one that is there (decision D70).
-  if reason ~= NO_MONEY and reason ~= INJECTION and run[2] then ran('denied') end
+  if reason ~= NO_MONEY and reason ~= INJECTION and reason ~= OTHER_WALLET and run[2] then ran('denied') end
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV.spare_intent or ARGV.intent
   keep(spare and @KEYS.spare_intent or @KEYS.intent, id, 'blocked', reason)
@@ -110,6 +115,7 @@ if reason then
 end
 if not approving and threshold and threshold ~= '' and amount > tonumber(threshold) then
   keep(@KEYS.intent, ARGV.intent, 'pending_approval', '')
+  redis.call('HSET', KEYS.intent, 'wallet_number', wallet_number)
   ran()
   recorded('outcome=pending_approval')
   return {'pending'}

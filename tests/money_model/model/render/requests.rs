@@ -194,6 +194,7 @@ impl Request {
             ("txn", self.txn.clone()),
             ("escrow", self.escrow.map(|number| number.to_string())),
             ("balance", self.balance.clone()),
+            ("wallet_number", self.wallet.clone()),
             ("policy", self.charged.as_ref().map(|(policy, _)| policy.clone())),
             (
                 "day",
