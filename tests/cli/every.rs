@@ -83,13 +83,17 @@ impl<S> Fixture<S> {
         std::fs::write(dir.path().join("notes.txt"), "no prices, no configuration\n").unwrap();
         let bot = agent(&stage.store).await;
         let life = Duration::from_secs(600);
+        let overdue = [hold(&bot, life).await, hold(&bot, life).await];
+        bot.pass_deadlines().await;
+        let [settle, release] = overdue;
         let names = vec![
             ("{account}", id),
             ("{key}", key["keyId"].as_str().unwrap().to_owned()),
             ("{escrow}", stage.escrow(3).await.to_string()),
             ("{funded}", stage.escrow(2).await.to_string()),
-            ("{settle}", hold(&bot, life).await),
-            ("{release}", hold(&bot, life).await),
+            ("{settle}", settle),
+            ("{release}", release),
+            ("{inFlight}", hold(&bot, life).await),
             ("{botAccount}", bot.account.id.clone()),
             ("{dir}", dir.path().display().to_string()),
             ("{taken}", taken.local_addr().unwrap().to_string()),

@@ -1,7 +1,7 @@
 //! Kept holds: listed, settled and released by the operator.
 
 use crate::{cli, document};
-use harness::{Redis, Seed, SeedAgent, Store, assert_fields, open_cap};
+use harness::{Redis, Seed, SeedAgent, Store, assert_fields, open_cap, text};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::call::reap;
@@ -27,7 +27,7 @@ fn run(redis: &Redis, args: &[&str], code: i32) -> Value {
 }
 
 #[tokio::test]
-async fn an_open_hold_is_listed_and_settled_once() {
+async fn an_open_hold_is_listed_and_settled_once_when_it_is_overdue() {
     let redis = Redis::start();
     let store = redis.store();
     let bot = agent(&store).await;
@@ -43,6 +43,18 @@ async fn an_open_hold_is_listed_and_settled_once() {
         assert_fields!(found, { "agentId": "bot", "model": "gpt-4o-mini" });
     }
     assert_eq!(bot.counters().await.day_nanos, ESTIMATE);
+    // Its call is in flight: the answer settles it.
+    let due = text(&run(&redis, &["holds", "list"], 0), "/holds/0/at").to_owned();
+    for args in [
+        &["holds", "settle", "--id", &id, "--actual", "0.5"][..],
+        &["holds", "release", "--id", &id, "--account", &bot.account.id],
+    ] {
+        let refused = run(&redis, args, 1);
+        assert_fields!(refused, { "code": "CONFLICT" });
+        assert!(text(&refused, "/error").contains(&format!("in flight until {due}")), "{refused}");
+        assert_eq!(bot.counters().await.day_nanos, ESTIMATE);
+    }
+    bot.pass_deadlines().await;
     let settled = run(&redis, &["holds", "settle", "--id", &id, "--actual", "0.5"], 0);
     assert_fields!(settled, { "actualUsd": 0.5, "was": "open" });
     assert_eq!(bot.counters().await.day_nanos, 500_000_000);

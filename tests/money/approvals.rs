@@ -228,9 +228,9 @@ async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
     let (approver, _) = spender.approver(&world).await;
     let refused = async |id: &str| {
         let reply = approve(&approver, id).await;
-        problem(&reply, 409, "WALLET_CLOSED");
+        assert_eq!(reply.status, 409, "{}", reply.text());
         let document = reply.json();
-        assert_fields!(document, { "success": false, "reason": "wallet_closed", "intent_id": id, "state": "blocked" });
+        assert_fields!(document, { "success": false, "code": "WALLET_CLOSED", "reason": "wallet_closed", "intent_id": id, "state": "blocked" });
         assert_eq!(spender.intent(&world, id).await.state, State::Blocked);
         problem(&approve(&approver, id).await, 409, "INTENT_NOT_PENDING");
     };

@@ -166,6 +166,8 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     let opened = approved(&site, &other, ESTIMATE).await;
     let cli = Cli::new(ADMIN, site.redis.url());
     let id = opened.allow_id.as_str();
+    // The operator settles what is overdue.
+    site.bot.pass_deadlines().await;
     drop(cli.json(&["holds", "settle", "--id", id, "--actual", "0.000001"]));
     site.settled_at(OTHERS_COST + 1000).await;
     let bucket = site.bot.account.keys.bucket();

@@ -11,8 +11,9 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::call::open_holds;
-use store::call::open_holds::Found;
+use store::call::open_holds::{Found, State};
 use store::call::settle::{Settle, Settled};
+use store::server_clock;
 
 /// Most holds in one list.
 const LIST_MAX: u64 = 10_000;
@@ -97,6 +98,9 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
     let found = open_holds::find(&context.store, target.account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
+    if found.state == State::Open {
+        require_overdue(context, id, found.at_ms).await?;
+    }
     let hold = found.hold;
     let settle = Settle {
         name: hold.name,
@@ -121,6 +125,18 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
             format!("hold {id} changed meanwhile"),
         )),
     }
+}
+
+/// Refuses to end the hold of a call in flight: what its provider reports afterwards would be dropped.
+async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(), Failure> {
+    if server_clock::now_ms(&context.store).await? >= due_ms {
+        return Ok(());
+    }
+    let until = iso_from_ms(due_ms);
+    let message = format!(
+        "the call of hold {id} is in flight until {until}: its answer settles it; else it can be ended after that"
+    );
+    Err(Failure::refused("CONFLICT", message))
 }
 
 fn document(found: &Found) -> Value {

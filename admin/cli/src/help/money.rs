@@ -55,13 +55,13 @@ pub(super) const PAGES: &[Page] = &[
                 month and plan.",
         changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042"],
-        refused: "there is no open or kept hold of that id, or it changed meanwhile",
+        refused: "there is no open or kept hold of that id, its call is still in flight, or it changed meanwhile",
     },
     Page {
         path: "holds release",
         about: "Takes back the estimate of a call that the provider did not serve.",
         changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
-        refused: "there is no open or kept hold of that id, or it changed meanwhile",
+        refused: "there is no open or kept hold of that id, its call is still in flight, or it changed meanwhile",
     },
 ];
