@@ -1,7 +1,7 @@
 //! `tollgate-admin deposit` and `deposit confirm` (decisions D17, D59).
 
 use crate::{account, ready, refused};
-use harness::{Cli, Redis, assert_fields, words};
+use harness::{Cli, Redis, assert_fields, text, words};
 use serde_json::{Value, json};
 use store::keys::{AccountKeys, deposit_lookup};
 
@@ -169,10 +169,13 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     let id = account(&cli);
     let rest = ["--wallet", "user", "--amount", "1", "--reference", "r"];
     deposit(&cli, &id, &rest);
-    let again = deposit(&cli, &id, &[&rest[..], &["--pending"]].concat());
-    assert_eq!(
-        (&again["state"], &again["replayed"]),
-        (&json!("confirmed"), &json!(true))
+    let announced = [&["deposit", "--account", &id][..], &rest, &["--pending"]].concat();
+    let refused_since = refused(&cli, &announced, 1);
+    assert_fields!(refused_since, { "code": "IDEMPOTENCY_KEY_REUSED" });
+    let sentence = text(&refused_since, "/error");
+    assert!(
+        sentence.ends_with("this deposit has arrived already"),
+        "{sentence}"
     );
     let confirm = ["deposit", "confirm", "--reference", "r"];
     for more in [&[][..], &["--account", &id]] {
@@ -196,9 +199,56 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
         "--pending",
     ];
     deposit(&cli, &id, &rest);
-    deposit(&cli, &id, &rest);
+    assert_fields!(deposit(&cli, &id, &rest), { "state": "pending", "replayed": true });
+    // Sent as arrived it has to be confirmed, which the sentence says.
+    let arrived = [&["deposit", "--account", &id][..], &rest[..6]].concat();
+    let sentence = text(&refused(&cli, &arrived, 1), "/error").to_owned();
+    assert!(
+        sentence.ends_with("this deposit is pending: confirm it"),
+        "{sentence}"
+    );
     for replayed in [false, true] {
         let confirmed = cli.json(&["deposit", "confirm", "--reference", "p"]);
         assert_eq!(confirmed["replayed"], json!(replayed));
     }
+    // What a repeated command says is true now.
+    let told = cli
+        .run(&[&["deposit", "--account", &id][..], &rest].concat())
+        .stdout;
+    assert!(
+        told.contains("is confirmed. The wallet held 2 USD then. Nothing changed"),
+        "{told}"
+    );
+    let sentence = text(&refused(&cli, &arrived, 1), "/error").to_owned();
+    assert!(
+        sentence.ends_with("this deposit has arrived already"),
+        "{sentence}"
+    );
+}
+
+/// References are per account: a rail that counts from 1 has each of them in many.
+#[test]
+fn of_several_that_know_a_reference_the_pending_one_is_meant() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let (one, two) = (account(&cli), account(&cli));
+    let rest = words("--wallet user --amount 1 --reference 1 --pending");
+    let confirm = ["deposit", "confirm", "--reference", "1"];
+    for account in [&one, &two] {
+        deposit(&cli, account, &rest);
+        assert_eq!(cli.json(&confirm)["accountId"], json!(account));
+    }
+    // None is pending: which one was meant is not clear.
+    assert_fields!(refused(&cli, &confirm, 1), { "code": "CONFLICT" });
+    let three = account(&cli);
+    deposit(&cli, &three, &rest);
+    // Of very many not all are read, so that the one that is found might not be the only one.
+    let crowd: Vec<String> = (0..200).map(|n| format!("acct_{n} live")).collect();
+    let lookup = deposit_lookup("1");
+    let names: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let added: usize = redis.command(&[&["SADD", &lookup], &names[..]].concat());
+    assert_eq!(added, crowd.len());
+    assert_eq!(cli.run(&confirm).code, Some(1));
+    let _: usize = redis.command(&[&["SREM", &lookup], &names[..]].concat());
+    assert_eq!(cli.json(&confirm)["accountId"], json!(three));
 }

@@ -51,7 +51,10 @@ async fn an_open_hold_is_listed_and_settled_once_when_it_is_overdue() {
     ] {
         let refused = run(&redis, args, 1);
         assert_fields!(refused, { "code": "CONFLICT" });
-        assert!(text(&refused, "/error").contains(&format!("in flight until {due}")), "{refused}");
+        assert!(
+            text(&refused, "/error").contains(&format!("in flight until {due}")),
+            "{refused}"
+        );
         assert_eq!(bot.counters().await.day_nanos, ESTIMATE);
     }
     bot.pass_deadlines().await;

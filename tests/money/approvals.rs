@@ -235,7 +235,15 @@ async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
         problem(&approve(&approver, id).await, 409, "INTENT_NOT_PENDING");
     };
     let waits = json!({ "approvalThreshold": 0 });
-    let create = async || success(&spender.caller.post("/v1/wallets/create", json!({ "botId": "bot" })).await, 200);
+    let create = async || {
+        success(
+            &spender
+                .caller
+                .post("/v1/wallets/create", json!({ "botId": "bot" }))
+                .await,
+            200,
+        )
+    };
     create().await;
     spender.policy("bot", waits.clone()).await;
     spender.set(&world, "bot", &[("balance", 10)]).await;
@@ -260,7 +268,13 @@ async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
     let (after, _) = waiting(&spender, "", "tracked", "1e-9").await;
     let done = success(&approve(&approver, &before).await, 200);
     assert_eq!(done["balance"], Value::Null);
-    success(&spender.caller.post("/v1/wallets/create", json!({ "botId": "tracked" })).await, 200);
+    success(
+        &spender
+            .caller
+            .post("/v1/wallets/create", json!({ "botId": "tracked" }))
+            .await,
+        200,
+    );
     spender.set(&world, "tracked", &[("balance", 1000)]).await;
     refused(&after).await;
     assert_eq!(spender.balance(&world, "tracked").await, 1000);

@@ -123,7 +123,7 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
         ),
         (
             "",
-            json!({ "wallet": bot.id, "amount": 1, "reference": "r", "pending": true }),
+            json!({ "wallet": bot.id, "amount": 1, "reference": "r", "pending": false }),
         ),
     ] {
         replayed(&first, &fixture.keyed(PATH, key, &again).await);
@@ -145,6 +145,41 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
     let theirs = json!({ "wallet": "user", "amount": 7, "reference": "r" });
     success(&other.caller.post(PATH, theirs).await, 200);
     assert_eq!(other.balance(&world, "user").await, 7 * USD);
+}
+
+/// A rail that posts twice, announced and arrived, must not take the second answer for the money's arrival.
+#[tokio::test]
+async fn a_deposit_that_was_announced_does_not_arrive_by_being_sent_again() {
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    let of = |pending: bool| json!({ "wallet": "user", "amount": 1, "reference": "r", "pending": pending });
+    success(&fixture.keyed(PATH, "announced", &of(true)).await, 200);
+    let sentence = problem(
+        &fixture.keyed(PATH, "arrived", &of(false)).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    assert_eq!(sentence, "reference: this deposit is pending: confirm it.");
+    assert_eq!(fixture.balance(&world, "user").await, 0);
+    // The key of the refused request is free.
+    let confirm = json!({ "reference": "r" });
+    success(&fixture.keyed(CONFIRM, "arrived", &confirm).await, 200);
+    let sentence = problem(
+        &fixture.caller.post(PATH, of(false)).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    assert_eq!(sentence, "reference: this deposit has arrived already.");
+    let second = json!({ "wallet": "user", "amount": 1, "reference": "s" });
+    success(&fixture.caller.post(PATH, second).await, 200);
+    let announced = json!({ "wallet": "user", "amount": 1, "reference": "s", "pending": true });
+    let sentence = problem(
+        &fixture.caller.post(PATH, announced).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    assert_eq!(sentence, "reference: this deposit has arrived already.");
+    assert_eq!(fixture.balance(&world, "user").await, 2 * USD);
 }
 
 /// A replayed answer uses up the key that was sent: no other request can use it (decision D26).

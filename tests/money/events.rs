@@ -203,7 +203,8 @@ async fn a_deposit_is_reported_when_it_is_confirmed() {
                 "currency": "USD", "amount": 1.5, "amountNanos": "1500000000",
                 "balance": if pending { json!(3) } else { json!(1.5) }, "balanceNanos": balance });
             assert_eq!(reported, expected, "{made}");
-            let body = json!({ "wallet": wallet, "amount": "1.5", "reference": reference });
+            let body =
+                json!({ "wallet": wallet, "amount": "1.5", "reference": reference, "pending": pending });
             success(&spender.caller.post("/v1/wallet/deposits", body).await, 200);
             assert_eq!(watch.next().await, [], "one deposit, one event");
         }

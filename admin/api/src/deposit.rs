@@ -235,6 +235,10 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
             Code::IdempotencyKeyReused,
             "reference: this reference was used for another deposit.",
         )),
+        Made::OtherState { now } => {
+            let message = format!("reference: {}.", other_state(now));
+            Err(Problem::new(Code::IdempotencyKeyReused, message))
+        }
         Made::TooMuch => Err(Code::BalanceLimit.into()),
         Made::Known => match earlier(call, &asked.once).await? {
             Some(record) => replay(call, &record).await,
@@ -243,6 +247,14 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
         Made::Changed => return Ok(None),
     };
     Ok(Some(answer))
+}
+
+/// What to do about a deposit that was announced and is sent as arrived, or the other way round.
+pub fn other_state(now: DepositState) -> &'static str {
+    match now {
+        DepositState::Pending => "this deposit is pending: confirm it",
+        DepositState::Confirmed => "this deposit has arrived already",
+    }
 }
 
 fn refusal(reason: Reason) -> Problem {

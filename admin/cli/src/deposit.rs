@@ -4,7 +4,7 @@ use super::context::Context;
 use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
-use api::{FoundWallet, look_up_wallet};
+use api::{FoundWallet, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
 use domain::id::Kind;
@@ -14,7 +14,7 @@ use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::audit::OPERATOR;
 use store::deposit::script::{Confirmed, Made, NewDeposit, confirm};
-use store::deposit::{Deposit as Record, DepositState};
+use store::deposit::{Deposit as Record, DepositState, Place};
 use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
@@ -98,10 +98,17 @@ impl Make {
         };
         for _ in 0..ATTEMPTS {
             match self.attempt(context, &scope).await? {
-                Made::Done { deposit, again } => return Ok(made(&scope, &deposit, again)),
+                Made::Done { deposit, again } => {
+                    let again = again.then_some("this reference was used before");
+                    return Ok(report(&scope, &deposit, again));
+                }
                 Made::Blocked(_) => return Err(closed(&self.wallet.text())),
                 Made::OtherDeposit => {
                     let message = format!("reference {} was used for another deposit", self.reference);
+                    return Err(Failure::refused("IDEMPOTENCY_KEY_REUSED", message));
+                }
+                Made::OtherState { now } => {
+                    let message = format!("reference {}: {}", self.reference, other_state(now));
                     return Err(Failure::refused("IDEMPOTENCY_KEY_REUSED", message));
                 }
                 Made::TooMuch => return Err(too_much()),
@@ -150,49 +157,27 @@ impl Make {
     }
 }
 
-/// The report of a deposit that was made, as it was then.
-fn made(scope: &Scope<'_>, deposit: &Record, again: bool) -> Report {
-    let then = DepositThen {
-        state: deposit.first,
-        balance: deposit.first_balance,
-        verb: match deposit.first {
-            DepositState::Pending => "is pending; `deposit confirm` makes it count",
-            DepositState::Confirmed => "is confirmed",
-        },
-        repeated: "this reference was used before",
+/// The report of a deposit as it is. `again` says why a repeated command changed nothing.
+fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
+    let state = deposit.state;
+    let verb = match state {
+        DepositState::Pending => "is pending; `deposit confirm` makes it count",
+        DepositState::Confirmed => "is confirmed",
     };
-    report(scope, deposit, &then, again)
-}
-
-/// The fields of a deposit that differ between its making and its confirmation, as of one of them.
-struct DepositThen {
-    state: DepositState,
-    /// Balance of the wallet.
-    balance: Nanos,
-    /// What the sentence says of it.
-    verb: &'static str,
-    /// Why a repeated command changes nothing.
-    repeated: &'static str,
-}
-
-fn report(scope: &Scope<'_>, deposit: &Record, then: &DepositThen, again: bool) -> Report {
-    let DepositThen {
-        state,
-        balance,
-        verb,
-        repeated,
-    } = *then;
+    // What the wallet held once the deposit came into this state.
+    let balance = deposit
+        .confirmed
+        .map_or(deposit.first_balance, |(_, balance)| balance);
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
-    let unchanged = match again {
-        true => format!(" Nothing changed: {repeated}."),
-        false => String::new(),
+    let holds = match again {
+        None => format!("The wallet holds {balance} USD."),
+        Some(why) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
     };
-    let text = format!(
-        "Deposit {reference} of {amount} USD into wallet {wallet} {verb}. The wallet holds {balance} USD.{unchanged}"
-    );
+    let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
     let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
         "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
-        "state": state.as_str(), "balance": balance, "balanceNanos": balance.get().to_string(), "replayed": again });
+        "state": state.as_str(), "balance": balance, "balanceNanos": balance.get().to_string(),
+        "replayed": again.is_some() });
     Report::new(text, document)
 }
 
@@ -206,16 +191,8 @@ impl Which {
         };
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
-                let balance = deposit
-                    .confirmed
-                    .map_or(deposit.first_balance, |(_, balance)| balance);
-                let then = DepositThen {
-                    state: deposit.state,
-                    balance,
-                    verb: "is confirmed",
-                    repeated: "it was confirmed before",
-                };
-                Ok(report(&scope, &deposit, &then, again))
+                let again = again.then_some("it was confirmed before");
+                Ok(report(&scope, &deposit, again))
             }
             Confirmed::Missing | Confirmed::Known => Err(self.missing()),
             Confirmed::Closed => Err(closed(&self.reference)),
@@ -231,37 +208,47 @@ impl Which {
                 return Ok((account.clone(), mode));
             }
         }
-        let mut places = match &self.account {
-            Some(account) => self.modes(context, account).await?,
+        let (mut places, are_all) = match &self.account {
+            Some(account) => (self.modes(context, account).await?, true),
             None => Record::places(&context.store, &self.reference).await?,
         };
-        places.retain(|(_, mode)| self.mode.is_none_or(|wanted| wanted == *mode));
-        match places.len() {
-            0 => Err(self.missing()),
-            1 => places.pop().ok_or_else(|| self.missing()),
-            _ => {
-                let named: Vec<String> = places
-                    .iter()
-                    .map(|(account, mode)| format!("{account} ({mode})"))
-                    .collect();
-                let message = format!(
-                    "several know reference {}: {}; say which with --account and --mode",
-                    self.reference,
-                    named.join(", ")
-                );
-                Err(Failure::refused("CONFLICT", message))
-            }
+        places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.mode));
+        let is_pending = |place: &Place| place.state == DepositState::Pending;
+        // Those that were confirmed before are not meant where one still waits.
+        if are_all && places.iter().any(is_pending) {
+            places.retain(is_pending);
+        }
+        match places.as_slice() {
+            [] => Err(self.missing()),
+            [place] if are_all => Ok((place.account.clone(), place.mode)),
+            several => Err(self.ambiguous(several)),
         }
     }
 
+    fn ambiguous(&self, places: &[Place]) -> Failure {
+        let named = places
+            .iter()
+            .map(|place| format!("{} ({}, {})", place.account, place.mode, place.state));
+        let message = format!(
+            "several know reference {}: {}; say which with --account and --mode",
+            self.reference,
+            named.collect::<Vec<_>>().join(", ")
+        );
+        Failure::refused("CONFLICT", message)
+    }
+
     /// The modes in which `account` has, or had, a pending deposit of the reference.
-    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<(String, Mode)>, Failure> {
+    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<Place>, Failure> {
         let keys = AccountKeys::new(account);
         let mut known = Vec::new();
         for mode in [Mode::Live, Mode::Test] {
             let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
             let announced = deposit.filter(Record::was_announced);
-            known.extend(announced.map(|_| (account.to_owned(), mode)));
+            known.extend(announced.map(|deposit| Place {
+                account: account.to_owned(),
+                mode,
+                state: deposit.state,
+            }));
         }
         Ok(known)
     }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// Longest rail reference, in characters.
 pub const REFERENCE_MAX: usize = 200;
 
-/// Most accounts and modes that are read for one reference: more than one is ambiguous already.
+/// Most accounts and modes that are read for one reference.
 const PLACES_MAX: usize = 100;
 
 /// Whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not only blanks.
@@ -28,6 +28,17 @@ domain::words! {
         /// Its money is in the wallet.
         Confirmed = "confirmed",
     }
+}
+
+/// Where a reference leads that was announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Account id.
+    pub account: String,
+    /// Mode.
+    pub mode: Mode,
+    /// State of the deposit there.
+    pub state: DepositState,
 }
 
 /// A deposit.
@@ -74,8 +85,9 @@ impl Deposit {
         self.first == DepositState::Pending
     }
 
-    /// Returns the accounts and modes that announced a deposit with this reference and still have it.
-    pub async fn places(store: &Store, reference: &str) -> Result<Vec<(String, Mode)>, StoreError> {
+    /// Returns the accounts and modes that announced a deposit with this reference and still have it, and whether these
+    /// are all: of very many some are read.
+    pub async fn places(store: &Store, reference: &str) -> Result<(Vec<Place>, bool), StoreError> {
         let places: Vec<String> = store
             .command(
                 redis::cmd("SRANDMEMBER")
@@ -83,6 +95,7 @@ impl Deposit {
                     .arg(PLACES_MAX),
             )
             .await?;
+        let are_all = places.len() < PLACES_MAX;
         let mut known = Vec::new();
         for place in places {
             let words = place.split_once(' ');
@@ -91,12 +104,15 @@ impl Deposit {
             // The look-up is written before the deposit, which may then be refused, or be there confirmed.
             let keys = AccountKeys::new(account);
             let deposit = Self::read(store, &keys, mode, reference).await?;
-            if deposit.is_some_and(|deposit| deposit.was_announced()) {
-                known.push((account.to_owned(), mode));
-            }
+            let announced = deposit.filter(Self::was_announced);
+            known.extend(announced.map(|deposit| Place {
+                account: account.to_owned(),
+                mode,
+                state: deposit.state,
+            }));
         }
-        known.sort_unstable_by_key(|(account, mode)| (account.clone(), mode.as_str()));
-        Ok(known)
+        known.sort_unstable_by_key(|place| (place.account.clone(), place.mode.as_str()));
+        Ok((known, are_all))
     }
 
     /// Parses the fields of a record; `None` if they are malformed.

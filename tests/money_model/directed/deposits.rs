@@ -62,6 +62,14 @@ async fn made(stage: &Stage<'_>) -> Checked {
             ..deposit(7, to.clone(), 6)
         };
         world.want("other", other).await?;
+        // Announced is not arrived, in either order; the key stays free.
+        let announced = |n| Deposit {
+            pending: true,
+            reference: first.reference.clone(),
+            ..deposit(n, to.clone(), 5)
+        };
+        world.want("other_state", announced(8)).await?;
+        world.want("made", deposit(8, to.clone(), 3)).await?;
         world.want("again", confirm(at, 1)).await?;
         world.want("known", confirm(at, 1)).await?;
         world
@@ -84,6 +92,19 @@ async fn made(stage: &Stage<'_>) -> Checked {
             )
             .await?;
         world.want("known", pending(4, &to, 8)).await?;
+        for n in [40, 41] {
+            let arrived = Deposit {
+                keyed: n == 40,
+                reference: "ref 4".to_owned(),
+                ..deposit(n, to.clone(), 8)
+            };
+            world.want("other_state", arrived.clone()).await?;
+            let again = Deposit {
+                pending: true,
+                ..arrived
+            };
+            world.want("again", again).await?;
+        }
         world.want("confirmed", confirm(at, 4)).await?;
         world.want("known", confirm(at, 4)).await?;
         for keyed in [true, false] {

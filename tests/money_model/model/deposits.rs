@@ -39,6 +39,9 @@ impl Model {
             if (there.wallet, there.amount) != (to.number, amount) {
                 return "other".to_owned();
             }
+            if there.first_pending != new.pending {
+                return "other_state".to_owned();
+            }
             let (moment, balance) = (self.now(), there.first_balance.to_string());
             let of = (to.owner.as_str(), amount);
             self.keep_deposit((&new.request_id, new.keyed), of, &moment, "", &balance);

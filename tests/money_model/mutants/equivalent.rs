@@ -22,7 +22,7 @@ pub const LIST: &[(&str, &str)] = &[
         KEYED,
     ),
     (
-        "deposit/make: if ARGV[7] ~= '' and there[1] == ARGV[3] and there[2] == ARGV[4] and there[3] == ARGV[13] then | 9: 7 -> 8",
+        "deposit/make: if ARGV[7] ~= '' and there[1] == ARGV[3] and there[2] == ARGV[4] and there[3] == ARGV[13] and there[6] == ARGV[6] then | 9: 7 -> 8",
         KEYED,
     ),
     (

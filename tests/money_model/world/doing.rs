@@ -228,6 +228,7 @@ impl World {
                 Made::Blocked(reason) => format!("blocked {}", reason.as_str()),
                 Made::Known => "known".to_owned(),
                 Made::OtherDeposit => "other".to_owned(),
+                Made::OtherState { .. } => "other_state".to_owned(),
                 Made::TooMuch => "too_much".to_owned(),
                 Made::Changed => "changed".to_owned(),
             },

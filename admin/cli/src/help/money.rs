@@ -5,8 +5,8 @@ use super::Page;
 pub(super) const PAGES: &[Page] = &[
     Page {
         path: "deposit",
-        about: "Brings money into a wallet. The same --reference again is the same deposit and answers the same, so \
-                a script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
+        about: "Brings money into a wallet. The same --reference again is the same deposit and changes nothing, so a \
+                script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
                 user's wallet exists from its first deposit on; the API makes an agent's.",
         changes: "the wallet's balance, or with --pending what it is owed; audited as deposit.requested.",
         examples: &[
@@ -16,14 +16,15 @@ pub(super) const PAGES: &[Page] = &[
              --reference card-7781 --pending --json",
         ],
         refused: "there is no such account or wallet, the wallet is closed or too full, or the reference was used \
-                  for another deposit",
+                  for another deposit, or for this one with or without --pending",
     },
     Page {
         path: "deposit confirm",
         about: "Makes a pending deposit count. Confirmed again, it answers the same and changes nothing.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &["tollgate-admin deposit confirm --reference card-7781"],
-        refused: "there is no pending deposit of the reference, several have one, or the wallet is closed or too full",
+        refused: "there is no pending deposit of the reference, several accounts have one, or the wallet is closed or \
+                  too full",
     },
     Page {
         path: "escrow show",
@@ -55,13 +56,13 @@ pub(super) const PAGES: &[Page] = &[
                 month and plan.",
         changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042"],
-        refused: "there is no open or kept hold of that id, its call is still in flight, or it changed meanwhile",
+        refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
     },
     Page {
         path: "holds release",
         about: "Takes back the estimate of a call that the provider did not serve.",
         changes: "the hold and its counters; audited as the call's settlement.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
-        refused: "there is no open or kept hold of that id, its call is still in flight, or it changed meanwhile",
+        refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
     },
 ];

@@ -90,6 +90,11 @@ pub enum Made {
     Known,
     /// The reference belongs to another deposit.
     OtherDeposit,
+    /// The deposit of the reference was announced, and this request says that it has arrived, or the other way round.
+    OtherState {
+        /// Its state now.
+        now: DepositState,
+    },
     /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).
     TooMuch,
     /// The wallet differs from the one that was read. Read it again.
@@ -170,13 +175,14 @@ impl NewDeposit<'_> {
         };
         let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
         match deposit {
-            Some(deposit) if self.is(&deposit) => Ok(Made::Done { deposit, again }),
-            Some(_) => Ok(Made::OtherDeposit),
+            Some(deposit) if !self.is(&deposit) => Ok(Made::OtherDeposit),
+            Some(deposit) if self.state != deposit.first => Ok(Made::OtherState { now: deposit.state }),
+            Some(deposit) => Ok(Made::Done { deposit, again }),
             None => unexpected_reply(&MAKE),
         }
     }
 
-    /// Whether `deposit` is the requested one.
+    /// Whether `deposit` is the requested one, announced or not.
     fn is(&self, deposit: &Deposit) -> bool {
         let asked = (self.wallet.number, self.amount, self.currency);
         asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())
