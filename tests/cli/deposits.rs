@@ -100,7 +100,14 @@ fn bad_values_exit_with_2_and_touch_nothing() {
     let cli = ready(&redis);
     let id = account(&cli);
     let long = "x".repeat(201);
-    for (wallet, reference) in [("a b", "r"), ("user", ""), ("user", &long)] {
+    for (wallet, reference) in [
+        ("a b", "r"),
+        ("user", ""),
+        ("user", &long),
+        ("user", "r "),
+        ("user", "r\u{200b}"),
+        ("user", "\u{202e}r"),
+    ] {
         let args = [
             "deposit",
             "--account",

@@ -333,6 +333,14 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
             "reference must be 1 to 200",
         ),
         (
+            r#""amount":1,"reference":"r ""#.to_owned(),
+            "reference must be one visible line",
+        ),
+        (
+            r#""amount":1,"reference":"r\u200b""#.to_owned(),
+            "reference must be one visible line",
+        ),
+        (
             r#""amount":1,"reference":7"#.to_owned(),
             "reference must be a string.",
         ),

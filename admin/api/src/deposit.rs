@@ -38,6 +38,9 @@ operations! {
     POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
 }
 
+/// What the reference of a new deposit must be.
+pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than spaces, and no characters \
+                         that show nothing or turn the text";
 /// Attempts at a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 
@@ -107,6 +110,7 @@ pub async fn create(call: Call) -> Answer {
     if let Some(record) = &asked.record {
         return replay(&call, record).await;
     }
+    require_plain(&call, &asked.reference).await?;
     for _ in 0..ATTEMPTS {
         if let Some(answer) = attempt(&call, &asked).await? {
             return answer;
@@ -175,6 +179,15 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
             let message = format!("reference must be 1 to {REFERENCE_MAX} printable characters.");
             Err(Problem::validation(message))
         }
+    }
+}
+
+/// Refuses a new deposit whose reference looks like another one.
+async fn require_plain(call: &Call, reference: &str) -> Result<(), Problem> {
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    match Deposit::may_be_called(&call.state.store, &keys, mode, reference).await? {
+        true => Ok(()),
+        false => Err(Problem::validation(format!("reference must be {PLAIN}."))),
     }
 }
 

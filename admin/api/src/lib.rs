@@ -41,7 +41,7 @@ mod wallet;
 mod webhook;
 
 pub use api_key::ApiKeyView;
-pub use deposit::other_state;
+pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use spend::injection::Injections;
 pub use state::ApiState;
 pub use wallet::name::{Found as FoundWallet, look_up as look_up_wallet};

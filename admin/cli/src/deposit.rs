@@ -4,7 +4,7 @@ use super::context::Context;
 use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
-use api::{FoundWallet, look_up_wallet, other_state};
+use api::{FoundWallet, PLAIN_REFERENCE, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
 use domain::id::Kind;
@@ -96,6 +96,10 @@ impl Make {
             mode: self.mode,
             actor: OPERATOR,
         };
+        let keys = AccountKeys::new(&self.account);
+        if !Record::may_be_called(&context.store, &keys, self.mode, &self.reference).await? {
+            return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
+        }
         for _ in 0..ATTEMPTS {
             match self.attempt(context, &scope).await? {
                 Made::Done { deposit, again } => {

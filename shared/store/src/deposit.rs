@@ -6,6 +6,7 @@ use crate::keys::{AccountKeys, deposit_lookup};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
+use domain::printable::is_seen;
 use std::collections::HashMap;
 
 /// Longest rail reference, in characters.
@@ -28,6 +29,13 @@ domain::words! {
         /// Its money is in the wallet.
         Confirmed = "confirmed",
     }
+}
+
+/// Whether `text` may name a new deposit: a [reference](is_reference) that looks like no other one, without characters
+/// that show nothing or turn the text around them, without blanks at its ends, and with no white space but `' '`.
+pub fn is_new_reference(text: &str) -> bool {
+    let is_shown = |c: char| c == ' ' || is_seen(c);
+    is_reference(text) && text.chars().all(is_shown) && text.trim() == text
 }
 
 /// Where a reference leads that was announced.
@@ -78,6 +86,20 @@ impl Deposit {
     ) -> Result<Option<Self>, StoreError> {
         let key = account.deposit(mode, reference);
         store.record(key, "deposit", Self::from_fields).await
+    }
+
+    /// Whether a deposit may be made under this reference: [a new one](is_new_reference), or one that an earlier
+    /// version took and that is there.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn may_be_called(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        reference: &str,
+    ) -> Result<bool, StoreError> {
+        Ok(is_new_reference(reference) || Self::read(store, account, mode, reference).await?.is_some())
     }
 
     /// Whether it began as pending: only then is it found by its reference alone.
@@ -148,6 +170,37 @@ mod tests {
         assert!(is_reference("a") && is_reference("Überweisung 7/é") && is_reference(&"é".repeat(200)));
         for bad in ["", "  ", "a\n", "a\u{7f}", &"é".repeat(201)] {
             assert!(!is_reference(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn references_of_new_deposits_look_like_no_other_one() {
+        for good in [
+            "inv-9",
+            "a",
+            "Überweisung 7/é",
+            "INV 9  b",
+            "RF18 5390 0754 7034",
+            "編號7",
+        ] {
+            assert!(is_new_reference(good), "{good:?}");
+        }
+        for bad in [
+            "",
+            " ",
+            "inv-9 ",
+            " inv-9",
+            "inv-9\u{200b}",
+            "inv\u{ad}-9",
+            "\u{202e}9-vni",
+            "\u{3164}",
+            "inv\u{a0}9",
+            "inv-9\u{a0}",
+            "inv\u{3000}9",
+            "inv\n9",
+            &"x".repeat(201),
+        ] {
+            assert!(!is_new_reference(bad), "{bad:?}");
         }
     }
 

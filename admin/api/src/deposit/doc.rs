@@ -1,10 +1,9 @@
 //! OpenAPI documentation of deposits.
 
 use super::Done;
-use endpoint::doc::field::{amount, currency, flag, line, wallet};
+use endpoint::doc::field::{amount, currency, flag, line, plain_line, wallet};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
-use openapi::Json;
 use store::deposit::REFERENCE_MAX;
 
 pub(crate) fn section() -> Section {
@@ -13,9 +12,8 @@ pub(crate) fn section() -> Section {
     Section::of("Deposits", about, vec![create(), confirm()])
 }
 
-fn reference() -> Json {
-    line(REFERENCE_MAX).eg("wire-2026-000117")
-}
+/// A reference as the documents show one.
+const EXAMPLE: &str = "wire-2026-000117";
 
 fn create() -> Doc {
     let body = Body::of("NewDeposit")
@@ -25,7 +23,11 @@ fn create() -> Doc {
             "A wallet of yours: its number, its id, an agent's id, or `user`.",
         )
         .must("amount", amount(), "USD, above zero.")
-        .must("reference", reference(), "The rail's own reference.")
+        .must(
+            "reference",
+            plain_line(REFERENCE_MAX).eg(EXAMPLE),
+            "The rail's own reference: one visible line without blanks at its ends.",
+        )
         .may("currency", currency(), "One unit of account at par.")
         .may(
             "pending",
@@ -47,7 +49,8 @@ fn create() -> Doc {
 }
 
 fn confirm() -> Doc {
-    let body = Body::of("DepositToConfirm").must("reference", reference(), "The reference of the deposit.");
+    let reference = line(REFERENCE_MAX).eg(EXAMPLE);
+    let body = Body::of("DepositToConfirm").must("reference", reference, "The reference of the deposit.");
     Doc::of(
         "POST /wallet/deposits/confirm",
         "confirmDeposit",

@@ -86,6 +86,15 @@ pub fn line(longest: usize) -> Json {
         )
 }
 
+/// One line of which every character but spaces inside is seen.
+pub fn plain_line(longest: usize) -> Json {
+    let seen = format!(r"[^\s{CONTROL}{}]", hidden());
+    kind("string")
+        .with("minLength", 1_u64)
+        .with("maxLength", longest)
+        .with("pattern", format!("^{seen}+( +{seen}+)*$"))
+}
+
 /// Characters that show nothing, for a class of a regular expression: those of four digits, since patterns have no one
 /// way to write longer ones.
 fn hidden() -> String {
