@@ -359,6 +359,12 @@ async fn no_wallet_holds_more_than_an_int64() {
         set(9_000_000_000_000_000_000 - USD).await;
         success(&who.caller.post(PATH, body).await, 200);
         assert_eq!(fixture.balance(&world, "rich").await, 9_000_000_000_000_000_000);
+        // Without the money nothing is said about the wallet of the other side.
+        let more = json!({ "from": "user", "to": rich.number, "amount": 5 });
+        for balance in [0, 9_000_000_000_000_000_000 - 5 * USD, 9_000_000_000_000_000_000] {
+            set(balance).await;
+            problem(&who.caller.post(PATH, more.clone()).await, 400, "INSUFFICIENT_BALANCE");
+        }
     }
 }
 

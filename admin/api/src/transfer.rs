@@ -153,7 +153,10 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
         return Err(Problem::validation("to must be another wallet than from."));
     }
     let closed = closed_field(&from, &to);
-    if closed.is_none() && asked.amount.saturating_add(to.wallet.balance) > BALANCE_MAX {
+    // Whoever lacks the money learns only that: what a stranger's wallet holds would follow from the other answer.
+    let has_money = from.wallet.balance >= asked.amount;
+    let is_full = asked.amount.saturating_add(to.wallet.balance) > BALANCE_MAX;
+    if closed.is_none() && has_money && is_full {
         return Err(Code::BalanceLimit.into());
     }
     let kept = Kept {
