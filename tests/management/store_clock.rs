@@ -3,7 +3,8 @@
 
 use crate::world::{BINARY, problem, success};
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Wire, eventually, open_cap};
+use domain::timestamp::ms_from_iso;
+use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Wire, eventually, open_cap, text};
 use serde_json::json;
 use std::time::Duration;
 
@@ -115,4 +116,35 @@ async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
     })
     .await;
     assert_eq!(stage.records(), before);
+}
+
+/// Within what clocks may differ: a timeline has the store's time, which all servers share, and never runs backwards.
+#[tokio::test]
+async fn timelines_follow_the_clock_of_the_store() {
+    const AHEAD: i64 = 240;
+    let stage = Stage::start().await;
+    let policy = json!({ "approvalThreshold": 0 });
+    success(&stage.caller.post("/v1/policies/ann", policy).await, 200);
+    let times = async |id: &str| {
+        let shown = success(&stage.caller.get(&format!("/v1/intents/{id}")).await, 200);
+        let times = ["/intent/created_at", "/intent/updated_at"];
+        times.map(|at| ms_from_iso(text(&shown, at)).unwrap())
+    };
+    let waiting = async || {
+        let spend = json!({ "agent": "ann", "amount": 1, "description": "waits" });
+        let waiting = success(&stage.caller.post("/v1/spend", spend).await, 202);
+        text(&waiting, "/intent_id").to_owned()
+    };
+    stage.wire.move_clock(AHEAD);
+    let id = waiting().await;
+    let now = clock::now_ms();
+    let [asked, _] = times(&id).await;
+    let ahead = AHEAD.unsigned_abs() * 1000;
+    assert!(asked.abs_diff(now + ahead) < 60_000, "{asked} {now}");
+    stage.wire.move_clock(0);
+    let approve = format!("/v1/intents/{id}/approve");
+    success(&stage.caller.post(&approve, json!({})).await, 200);
+    assert_eq!(times(&id).await, [asked, asked], "not before it was asked for");
+    let [asked, _] = times(&waiting().await).await;
+    assert!(asked.abs_diff(clock::now_ms()) < 60_000, "{asked}");
 }

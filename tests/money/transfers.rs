@@ -363,7 +363,11 @@ async fn no_wallet_holds_more_than_an_int64() {
         let more = json!({ "from": "user", "to": rich.number, "amount": 5 });
         for balance in [0, 9_000_000_000_000_000_000 - 5 * USD, 9_000_000_000_000_000_000] {
             set(balance).await;
-            problem(&who.caller.post(PATH, more.clone()).await, 400, "INSUFFICIENT_BALANCE");
+            problem(
+                &who.caller.post(PATH, more.clone()).await,
+                400,
+                "INSUFFICIENT_BALANCE",
+            );
         }
     }
 }

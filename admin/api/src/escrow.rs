@@ -10,7 +10,6 @@ mod view;
 use super::once::{IntentId, earlier};
 use super::wallet::name::{Found, canonical, find};
 use crate::state::{ApiState, Call};
-use clock::now_ms;
 use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Problem, Reply, Text, operations};
 use serde_json::json;
 use store::StoreError;
@@ -75,7 +74,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
         currency,
         conditions: &conditions,
     };
-    let (store, requester) = (&call.state.store, requester(call, &once));
+    let (store, requester) = (&call.state.store, requester(call, &once, intent_id.at_ms));
     let closed = [&from, &to]
         .map(|found| found.wallet.status)
         .contains(&WalletStatus::Closed);
@@ -108,7 +107,13 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match fund_escrow(&call.state.store, &requester(call, &once), &escrow).await? {
+    match fund_escrow(
+        &call.state.store,
+        &requester(call, &once, intent_id.at_ms),
+        &escrow,
+    )
+    .await?
+    {
         CallOutcome::Done(balance) => answer::funded(number, balance, &once.id),
         other => unsuccessful(call, &once, Some(number), &other).await,
     }
@@ -165,7 +170,14 @@ async fn resolve(
     if !escrow.has_party(&call.caller.account) {
         return Err(Code::NotAParty.into());
     }
-    match decide(&call.state.store, &requester(call, once), &escrow, verdict).await? {
+    match decide(
+        &call.state.store,
+        &requester(call, once, intent_id.at_ms),
+        &escrow,
+        verdict,
+    )
+    .await?
+    {
         CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
         other => unsuccessful(call, once, Some(number), &other).await,
     }
@@ -229,11 +241,11 @@ async fn unsuccessful<T>(call: &Call, once: &Once, number: Option<u64>, outcome:
     }
 }
 
-fn requester<'a>(call: &'a Call, once: &'a Once) -> Requester<'a> {
+fn requester<'a>(call: &'a Call, once: &'a Once, at_ms: u64) -> Requester<'a> {
     Requester {
         scope: call.scope(),
         once,
-        at_ms: now_ms(),
+        at_ms,
     }
 }
 

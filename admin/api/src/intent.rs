@@ -11,7 +11,6 @@ mod document;
 use self::document::{Document, Links};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
-use clock::now_ms;
 use domain::id;
 use domain::intent::{Kind, Reason, State};
 use endpoint::doc::is;
@@ -21,6 +20,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::intent::{Decision, IntentRecord};
 use store::keys::{IntentIndex, USER};
+use store::server_clock;
 use store::spend::deny::deny as deny_spend;
 use store::spend::{Spend, SpendStep, Spent};
 use utoipa::ToSchema;
@@ -179,7 +179,7 @@ fn require_intact(record: &IntentRecord) -> Result<(), Problem> {
 pub async fn approve(call: Call) -> Answer {
     let why = why(&call)?;
     let record = require_waiting(&call).await?;
-    let decision = decision(&call, true);
+    let decision = decision(&call, &record, true).await?;
     let stored = Stored::parse(&record.request)?;
     let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
@@ -228,7 +228,7 @@ pub async fn approve(call: Call) -> Answer {
 pub async fn deny(call: Call) -> Answer {
     let why = why(&call)?;
     let record = require_waiting(&call).await?;
-    let decision = decision(&call, false);
+    let decision = decision(&call, &record, false).await?;
     let (store, scope) = (&call.state.store, call.scope());
     if !deny_spend(store, &scope, &record, &decision, why.as_deref()).await? {
         return Err(Code::IntentNotPending.into());
@@ -255,10 +255,12 @@ async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
     }
 }
 
-fn decision(call: &Call, granted: bool) -> Decision {
-    Decision {
+/// A decision now by the store's clock, and not before the request, which had another clock if it is of an earlier
+/// version or of another node of a cluster.
+async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<Decision, Problem> {
+    Ok(Decision {
         granted,
         by: call.caller.actor.clone(),
-        at_ms: now_ms(),
-    }
+        at_ms: server_clock::now_ms(&call.state.store).await?.max(record.at_ms),
+    })
 }

@@ -10,10 +10,20 @@ use serde_json::Value;
 use std::time::Duration;
 use store::intent::{Found, IntentRecord};
 use store::once::Once;
+use store::server_clock;
 
-/// The id of the record that a request has or would have, before the request itself is read (decision D75).
+/// The id of the record that a request has or would have, before the request itself is read (decision D75), and the
+/// time of the request.
 #[derive(Debug)]
 pub(super) struct IntentId {
+    keyed: KeyedId,
+    /// By the store's clock, in ms since 1970: timelines are hashed with it, and servers' clocks differ.
+    pub(super) at_ms: u64,
+}
+
+/// The id of the record that a request has or would have.
+#[derive(Debug)]
+struct KeyedId {
     id: String,
     /// A fresh id, for a refusal whose idempotency key belongs to another request.
     spare_id: String,
@@ -24,17 +34,47 @@ pub(super) struct IntentId {
 }
 
 impl IntentId {
-    /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
-    /// intent; every other one leads to an id by a keyed hash, and never to an archived intent.
+    /// Reads the idempotency key, as [`KeyedId::read`] does, and the store's clock.
     ///
     /// # Errors
     /// 400 for a malformed key, 422 for one that is used up, 503.
     pub(super) async fn of(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
-        let named = Self::read(call, body, &spare_id).await;
-        named.map_err(|problem| problem.with("intent_id", spare_id))
+        let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
+        let read = tokio::try_join!(KeyedId::read(call, body, &spare_id), clock);
+        let (keyed, at_ms) = read.map_err(|problem: Problem| problem.with("intent_id", spare_id))?;
+        Ok(Self { keyed, at_ms })
     }
 
+    /// See [`KeyedId::once`].
+    pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
+        self.keyed.once(route, request)
+    }
+
+    /// See [`KeyedId::before`].
+    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+        self.keyed.before(call, once).await
+    }
+
+    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent
+    /// would have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
+    pub(super) fn add_to(&self, answer: Answer) -> Answer {
+        answer.map_err(|problem| {
+            let id = match problem.code() {
+                Code::IdempotencyKeyReused => &self.keyed.spare_id,
+                _ => &self.keyed.id,
+            };
+            problem.with_default("intent_id", id.as_str())
+        })
+    }
+}
+
+impl KeyedId {
+    /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
+    /// intent; every other one leads to an id by a keyed hash, and never to an archived intent.
+    ///
+    /// # Errors
+    /// 400 for a malformed key, 422 for one that is used up, 503.
     async fn read(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
         let key = call.idempotency_key(body)?;
         let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
@@ -64,7 +104,7 @@ impl IntentId {
     ///
     /// # Errors
     /// 422 `IDEMPOTENCY_KEY_REUSED` when the body names an intent of another request.
-    pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
+    fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
             Found::Record(record) if record.fingerprint != once.fingerprint => {
@@ -82,7 +122,7 @@ impl IntentId {
     ///
     /// # Errors
     /// 503 when the record is not as durable as a repeated answer must be.
-    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let Found::Record(record) = &self.found else {
             return Ok(None);
         };
@@ -93,24 +133,12 @@ impl IntentId {
         require_safe(call, once).await?;
         Ok(Some((**record).clone()))
     }
-
-    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent
-    /// would have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
-    pub(super) fn add_to(&self, answer: Answer) -> Answer {
-        answer.map_err(|problem| {
-            let id = match problem.code() {
-                Code::IdempotencyKeyReused => &self.spare_id,
-                _ => &self.id,
-            };
-            problem.with_default("intent_id", id.as_str())
-        })
-    }
 }
 
 /// The identity of a request whose refusals name no intent, and its record, if it was made before.
 ///
 /// # Errors
-/// As [`IntentId::of`], [`IntentId::once`] and [`IntentId::before`].
+/// As [`KeyedId::read`], [`KeyedId::once`] and [`KeyedId::before`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
@@ -118,9 +146,9 @@ pub(super) async fn identify(
     request: &Value,
 ) -> Result<(Once, Option<IntentRecord>), Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
-    let intent_id = IntentId::read(call, body, &spare_id).await?;
-    let once = intent_id.once(route, request)?;
-    let record = intent_id.before(call, &once).await?;
+    let keyed = KeyedId::read(call, body, &spare_id).await?;
+    let once = keyed.once(route, request)?;
+    let record = keyed.before(call, &once).await?;
     Ok((once, record))
 }
 

@@ -15,7 +15,6 @@ pub(super) use request::{Request, SpendPlan, Stored};
 use super::once::{IntentId, earlier};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use answer::{pending, replay};
-use clock::now_ms;
 use domain::id::Kind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
@@ -49,7 +48,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     if let Some(record) = intent_id.before(call, &once).await? {
         return replay(&record);
     }
-    let now = now_ms();
+    let now = intent_id.at_ms;
     let transaction = Kind::Transaction.mint(now)?;
     let injections = call.state.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));
