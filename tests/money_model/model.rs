@@ -176,9 +176,9 @@ impl Model {
         agent.is_some_and(|agent| agent.frozen.is_some())
     }
 
-    /// Returns true if the wallet can receive this amount. The ceiling is compared in doubles, as in the scripts.
+    /// Returns true if the wallet can receive this amount.
     pub fn has_room(&self, at: At, number: u64, amount: u64) -> bool {
-        as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
+        self.balance(at, number) + i128::from(amount) <= i128::from(MOST)
     }
 
     /// Words of the audit log for a debit that leaves `after`: more when the wallet fell below its threshold, which

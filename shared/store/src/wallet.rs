@@ -58,7 +58,7 @@ pub struct Wallet {
     pub updated_at_ms: u64,
 }
 
-/// Largest balance: the scripts' CEILING, since balances are int64.
+/// Largest balance: the scripts' BALANCE_USD_MAX, since balances are int64.
 pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
 
 domain::words! {

@@ -8,7 +8,8 @@ use crate::world::Checked;
 pub async fn all(stage: &Stage<'_>) -> Checked {
     made(stage).await?;
     refused(stage).await?;
-    full(stage).await
+    full(stage).await?;
+    to_the_nano(stage).await
 }
 
 fn pending(n: u64, to: &Place, amount: u64) -> Deposit {
@@ -213,4 +214,21 @@ async fn full(stage: &Stage<'_>) -> Checked {
         .want("done", super::stage::transfer(5, &a, &b, 1024))
         .await?;
     world.want("confirmed", confirm(0, 2)).await
+}
+
+/// The ceiling is exact, with what is pending and without.
+async fn to_the_nano(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    let [a, b] = ["a", "b"].map(|owner| model.place(0, owner));
+    model.lay("made", &Act::Deposit(deposit(90, a.clone(), MOST - START - 1)));
+    model.lay("made", &Act::Deposit(deposit(91, b.clone(), MOST - START - 2)));
+    let mut world = stage.world(model).await?;
+    world.want("too_much", deposit(1, a.clone(), 2)).await?;
+    world.want("too_much", pending(2, &a, 2)).await?;
+    world.want("made", deposit(3, a.clone(), 1)).await?;
+    world.want("made", pending(4, &b, 1)).await?;
+    world.want("too_much", deposit(5, b.clone(), 2)).await?;
+    world.want("too_much", pending(5, &b, 2)).await?;
+    world.want("made", deposit(6, b.clone(), 1)).await?;
+    world.want("confirmed", confirm(0, 4)).await
 }

@@ -147,7 +147,7 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(90, b.clone(), 9_000)));
     model.lay("made", &Act::Deposit(deposit(91, a.clone(), MOST - START - 1024)));
     let mut world: World = stage.world(model).await?;
-    world.want("too_much", plain(1, &b, &a, 1024 + 1024)).await?;
+    world.want("too_much", plain(1, &b, &a, 1024 + 1)).await?;
     world.want("done", plain(1, &b, &a, 1024)).await?;
     world.want("done", plain(2, &a, &user, 1)).await?;
     world

@@ -2,7 +2,7 @@
 
 use super::audit_entries::entry;
 use super::transfers::{RECORD_LIFE, millis};
-use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
+use super::{At, Deposit, MOST, Model, Movement, Request};
 use crate::act::{self, ACTOR, RequestId};
 use store::transaction::TransactionType;
 
@@ -76,7 +76,7 @@ impl Model {
             return "changed".to_owned();
         }
         let (balance, pending) = (self.balance(at, to.number), self.pending(at, to.number));
-        if as_double(balance) + as_double(pending) + as_double(amount.into()) > CEILING {
+        if balance + pending + i128::from(amount) > i128::from(MOST) {
             return "too_much".to_owned();
         }
         self.take_in(new, balance)

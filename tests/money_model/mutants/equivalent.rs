@@ -3,7 +3,6 @@
 const KEYED: &str = "the id of a record and its life are both given or both empty";
 const WALLET: &str = "a wallet row has both its id and its balance";
 const POLICY: &str = "an agent with a policy has all fields of it, an unset limit being an empty text";
-const ROUNDED: &str = "where it decides, doubles are 1024 apart: one nano more is rounded away";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
 const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
@@ -58,10 +57,6 @@ pub const LIST: &[(&str, &str)] = &[
         KEYED,
     ),
     (
-        "deposit/make: if tonumber(wallet[2]) + tonumber(wallet[3] or '0') + tonumber(ARGV[4]) > CEILING then return {'too_much'} end | 48: '0' -> '1'",
-        ROUNDED,
-    ),
-    (
         "deposit/make: count_refusal(ARGV[7], ARGV[8]) | 20: 7 -> 8",
         KEYED,
     ),
@@ -104,10 +99,6 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "escrow/resolve: local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= '' | 63: 11 -> 12",
         "who asks has both an intent id and a spare one",
-    ),
-    (
-        "script/money: return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING | 61: '0' -> '1'",
-        "whoever asks has seen that the wallet is there, and so is its balance",
     ),
     (
         "spend/deny: file_under(4, ARGV[3], 'blocked') | 24: 'blocked' -> 'blockedx'",

@@ -28,7 +28,7 @@ if ARGV.refusal ~= '' then
 end
 local wallet = redis.call('HMGET', KEYS.wallet, 'wallet_number', 'balance', 'pending')
 if wallet[1] ~= ARGV.wallet_number then return {'changed'} end
-if tonumber(wallet[2]) + tonumber(wallet[3] or '0') + tonumber(ARGV.amount) > CEILING then return {'too_much'} end
+if not can_hold(wallet[2], wallet[3] or '0', ARGV.amount) then return {'too_much'} end
 if is_full('deposits', counted('deposits')) then return over_budget('deposits') end
 if ARGV.state == 'confirmed' and is_full('transactions', caused()) then return over_budget('transactions') end
 

@@ -1,10 +1,21 @@
 -- Fragment: wallets and their transactions. Needs change.lua, and the key `transactions`, all of the mode.
 -- A leg is four keys in a row: the wallet, and the lists of transactions of its type, its owner, and both.
-local CEILING = 9e18 -- balances are int64
+local BALANCE_USD_MAX, NANOS = 9000000000, 1000000000 -- balances are int64
+
+-- Whether a wallet can hold all three amounts, to the nano: as one number they would be rounded beyond 2^53.
+local function can_hold(balance, pending, amount)
+  local usd, nanos = 0, 0
+  for _, text in ipairs({balance, pending, amount}) do
+    usd = usd + tonumber(string.match(text, '^(%d+)%d%d%d%d%d%d%d%d%d$') or '0')
+    nanos = nanos + tonumber(string.sub(text, -9))
+  end
+  usd = usd + math.floor(nanos / NANOS)
+  return usd < BALANCE_USD_MAX or usd == BALANCE_USD_MAX and nanos % NANOS == 0
+end
 
 -- Whether the wallet KEYS[leg] can take `amount` more.
 local function has_room(leg, amount)
-  return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING
+  return can_hold(redis.call('HGET', KEYS[leg], 'balance'), '0', amount)
 end
 
 -- Moves the signed decimal `amount` and writes the transaction; the wallet changed now. The line of a transaction is

@@ -18,6 +18,7 @@
 -- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31
 --   calls for a refusal, up to 49 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION, OTHER_WALLET = 'insufficient_balance', 'injection_detected', 'wallet_closed'
+local CEILING = 9e18 -- counters are int64
 local approving = ARGV.head ~= ''
 local intent = redis.call('HMGET', KEYS.intent, 'state', 'head', 'wallet_number')
 if approving then
