@@ -2,11 +2,13 @@
 //!
 //! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. Items that do not fit
 //! are dropped, which leaves the estimate charged; a settlement, which may charge more than that, is never dropped for
-//! a void. [`delivery`] sends an item to the ledger of its hold, and to no other.
+//! a void. [`delivery`] sends an item to the ledger of its hold, and to no other. Items that the journal is
+//! [`lacking`], because a write failed, are written as soon as that is possible again.
 
 pub mod delivery;
 pub mod item;
 pub mod journal;
+mod lacking;
 pub mod others;
 pub mod queue;
 
@@ -15,6 +17,7 @@ use crate::store_health::StoreHealth;
 use delivery::{BatchOutcome, Delivery};
 use item::{Item, Origin};
 use journal::Journal;
+use lacking::Lacking;
 use others::OtherJournals;
 use queue::Queue;
 use std::path::Path;
@@ -31,7 +34,7 @@ use tokio::time::{sleep, timeout};
 const NOT_DELIVERED_PAUSE: Duration = Duration::from_millis(200);
 /// Pause while no item is deliverable to this ledger; a new item ends it.
 const NOTHING_DELIVERABLE_PAUSE: Duration = Duration::from_secs(2);
-/// Interval of taking over the journals of processes that ended.
+/// Interval of taking over the journals of processes that ended, and of writing what the own one lacks.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
 /// The journal is rewritten at this many lines for each item that fits into the queue.
@@ -42,6 +45,8 @@ const JOURNAL_LINES_PER_ITEM: usize = 2;
 pub struct Pending {
     queue: Mutex<Queue>,
     journal: Mutex<Journal>,
+    /// Locked after the journal.
+    lacking: Mutex<Lacking>,
     /// Locked before the queue, never after it: its holder reads the disk. `None` once this process is about to end.
     others: Mutex<Option<OtherJournals>>,
     dropped: AtomicU64,
@@ -64,6 +69,7 @@ impl Pending {
         let pending = Self {
             queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
+            lacking: Mutex::default(),
             others: Mutex::new(Some(others)),
             limit,
             dropped: AtomicU64::new(0),
@@ -99,7 +105,7 @@ impl Pending {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines of the journal, at least one for each item.
+    /// Lines of the journal, at least one for each item that it has.
     pub fn journal_lines(&self) -> usize {
         self.journal().lines()
     }
@@ -122,6 +128,41 @@ impl Pending {
         }
     }
 
+    /// Writes the items that the journal lacks because a write failed. Returns those of them that are in memory alone
+    /// because it failed again: they are lost if the process ends. Blocks on the disk.
+    pub fn catch_up(&self) -> Vec<Item> {
+        let queue = self.queue();
+        let mut journal = self.journal();
+        let mut lacking = self.lacking();
+        lacking.retain(queue.items());
+        if lacking.is_empty() {
+            return Vec::new();
+        }
+        // Little room is enough for a few lines. A file that can no longer be written is replaced.
+        let mut written = Err(());
+        if !self.is_long(&journal) {
+            written = journal.append(lacking.items()).map_err(drop);
+        }
+        if written.is_err() {
+            written = journal.rewrite(queue.items()).map_err(drop);
+        }
+        if written.is_ok() {
+            tracing::info!(items = queue.len(), "the retry journal has every item again");
+            lacking.clear();
+        }
+        lacking.only_in_memory()
+    }
+
+    /// Removes the files that were kept for items that the journal has now.
+    fn remove_kept_files(&self) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(others) = &mut *others
+            && self.lacking().is_empty()
+        {
+            others.remove_kept();
+        }
+    }
+
     /// Takes over the journals of processes that ended. A process with deliverable items leaves them to others or for
     /// later: its store does not reply. Blocks on the disk, and holds no lock meanwhile that a call needs.
     ///
@@ -136,9 +177,6 @@ impl Pending {
         let Some(others) = &mut *others else {
             return Ok(());
         };
-        if waiting == 0 {
-            others.remove_kept();
-        }
         let mut found = others.read(self.limit.saturating_sub(waiting))?;
         let items = std::mem::take(&mut found.items);
         let mut written = Ok(());
@@ -151,6 +189,9 @@ impl Pending {
             let mut journal = self.journal();
             tracing::info!(items = items.len(), "taken over from a process that ended");
             written = journal.append(&items);
+            if written.is_err() {
+                self.lacking().in_kept_files(&items);
+            }
             for item in items {
                 queue.push(item);
             }
@@ -175,21 +216,32 @@ impl Pending {
             return;
         }
         let mut journal = self.journal();
-        let is_long = journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
-        if !is_long || journal.rewrite(queue.items()).is_err() {
-            // An item that cannot be written waits in memory alone.
-            drop(journal.append([&item]));
+        let mut is_written = false;
+        if self.is_long(&journal) && journal.rewrite(queue.items()).is_ok() {
+            self.lacking().clear();
+            is_written = true;
+        }
+        if !is_written && journal.append([&item]).is_err() {
+            self.lacking().in_memory(item);
         }
         self.wake.notify_one();
     }
 
-    /// Takes over the journals of processes that ended, for ever.
+    fn is_long(&self, journal: &Journal) -> bool {
+        journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit
+    }
+
+    /// Takes over the journals of processes that ended, and writes what the own one lacks, for ever.
     pub async fn follow_others(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(TAKE_OVER_EVERY);
         loop {
             ticks.tick().await;
             let pending = Arc::clone(&self);
-            let taken_over = tokio::task::spawn_blocking(move || pending.take_over());
+            let taken_over = tokio::task::spawn_blocking(move || {
+                pending.catch_up();
+                pending.remove_kept_files();
+                pending.take_over()
+            });
             if let Ok(Err(error)) = taken_over.await {
                 tracing::error!(%error, "proxy.data_dir cannot be read");
             }
@@ -220,12 +272,72 @@ impl Pending {
     fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn lacking(&self) -> MutexGuard<'_, Lacking> {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::journal::tests::{SMALL_FILE_BYTES, fresh, item, run_with_small_files, small_file_folder};
     use super::*;
+
+    #[test]
+    fn items_that_could_not_be_written_are_written_once_there_is_room() {
+        let Some(dir) = small_file_folder() else {
+            let dir = fresh("behind");
+            let test = "pending::tests::items_that_could_not_be_written_are_written_once_there_is_room";
+            run_with_small_files(test, &dir);
+            let left = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+            let left: Vec<Item> = left.queue().items().cloned().collect();
+            assert_eq!(left, [item("allow_last")], "for the next process");
+            return std::fs::remove_dir_all(dir).unwrap();
+        };
+        let pending = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+        let mut pushed = 0;
+        while pending.lacking().is_empty() {
+            pushed += 1;
+            pending.push(item(&format!("allow_{pushed}")));
+        }
+        pending.push(item("allow_last"));
+        let lost = pending.catch_up();
+        assert!(lost.contains(&item("allow_last")) && lost.len() == 2, "{lost:?}");
+        assert_eq!((pending.len(), pending.journal_lines()), (pushed + 1, pushed - 1));
+        // The store accepts all but the last, so that a new file has room for the rest.
+        let accepted = pending.queue().batch(pushed, |_| true).0;
+        for (position, _) in accepted {
+            pending.queue().remove(position);
+        }
+        assert_eq!(pending.catch_up(), []);
+        assert_eq!(written(&pending), [item("allow_last")]);
+        pending.close();
+    }
+
+    /// Items of a process that ended are in its file until they are in the own one, and in both for no longer.
+    #[test]
+    fn kept_journals_are_removed_once_their_items_are_written() {
+        let dir = fresh("kept");
+        let pending = Pending::open(&dir, 9).unwrap();
+        let mut left = Journal::open(&dir).unwrap();
+        left.append([&item("allow_1")]).unwrap();
+        drop(left);
+        {
+            let mut others = pending.others.lock().unwrap();
+            let found = others.as_mut().unwrap().read(9).unwrap();
+            others.as_mut().unwrap().keep(found);
+        }
+        pending.lacking().in_kept_files(&[item("allow_1")]);
+        pending.queue().push(item("allow_1"));
+        let files = || std::fs::read_dir(&dir).unwrap().count();
+        pending.remove_kept_files();
+        assert_eq!(files(), 2, "the own journal lacks it");
+        assert_eq!(pending.catch_up(), []);
+        pending.remove_kept_files();
+        assert_eq!(files(), 1);
+        assert_eq!(written(&pending), [item("allow_1")]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 
     #[test]
     fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {

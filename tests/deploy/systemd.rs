@@ -391,7 +391,7 @@ fn their_settings_are_accepted_and_leave_time_to_end() {
     }
     // The hand-over is for every start.
     assert!(value(EDGE_UNIT, "ExecStart").ends_with(" --upgrade"));
-    assert_eq!(value(EDGE_UNIT, "RestartPreventExitStatus"), "1 2");
+    assert_eq!(value(EDGE_UNIT, "RestartPreventExitStatus"), "1 2 4");
     run(Command::new("bash")
         .arg("-n")
         .arg(path("deploy/systemd/upgrade.sh")));

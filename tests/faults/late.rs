@@ -5,7 +5,9 @@ use crate::stage::{
     ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd,
 };
 use harness::{Edge, EdgeOptions, Reply, eventually};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 use store::call::reap::sweep;
 
@@ -130,6 +132,69 @@ async fn a_settlement_survives_its_edge() {
             Charged::all(4 * ACTUAL),
             "a third edge finds nothing to do"
         );
+    }
+}
+
+/// Makes the edge a process whose log goes through a pipe, and that survives a failed write: its files can be kept from
+/// growing, as on a full disk, and its log cannot.
+fn edge_of_limited_files(dir: &Path) -> String {
+    let (script, pipe) = (dir.join("edge"), dir.join("pipe"));
+    let text = format!(
+        "#!/bin/sh\ntrap '' XFSZ\nmkfifo '{pipe}'\ncat '{pipe}' &\nexec '{PROXY}' \"$@\" > '{pipe}' 2>&1\n",
+        pipe = pipe.display()
+    );
+    std::fs::write(&script, text).expect("the script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    script.display().to_string()
+}
+
+/// Lets no file of the edge grow beyond `bytes` (util-linux).
+fn limit_files(edge: &Edge, bytes: &str) {
+    let limit = format!("--fsize={bytes}:");
+    let status = Command::new("prlimit")
+        .args(["--pid", &edge.pid().to_string(), &limit])
+        .status();
+    assert!(status.expect("prlimit").success());
+}
+
+/// The disk is full when the settlements come; where there is room again, the journal has them before the edge ends.
+#[tokio::test]
+async fn settlements_of_a_full_disk_are_written_later_or_named() {
+    for has_room_again in [true, false] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let stage = setup().edge(edge_of_limited_files(dir.path())).start().await;
+        stage.approved_call().await;
+        stage.at_rest().await;
+        limit_files(&stage.edge, "1");
+        let replies = answered_without_a_store(&stage, 3).await;
+        assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
+        let lines = || stage.metric("tollgate_proxy_pending_journal_lines");
+        assert_eq!((stage.metric("tollgate_proxy_pending"), lines()), (3, 0));
+        if has_room_again {
+            limit_files(&stage.edge, "unlimited");
+            eventually("the journal", SOON, async || (lines() == 3).then_some(())).await;
+        }
+        stage.edge.term();
+        let code = if has_room_again { 0 } else { 4 };
+        assert_eq!(stage.edge.wait_exit(SOON), Some(code), "{}", stage.edge.logs());
+        let data = stage.edge.dir().join("data");
+        let written: usize = journals(&data).iter().map(|text| text.lines().count()).sum();
+        if !has_room_again {
+            assert_eq!(written, 0);
+            let named = || stage.edge.logs().matches("lost with this process").count();
+            eventually("three lines of the log", SOON, async || {
+                (named() == 3).then_some(())
+            })
+            .await;
+            continue;
+        }
+        assert_eq!(written, 3);
+        let next = another_edge(&stage, &data);
+        eventually("the settlements", SOON, async || {
+            (stage.open_holds() == 0).then_some(())
+        })
+        .await;
+        assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", next.logs());
     }
 }
 

@@ -50,6 +50,7 @@ pub struct Setup {
     wired: bool,
     clock_ahead: i64,
     before: Option<fn(&Redis)>,
+    edge: Option<String>,
     env: Vec<(String, String)>,
 }
 
@@ -110,6 +111,12 @@ impl Setup {
         self
     }
 
+    /// Runs this program in place of the built edge.
+    pub fn edge(mut self, program: String) -> Self {
+        self.edge = Some(program);
+        self
+    }
+
     /// A setting of the edge.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.env.push((format!("TOLLGATE_{name}"), value.to_string()));
@@ -138,7 +145,7 @@ impl Setup {
         let (key_id, key) = bot.virtual_key_with_id().await;
         let url = wire.as_ref().map_or_else(|| redis.url(), Wire::redis_url);
         let options = self.env.iter().fold(
-            EdgeOptions::new(PROXY, url, upstream.base_url()),
+            EdgeOptions::new(self.edge.as_deref().unwrap_or(PROXY), url, upstream.base_url()),
             |options, (name, value)| options.env(name, value),
         );
         let edge = Edge::start(match self.before {

@@ -1,7 +1,9 @@
 //! The end of a process that accepts no more connections: its calls finish, and undelivered items stay in the journal.
+//! Items that cannot be written there either are logged, and the exit code says so.
 
 use crate::admission::Admission;
 use crate::pending::Pending;
+use crate::pending::item::Item;
 use pingora::server::ShutdownWatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(100);
 /// How long the drain waits for the retry queue after the last call. The rest stays in the journal.
 const PENDING_WITHIN: Duration = Duration::from_secs(2);
+/// Exit code of a process that ended with items that it could neither deliver nor write to its journal.
+const ITEMS_LOST: i32 = 4;
 /// How long the drain waits for the export of the last spans.
 const SPANS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -61,12 +65,27 @@ pub async fn exit_when_drained(
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(pending = pending.len(), took_ms, "drained");
-    telemetry::flush();
+    let lost = pending.catch_up();
+    report_lost(&lost);
     // Otherwise a call that is cut off may queue an item until the last instant.
     if cut_off == 0 {
         pending.close();
     }
-    std::process::exit(0);
+    telemetry::flush();
+    std::process::exit(if lost.is_empty() { 0 } else { ITEMS_LOST });
+}
+
+/// Logs what the operator needs to settle the holds by hand.
+fn report_lost(lost: &[Item]) {
+    for item in lost {
+        tracing::error!(?item, "lost with this process; the estimate stays charged");
+    }
+    if !lost.is_empty() {
+        tracing::error!(
+            lost = lost.len(),
+            "these settlements and voids reached neither the store nor proxy.data_dir"
+        );
+    }
 }
 
 /// Waits until no request was in flight for [`QUIET`], at most until the deadline.

@@ -1,0 +1,52 @@
+//! Items of the queue that the journal lacks because a write failed, until a later write succeeds.
+
+use super::item::Item;
+use std::collections::HashSet;
+
+/// What the journal lacks.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// Held by memory alone: lost if the process ends.
+    in_memory: HashSet<Item>,
+    /// Also in the kept journals of processes that ended.
+    in_kept_files: HashSet<Item>,
+}
+
+impl Lacking {
+    /// Whether the journal has every item.
+    pub fn is_empty(&self) -> bool {
+        self.in_memory.is_empty() && self.in_kept_files.is_empty()
+    }
+
+    /// Records an item that is in no file.
+    pub fn in_memory(&mut self, item: Item) {
+        self.in_memory.insert(item);
+    }
+
+    /// Records items whose old files are kept.
+    pub fn in_kept_files(&mut self, items: &[Item]) {
+        self.in_kept_files.extend(items.iter().cloned());
+    }
+
+    /// Forgets all but these items, those that still wait.
+    pub fn retain<'a>(&mut self, waiting: impl Iterator<Item = &'a Item>) {
+        let waiting: HashSet<&Item> = waiting.collect();
+        self.in_memory.retain(|item| waiting.contains(item));
+        self.in_kept_files.retain(|item| waiting.contains(item));
+    }
+
+    /// All of them.
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.in_memory.iter().chain(&self.in_kept_files)
+    }
+
+    /// Those that are lost if the process ends.
+    pub fn only_in_memory(&self) -> Vec<Item> {
+        self.in_memory.iter().cloned().collect()
+    }
+
+    /// The journal has them all.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
