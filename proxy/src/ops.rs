@@ -1,6 +1,5 @@
 //! The ops listener (decision D57): `/metrics`, `/livez`, `/readyz`. It never reads the store.
 
-use crate::admission::Admission;
 use crate::gauges::Exposition;
 use crate::readiness::Readiness;
 use async_trait::async_trait;
@@ -13,8 +12,6 @@ use std::sync::{Arc, OnceLock};
 pub struct OpsState {
     /// `/readyz`
     pub readiness: Readiness,
-    /// Why `/readyz` fails.
-    pub admission: Arc<Admission>,
     /// `/metrics`
     pub exposition: Exposition,
 }
@@ -53,17 +50,12 @@ impl Ops {
         let state = self.state.get();
         match (path, state) {
             ("/livez", _) => (200, TEXT, b"ok\n".to_vec()),
-            ("/readyz", Some(state)) if state.readiness.is_ready() => (200, TEXT, b"ok\n".to_vec()),
-            ("/readyz", Some(state)) if state.admission.is_draining() => {
-                (503, TEXT, b"this process is about to end\n".to_vec())
-            }
-            ("/readyz", _) => (
-                503,
-                TEXT,
-                b"calls cannot be decided: every call is denied\n".to_vec(),
-            ),
+            ("/readyz", Some(state)) => match state.readiness.reason() {
+                None => (200, TEXT, b"ok\n".to_vec()),
+                Some(reason) => (503, TEXT, format!("{reason}\n").into_bytes()),
+            },
             ("/metrics", Some(state)) => (200, METRICS, state.exposition.text()),
-            ("/metrics", None) => (503, TEXT, b"starting\n".to_vec()),
+            ("/readyz" | "/metrics", None) => (503, TEXT, b"starting\n".to_vec()),
             _ => (404, TEXT, b"not found\n".to_vec()),
         }
     }

@@ -27,6 +27,24 @@ impl Readiness {
             && self.prices.are_known()
             && !self.admission.is_draining()
     }
+
+    /// Why it is not ready; `None` if it is.
+    pub fn reason(&self) -> Option<String> {
+        if self.admission.is_draining() {
+            return Some("this process is about to end".to_owned());
+        }
+        let undecided = self.health.reason().or_else(|| {
+            let unread = match (self.blocked.is_read(), self.prices.are_known()) {
+                (false, _) => "the blocked addresses were not read yet",
+                (true, false) => "the imported prices were not read yet",
+                (true, true) => return None,
+            };
+            Some(unread.to_owned())
+        })?;
+        Some(format!(
+            "calls cannot be decided, every call is denied: {undecided}"
+        ))
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +77,13 @@ mod tests {
                 fixture.admission.drain();
             }
             assert_eq!(fixture.readiness().is_ready(), missing.is_none(), "{missing:?}");
+            let reason = fixture.readiness().reason();
+            let part = missing.map(|part| ["not checked yet", "addresses", "prices", "to end"][part]);
+            assert_eq!(reason.is_some(), part.is_some(), "{reason:?}");
+            assert!(
+                reason.unwrap_or_default().contains(part.unwrap_or_default()),
+                "{part:?}"
+            );
             assert_eq!(fixture.admission.is_draining(), missing == Some(3));
         }
     }

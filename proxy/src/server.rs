@@ -376,7 +376,6 @@ impl EdgeService {
         components.start_background_tasks(gauges.store.clone(), hangups);
         self.ops_state.get_or_init(|| OpsState {
             readiness: components.readiness(),
-            admission: Arc::clone(&components.admission),
             exposition: Exposition {
                 registrar,
                 gauges,
@@ -400,7 +399,8 @@ impl EdgeService {
         let deadline = tokio::time::Instant::now() + handover::READY_WITHIN;
         while !started.readiness.is_ready() {
             if tokio::time::Instant::now() > deadline {
-                tracing::error!("the store cannot be used: not taken over, the running process goes on");
+                let reason = started.readiness.reason();
+                tracing::error!(reason, "not taken over, the running process goes on");
                 not_taken_over(&started.pending);
             }
             tokio::time::sleep(READY_CHECK_EVERY).await;

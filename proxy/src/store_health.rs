@@ -2,6 +2,9 @@
 //! lost no writes. A background task checks once a second. A call checks again where a connection to the store broke
 //! since: the server may have been restored from a backup meanwhile, or may have started without its last writes.
 
+mod outage;
+
+use self::outage::Outage;
 use crate::key_owners::KeyOwners;
 use arc_swap::ArcSwapOption;
 use crypto::virtual_key::WellFormed;
@@ -35,12 +38,14 @@ pub struct StoreHealth {
     record_read: Arc<tokio::sync::Mutex<()>>,
     /// The store is another ledger than before, and the cached key owners belong to the old one.
     has_changed_ledger: AtomicBool,
+    /// Why it is unsafe or not reachable.
+    outage: Outage,
 }
 
 impl StoreHealth {
     /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
-    /// store's place.
-    pub fn new(store: Store, key_owners: Arc<KeyOwners>) -> Self {
+    /// store's place; `address` is the store's as the log may show it.
+    pub fn new(store: Store, key_owners: Arc<KeyOwners>, address: Option<String>) -> Self {
         Self {
             store,
             key_owners,
@@ -51,6 +56,7 @@ impl StoreHealth {
             is_record_away: AtomicBool::default(),
             record_read: Arc::default(),
             has_changed_ledger: AtomicBool::default(),
+            outage: Outage::new(address),
         }
     }
 
@@ -158,6 +164,15 @@ impl StoreHealth {
             && self.record.load().is_some()
     }
 
+    /// Why calls cannot be decided, as of the last check; `None` if they can.
+    pub fn reason(&self) -> Option<String> {
+        if self.is_ready() {
+            return None;
+        }
+        let unknown = || "the store was not checked yet".to_owned();
+        Some(self.outage.reason().unwrap_or_else(unknown))
+    }
+
     /// Reads the ledger's record, whose node was away. Does nothing if another call is reading it.
     async fn read_record_again(self: &Arc<Self>) {
         let Ok(guard) = Arc::clone(&self.record_read).try_lock_owned() else {
@@ -179,6 +194,9 @@ impl StoreHealth {
     fn record_check(&self, checked: Result<StoreRecord, UnsafeStore>) -> bool {
         let is_reachable = !matches!(checked, Err(UnsafeStore::Store(_)));
         self.is_reachable.store(is_reachable, Ordering::Release);
+        if let Err(error) = &checked {
+            self.outage.record(error);
+        }
         match checked {
             Ok(record) => {
                 let record = Arc::new(record);
@@ -188,16 +206,22 @@ impl StoreHealth {
                     self.has_changed_ledger.store(true, Ordering::Release);
                 }
                 self.is_record_away.store(false, Ordering::Release);
+                self.end_outage();
                 true
             }
             Err(UnsafeStore::Store(_)) => false,
-            Err(error) => {
-                if !self.is_unsafe.swap(true, Ordering::AcqRel) {
-                    tracing::error!(%error, "every call is denied");
-                }
+            Err(_) => {
+                self.is_unsafe.store(true, Ordering::Release);
                 self.is_record_away.store(false, Ordering::Release);
                 false
             }
+        }
+    }
+
+    /// Ends the outage, unless the store was found to be unsafe and the background check has not confirmed the end.
+    fn end_outage(&self) {
+        if !self.is_unsafe.load(Ordering::Acquire) {
+            self.outage.end();
         }
     }
 
@@ -227,15 +251,15 @@ impl StoreHealth {
             // Calls of accounts on the other nodes can be decided, also without the node of the ledger's record.
             self.is_record_away.store(true, Ordering::Release);
             self.is_reachable.store(true, Ordering::Release);
+            self.end_outage();
             return;
         }
         let has_passed = self.record_check(checked);
         self.forget_changed_ledger();
         if has_passed {
             self.lost_connections.store(lost_connections, Ordering::Release);
-            if self.is_unsafe.swap(false, Ordering::AcqRel) {
-                tracing::info!("the store may be used again");
-            }
+            self.is_unsafe.store(false, Ordering::Release);
+            self.end_outage();
         }
     }
 }
@@ -250,15 +274,19 @@ mod tests {
     async fn a_reachable_safe_known_store_is_ready() {
         let fixture = Fixture::new().await;
         let health = &fixture.health;
-        assert!(!health.is_ready(), "nothing is known");
+        let says = |part: &str| health.reason().is_some_and(|reason| reason.contains(part));
+        assert!(!health.is_ready() && says("not checked yet"), "nothing is known");
         health.check().await;
         assert!(health.is_ready());
+        assert_eq!(health.reason(), None);
         fixture.on_command(|_| Some(Reply::Close));
         health.check().await;
-        assert!(!health.is_ready(), "away");
+        assert!(!health.is_ready() && says("the store did not answer: "), "away");
         fixture.on_command(|command| (command[0] == "INFO").then(|| info(1)));
         health.check().await;
-        assert!(!health.is_ready(), "it lost writes");
+        assert!(!health.is_ready() && says("refused 1 writes"), "it lost writes");
+        fixture.on_command(|_| None);
+        assert!(!health.is_usable().await && says("refused 1 writes"));
         fixture.on_command(|_| None);
         health.check().await;
         assert!(health.is_ready());

@@ -80,6 +80,22 @@ fn a_store_that_is_down_exits_1() {
 }
 
 #[test]
+fn a_wrong_password_is_named_as_such() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let url = format!("redis://stranger:secret-word@127.0.0.1:{}", redis.port());
+    let output = cli.env("TOLLGATE_STORE__URL", &url).run(&["account", "list"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for part in [
+        "the store does not let this user in",
+        "the store's address is redis://127.0.0.1:",
+    ] {
+        assert!(output.stderr.contains(part), "{output:?}");
+    }
+    assert!(!output.stderr.contains("secret-word"), "{output:?}");
+}
+
+#[test]
 fn without_json_standard_output_is_for_people() {
     let redis = Redis::start();
     let cli = ready(&redis);

@@ -97,6 +97,7 @@ impl Components {
         let proxy = &settings.proxy;
         let owners = Arc::new(KeyOwners::new(proxy.max_remembered_keys));
         let views = Arc::<AccountViews>::default();
+        let address = Store::shown_address(&settings.store);
         Self {
             admission: Arc::default(),
             connections: parts.connections,
@@ -104,7 +105,7 @@ impl Components {
                 proxy.max_buffered_bytes,
                 proxy.max_body_bytes + HEAD_BYTES_MAX,
             )),
-            health: Arc::new(StoreHealth::new(store.clone(), Arc::clone(&owners))),
+            health: Arc::new(StoreHealth::new(store.clone(), Arc::clone(&owners), address)),
             owners,
             blocked: Arc::default(),
             refused: Arc::new(RefusedAccounts::new(store.clone(), Arc::clone(&views))),

@@ -3,6 +3,8 @@
 use crate::authority::Lack;
 use crate::clock_difference::ClockDiffers;
 use domain::budget::Budget;
+use std::error::Error;
+use std::sync::Arc;
 
 /// Why a store call gave no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,12 @@ pub enum StoreError {
     /// No connection could be made: the command was never sent.
     #[error("the store did not answer")]
     NotConnected(#[source] redis::RedisError),
+    /// The server refused user and password: the command was never sent.
+    #[error("the store does not let this user in")]
+    NotAdmitted(#[source] redis::RedisError),
+    /// The server's certificate is not one that this process trusts: the command was never sent.
+    #[error("the store's certificate is not trusted")]
+    UntrustedCertificate(#[source] redis::RedisError),
     /// A change of money cannot be made as durable as `store.durability` demands.
     #[error("{}: {why}", if *.ran { "not confirmed as safe" } else { "refused" })]
     NotDurable {
@@ -84,6 +92,8 @@ impl StoreError {
             self,
             Self::Refused { .. }
                 | Self::NotConnected(_)
+                | Self::NotAdmitted(_)
+                | Self::UntrustedCertificate(_)
                 | Self::BadUrl(_)
                 | Self::Archive(_)
                 | Self::ClockDiffers(_)
@@ -111,7 +121,10 @@ impl StoreError {
     /// Whether the server gave no answer, or refuses every caller: its next command is likely to fail, too.
     pub fn is_server_failure(&self) -> bool {
         match self {
-            Self::NotConnected(_) | Self::NoAnswer(None) => true,
+            Self::NotConnected(_)
+            | Self::NotAdmitted(_)
+            | Self::UntrustedCertificate(_)
+            | Self::NoAnswer(None) => true,
             Self::NoAnswer(Some(source)) => source.is_io_error(),
             Self::Refused { code, .. } => SERVER_WIDE_REFUSALS.contains(&code.as_str()),
             _ => false,
@@ -158,7 +171,51 @@ impl From<redis::RedisError> for StoreError {
                 code: code.to_owned(),
                 source,
             },
+            _ if source.kind() == redis::ErrorKind::AuthenticationFailed => Self::NotAdmitted(source),
+            _ if has_untrusted_certificate(&source) => Self::UntrustedCertificate(source),
             _ => Self::NoAnswer(Some(source)),
         }
+    }
+}
+
+/// Whether a connection could not be made because of the server's certificate.
+fn has_untrusted_certificate(error: &redis::RedisError) -> bool {
+    // The client library shares its causes.
+    let shared = error
+        .source()
+        .and_then(<dyn Error>::downcast_ref::<Arc<dyn Error + Send + Sync>>);
+    let io = shared.and_then(|shared| shared.downcast_ref::<std::io::Error>());
+    let tls = io.and_then(std::io::Error::get_ref);
+    matches!(
+        tls.and_then(|tls| tls.downcast_ref()),
+        Some(rustls::Error::InvalidCertificate(_))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_could_not_be_made_says_why_and_sent_nothing() {
+        let certificate = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let io = std::io::Error::new(std::io::ErrorKind::InvalidData, certificate);
+        let untrusted = StoreError::from(redis::RedisError::from(io));
+        assert!(
+            matches!(untrusted, StoreError::UntrustedCertificate(_)),
+            "{untrusted:?}"
+        );
+        let password = (
+            redis::ErrorKind::AuthenticationFailed,
+            "Password authentication failed",
+        );
+        let refused = StoreError::from(redis::RedisError::from(password));
+        assert!(matches!(refused, StoreError::NotAdmitted(_)), "{refused:?}");
+        for error in [untrusted, refused] {
+            assert!(!error.may_have_run() && error.is_server_failure(), "{error:?}");
+        }
+        let torn = std::io::Error::new(std::io::ErrorKind::InvalidData, "torn");
+        let other = StoreError::from(redis::RedisError::from(torn));
+        assert!(matches!(other, StoreError::NoAnswer(Some(_))), "{other:?}");
     }
 }

@@ -11,9 +11,9 @@ domain::words! {
         Timeout = "timeout",
         /// The connection broke under the command.
         Broken = "broken",
-        /// No connection could be made.
+        /// No connection could be made: nobody listens, or the certificate is not trusted.
         Unreachable = "unreachable",
-        /// The server refused: full, read-only, loading, not allowed.
+        /// The server refused: full, read-only, loading, not allowed, wrong password.
         Refused = "refused",
         /// An error or a reply that makes no sense.
         UnexpectedReply = "nonsense",
@@ -25,7 +25,8 @@ impl FailureKind {
     fn classify(error: &StoreError) -> Option<Self> {
         match error {
             StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,
-            StoreError::Refused { .. } => Some(Self::Refused),
+            StoreError::Refused { .. } | StoreError::NotAdmitted(_) => Some(Self::Refused),
+            StoreError::UntrustedCertificate(_) => Some(Self::Unreachable),
             StoreError::NoAnswer(None) => Some(Self::Timeout),
             StoreError::NotConnected(source) if source.is_timeout() => Some(Self::Timeout),
             StoreError::NotConnected(_) => Some(Self::Unreachable),
@@ -83,6 +84,14 @@ mod tests {
             (io(ErrorKind::BrokenPipe), Some(FailureKind::Broken)),
             (io(ErrorKind::ConnectionRefused), Some(FailureKind::Unreachable)),
             (refused("OOM"), Some(FailureKind::Refused)),
+            (
+                StoreError::NotAdmitted((redis::ErrorKind::AuthenticationFailed, "no").into()),
+                Some(FailureKind::Refused),
+            ),
+            (
+                StoreError::UntrustedCertificate(std::io::Error::from(ErrorKind::InvalidData).into()),
+                Some(FailureKind::Unreachable),
+            ),
             (refused("NOSCRIPT"), None),
             (StoreError::unexpected("x"), Some(FailureKind::UnexpectedReply)),
         ] {

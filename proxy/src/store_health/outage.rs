@@ -1,0 +1,107 @@
+//! Why the store cannot be used now, for `/readyz`. The log has each reason once, and the end.
+
+use std::mem::discriminant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::sanity::UnsafeStore;
+use telemetry::error_chain;
+
+/// Reasons of one outage that are logged. A store in changing trouble must not fill the log.
+const LOGGED_MAX: usize = 16;
+
+/// The outage of the store, if there is one.
+#[derive(Debug, Default)]
+pub struct Outage {
+    /// Address of the store without user and password; `None` if it is unknown.
+    address: Option<String>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` while the store may be used, and before the first check.
+    reason: Option<String>,
+    /// What was logged of this outage.
+    logged: Vec<String>,
+}
+
+impl Outage {
+    /// No outage of the store at `address`.
+    pub fn new(address: Option<String>) -> Self {
+        Self {
+            address,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Why the store cannot be used now, with its address.
+    pub fn reason(&self) -> Option<String> {
+        self.state().reason.clone()
+    }
+
+    /// Records why the store cannot be used. Logs a reason that is new in this outage.
+    pub fn record(&self, error: &UnsafeStore) {
+        let mut reason = error_chain(error);
+        // Numbers in the others change with each check.
+        let kind = match error {
+            UnsafeStore::Store(_) => reason.clone(),
+            error => format!("{:?}", discriminant(error)),
+        };
+        if let Some(address) = &self.address {
+            reason = format!("{reason}; the store's address is {address}");
+        }
+        let mut state = self.state();
+        if !state.logged.contains(&kind) && state.logged.len() < LOGGED_MAX {
+            tracing::error!(error = reason, "every call is denied");
+            state.logged.push(kind);
+        }
+        state.reason = Some(reason);
+    }
+
+    /// The store may be used.
+    pub fn end(&self) {
+        let mut state = self.state();
+        if state.reason.is_some() {
+            *state = State::default();
+            tracing::info!("the store may be used again");
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::StoreError;
+
+    fn logged(outage: &Outage) -> usize {
+        outage.state().logged.len()
+    }
+
+    #[test]
+    fn the_last_reason_is_shown_and_each_is_logged_once() {
+        let outage = Outage::new(Some("redis://s:1".to_owned()));
+        assert_eq!(outage.reason(), None);
+        let refused = || StoreError::NotConnected(std::io::Error::other("refused").into());
+        for _ in 0..3 {
+            outage.record(&refused().into());
+            assert!(outage.reason().unwrap().contains("refused"));
+            assert!(outage.reason().unwrap().ends_with("address is redis://s:1"));
+            outage.record(&StoreError::NoAnswer(None).into());
+            assert!(!outage.reason().unwrap().contains("refused"));
+        }
+        assert_eq!(logged(&outage), 2);
+        for lost in 1..5 {
+            outage.record(&UnsafeStore::LostWrites(lost));
+        }
+        assert_eq!(logged(&outage), 3, "one for all counts");
+        for at in 0..2 * LOGGED_MAX {
+            outage.record(&StoreError::unexpected(at).into());
+        }
+        assert_eq!(logged(&outage), LOGGED_MAX);
+        outage.end();
+        assert_eq!((outage.reason(), logged(&outage)), (None, 0));
+    }
+}
