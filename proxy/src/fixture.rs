@@ -99,9 +99,17 @@ pub fn runs(command: &[String], script: &Script) -> bool {
 
 /// The reply to `INFO` of a server that refused this many of its own writes at start.
 pub fn info(lost_writes: u64) -> Reply {
+    info_with(&format!("unexpected_error_replies:{lost_writes}"))
+}
+
+/// The `INFO` of a server that refuses writes, since it has no memory left.
+pub fn full() -> Reply {
+    info_with("used_memory:2\r\nmaxmemory:1")
+}
+
+fn info_with(lines: &str) -> Reply {
     text(&format!(
-        "server_time_usec:{}000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n\
-         unexpected_error_replies:{lost_writes}\r\n",
+        "server_time_usec:{}000\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n{lines}\r\n",
         clock::now_ms()
     ))
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use store::sanity::{self, StoreRecord, UnsafeStore};
+use store::write_refusal::SteadyRefusal;
 use store::{Store, error_counters};
 use tokio::time::{interval, timeout};
 
@@ -40,6 +41,9 @@ pub struct StoreHealth {
     has_changed_ledger: AtomicBool,
     /// Why it is unsafe or not reachable.
     outage: Outage,
+    /// Whether it takes no writes. That alone changes no decision: the script of a call is refused, settlements and
+    /// what a full store still accepts are sent.
+    refusal: SteadyRefusal,
 }
 
 impl StoreHealth {
@@ -57,6 +61,7 @@ impl StoreHealth {
             record_read: Arc::default(),
             has_changed_ledger: AtomicBool::default(),
             outage: Outage::new(address),
+            refusal: SteadyRefusal::default(),
         }
     }
 
@@ -162,6 +167,12 @@ impl StoreHealth {
         self.is_reachable.load(Ordering::Acquire)
             && !self.is_unsafe.load(Ordering::Acquire)
             && self.record.load().is_some()
+            && self.takes_writes()
+    }
+
+    /// Whether the store takes writes, as of the last background checks.
+    pub fn takes_writes(&self) -> bool {
+        self.refusal.current().is_none()
     }
 
     /// Why calls cannot be decided, as of the last check; `None` if they can.
@@ -169,8 +180,9 @@ impl StoreHealth {
         if self.is_ready() {
             return None;
         }
+        let refusal = || self.refusal.current().map(|refusal| refusal.to_string());
         let unknown = || "the store was not checked yet".to_owned();
-        Some(self.outage.reason().unwrap_or_else(unknown))
+        Some(self.outage.reason().or_else(refusal).unwrap_or_else(unknown))
     }
 
     /// Reads the ledger's record, whose node was away. Does nothing if another call is reading it.
@@ -254,6 +266,9 @@ impl StoreHealth {
             self.end_outage();
             return;
         }
+        if let Ok(record) = &checked {
+            self.refusal.record(record.takes_no_writes());
+        }
         let has_passed = self.record_check(checked);
         self.forget_changed_ledger();
         if has_passed {
@@ -266,7 +281,7 @@ impl StoreHealth {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{EPOCH, Fixture, Reply, info, record};
+    use crate::fixture::{EPOCH, Fixture, Reply, full, info, record};
     use std::sync::Arc;
     use tokio::sync::Notify;
 
@@ -290,6 +305,28 @@ mod tests {
         fixture.on_command(|_| None);
         health.check().await;
         assert!(health.is_ready());
+    }
+
+    /// Readiness alone: the script of a call is refused, and settlements are still tried.
+    #[tokio::test]
+    async fn a_store_that_takes_no_writes_is_not_ready_and_may_be_used() {
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        fixture.on_command(|command| (command[0] == "INFO").then(full));
+        health.check().await;
+        assert!(!health.is_ready() && !health.takes_writes());
+        let reason = health.reason().unwrap();
+        assert!(
+            reason.contains("takes no writes") && reason.contains("OOM"),
+            "{reason}"
+        );
+        assert!(health.is_usable().await && health.is_still_usable().await);
+        assert!(health.read_ledger().await.is_some());
+        fixture.on_command(|_| None);
+        while !health.is_ready() {
+            health.check().await;
+        }
+        assert_eq!(health.reason(), None);
     }
 
     #[tokio::test]

@@ -72,6 +72,23 @@ fn a_store_that_evicts_is_unfit() {
 }
 
 #[test]
+fn a_store_that_takes_no_writes_is_not_sound() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    for (name, value, sound, code) in [
+        ("maxmemory", "1", "0", "OOM"),
+        ("min-replicas-to-write", "1", "0", "NOREPLICAS"),
+    ] {
+        redis.command::<String>(&["CONFIG", "SET", name, value]);
+        let answer = refused(&cli, &["store", "check"], 1);
+        assert_fields!(answer, { "code": "STORE_TAKES_NO_WRITES" });
+        assert!(answer["error"].as_str().unwrap().contains(code), "{answer}");
+        redis.command::<String>(&["CONFIG", "SET", name, sound]);
+        cli.json(&["store", "check"]);
+    }
+}
+
+#[test]
 fn accept_raises_generation_and_version_and_is_audited() {
     let redis = Redis::start();
     let cli = ready(&redis);

@@ -28,6 +28,26 @@ async fn during_a_call(stage: &Stage, change: impl AsyncFnOnce()) {
     stage.upstream.set(|_| answer());
 }
 
+/// The edge says on `/readyz` that the store takes no writes, and once in its log.
+async fn not_ready(stage: &Stage, why: &str) {
+    eventually(why, SOON, async || {
+        let (status, text) = stage.edge.ops("/readyz")?;
+        (status == 503 && text.contains("takes no writes") && text.contains(why)).then_some(())
+    })
+    .await;
+    eventually("a line", SOON, async || {
+        (stage.edge.logs().matches("calls and changes are refused").count() == 1).then_some(())
+    })
+    .await;
+}
+
+async fn ready(stage: &Stage) {
+    eventually("readiness", SOON, async || {
+        (stage.edge.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_full_store_denies_but_settles() {
     let stage = Setup::default().start().await;
@@ -43,8 +63,10 @@ async fn a_full_store_denies_but_settles() {
         0,
         "a refused authorize needs no void"
     );
+    not_ready(&stage, "(OOM)").await;
     let _: String = stage.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
     stage.approved_call().await;
+    ready(&stage).await;
     stage.settled_at(3 * ACTUAL).await;
 }
 
@@ -65,6 +87,7 @@ async fn a_read_only_replica_denies_and_the_settlement_waits() {
     );
     stage.unavailable_call().await;
     assert_eq!(stage.metric("tollgate_proxy_pending"), 1);
+    not_ready(&stage, "(READONLY)").await;
     let _: String = stage
         .redis
         .command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
@@ -87,6 +110,7 @@ async fn a_store_without_its_replicas_denies_and_the_settlement_waits() {
     .await;
     assert_eq!(stage.charged(), Charged::all(ACTUAL + ESTIMATE));
     stage.unavailable_call().await;
+    not_ready(&stage, "(NOREPLICAS)").await;
     let _: String = stage
         .redis
         .command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);

@@ -175,6 +175,22 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
     success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
     let key = format!("/v1/agents/bot/virtual-keys/{}", text(&made, "/virtualKey/keyId"));
     success(&caller.delete(&key).await, 200);
+    eventually("a warning", SOON, async || {
+        let (status, text) = world.admin.ops("/readyz")?;
+        assert_eq!(status, 200, "freezing must get through a balancer: {text}");
+        (text.starts_with("ok, but") && text.contains("(OOM)")).then_some(())
+    })
+    .await;
+    let _: String = world.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    let _: String = world
+        .redis
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    eventually("no readiness", SOON, async || {
+        let (status, text) = world.admin.ops("/readyz")?;
+        (status == 503 && text.contains("(NOREPLICAS)")).then_some(())
+    })
+    .await;
+    success(&caller.get("/v1/agents").await, 200);
 }
 
 #[tokio::test]

@@ -27,7 +27,8 @@ pub(super) enum Store {
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },
-    /// Check that the store may be trusted with money: a ledger epoch, no eviction, no writes left out, right clocks
+    /// Check that the store may be trusted with money and takes writes: a ledger epoch, no eviction, no writes left out,
+    /// right clocks
     Check,
 }
 
@@ -103,6 +104,9 @@ async fn check(context: &Context) -> Result<Report, Failure> {
     let record = &context.record;
     if let Some(what) = &record.restored {
         return Err(sanity::UnsafeStore::Restored(what.clone()).into());
+    }
+    if let Some(refusal) = record.refuses_writes() {
+        return Err(Failure::refused("STORE_TAKES_NO_WRITES", refusal.to_string()));
     }
     let status = context.store.durability().await?;
     if status.refuses() {

@@ -41,7 +41,10 @@ async fn ready(State(running): State<Arc<Running>>) -> Response {
         .or_else(|| running.admission.health.reason())
         .or_else(unread)
     {
-        None => "ok\n".into_response(),
+        None => match running.admission.health.warning() {
+            None => "ok\n".into_response(),
+            Some(warning) => format!("ok, but {warning}\n").into_response(),
+        },
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
     }
 }

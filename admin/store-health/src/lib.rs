@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::sanity::{self, StoreRecord, UnsafeStore};
+use store::write_refusal::{RefusalCode, SteadyRefusal};
 use store::{Store, error_counters};
 use telemetry::error_chain;
 
@@ -31,6 +32,9 @@ pub struct StoreHealth {
     state: ArcSwap<State>,
     /// How often the way to the server had been lost before the last check that went well.
     cuts: AtomicU64,
+    /// Whether it takes no writes. Nothing else follows from that: requests and workers find out by themselves, and
+    /// some of what they do a full store accepts.
+    refusal: SteadyRefusal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,17 +52,27 @@ impl Default for StoreHealth {
         Self {
             state: ArcSwap::from_pointee(state),
             cuts: AtomicU64::new(NEVER),
+            refusal: SteadyRefusal::default(),
         }
     }
 }
 
 impl StoreHealth {
-    /// Why the server is not ready; `None` when it is.
+    /// Why the server is not ready; `None` when it is. With a full store it is: agents can still be frozen and addresses
+    /// blocked, also where requests come through a balancer.
     pub fn reason(&self) -> Option<String> {
+        let refusal = || self.refusal.current();
         match &**self.state.load() {
-            State::Sane => None,
+            State::Sane => refusal()
+                .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
+                .map(|refusal| refusal.to_string()),
             State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
         }
+    }
+
+    /// What a server that is ready lacks all the same: its store is full.
+    pub fn warning(&self) -> Option<String> {
+        self.refusal.current().map(|refusal| refusal.to_string())
     }
 
     /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody
@@ -80,6 +94,9 @@ impl StoreHealth {
         let outcome = sanity::check(store).await;
         if self.update(outcome.as_ref().map(|_| ())) {
             self.cuts.store(cuts, Ordering::Release);
+        }
+        if let Ok(record) = &outcome {
+            self.refusal.record(record.takes_no_writes());
         }
         outcome
     }

@@ -53,6 +53,7 @@ pub mod versions;
 pub mod virtual_key;
 pub mod wallet;
 pub mod webhook;
+pub mod write_refusal;
 
 pub use connection::Store;
 pub use error::StoreError;

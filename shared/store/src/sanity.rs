@@ -5,6 +5,7 @@ use crate::clock_difference::{self, ClockDiffers};
 use crate::info::{field, number};
 use crate::keys::STORE;
 use crate::server_report::{self, ServerReport};
+use crate::write_refusal::{SECTIONS, WriteRefusal};
 use crate::{Store, StoreError};
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
@@ -61,6 +62,22 @@ pub struct StoreRecord {
     pub append_only: bool,
     /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
+    /// Servers that take no writes, and how many were checked. The store may be trusted all the same: reads are right,
+    /// and a refused write has no effect.
+    refusing: (Vec<WriteRefusal>, usize),
+}
+
+impl StoreRecord {
+    /// Why the store takes no writes: all of its servers refuse them.
+    pub fn takes_no_writes(&self) -> Option<&WriteRefusal> {
+        let (refusing, servers) = &self.refusing;
+        refusing.first().filter(|_| refusing.len() == *servers)
+    }
+
+    /// Why one of its servers takes no writes.
+    pub fn refuses_writes(&self) -> Option<&WriteRefusal> {
+        self.refusing.0.first()
+    }
 }
 
 /// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
@@ -95,6 +112,7 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         check_secret,
         append_only: false,
         restored: fields.get(RESTORED).cloned(),
+        refusing: (Vec::new(), 0),
     })
 }
 
@@ -128,13 +146,22 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     if read.is_err() && !is_partly_away {
         return read;
     }
-    let append_only = check_servers(store).await?;
-    Ok(StoreRecord { append_only, ..read? })
+    let reports = check_servers(store).await?;
+    let append_only = reports
+        .iter()
+        .all(|report| field(&report.info, "aof_enabled") == Some("1"));
+    let refusing = reports.iter().filter_map(WriteRefusal::of).collect();
+    Ok(StoreRecord {
+        append_only,
+        refusing: (refusing, reports.len()),
+        ..read?
+    })
 }
 
-/// Checks what each server says of itself. Returns whether all write an append-only file.
-async fn check_servers(store: &Store) -> Result<bool, UnsafeStore> {
-    let reports = server_report::read(store, &["server", "memory", "persistence", "stats"]).await?;
+/// Checks what each server says of itself, and returns it.
+async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UnsafeStore> {
+    let sections = [&["server", "stats"][..], &SECTIONS].concat();
+    let reports = server_report::read(store, &sections).await?;
     for report in &reports {
         let info = &report.info;
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
@@ -147,9 +174,7 @@ async fn check_servers(store: &Store) -> Result<bool, UnsafeStore> {
         }
         check_clock(report, store.clock_difference_max())?;
     }
-    Ok(reports
-        .iter()
-        .all(|report| field(&report.info, "aof_enabled") == Some("1")))
+    Ok(reports)
 }
 
 /// Checks the clock of one server.

@@ -75,11 +75,11 @@ pub(super) const PAGES: &[Page] = &[
         path: "store check",
         about: "Says whether the store may be trusted with money: it has a ledger's epoch, evicts nothing, left out \
                 no writes, its clock agrees with this machine's, and it is no restored backup that nobody \
-                accepted. It warns of a store without an append-only file, which loses writes when it restarts.",
+                accepted; and whether it takes writes. It warns of a store without an append-only file, which loses writes when it restarts.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
         refused: "the store is no ledger, evicts keys, left out writes, has a wrong clock, was restored and not \
-                  accepted, is less durable than store.durability says, or does not answer",
+                  accepted, takes no writes (it says OOM, MISCONF, READONLY or NOREPLICAS), is less durable than store.durability says, or does not answer",
     },
     Page {
         path: "account create",
