@@ -116,9 +116,20 @@ fn info_with(lines: &str) -> Reply {
 
 /// The reply with the store's record.
 pub fn record(epoch: &str) -> Reply {
-    let fields = ["epoch", epoch, "check_secret", "00"];
-    let fields = fields.map(|field| format!("${}\r\n{field}\r\n", field.len()));
-    Reply::Raw(format!("*4\r\n{}", fields.concat()))
+    fields(&["epoch", epoch, "check_secret", "00"])
+}
+
+/// The same with the sealed key of checkpoints.
+pub fn sealed_record(sealed: &str) -> Reply {
+    fields(&["epoch", EPOCH, "check_secret", "00", "checkpoint_key", sealed])
+}
+
+fn fields(words: &[&str]) -> Reply {
+    let texts: Vec<String> = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()))
+        .collect();
+    Reply::Raw(format!("*{}\r\n{}", words.len(), texts.concat()))
 }
 
 /// The reply of a healthy store.

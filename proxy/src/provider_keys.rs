@@ -4,6 +4,7 @@ use crypto::seal::{Keyring, SealError, SealedFor};
 use quick_cache::sync::Cache;
 use secrecy::SecretString;
 use std::sync::Arc;
+use store::sanity::{StoreRecord, WrongMasterKey};
 
 /// Decrypted keys in the cache; zeroized when they leave it. Decrypting one takes less than a microsecond.
 const OPENED_MAX: usize = 2_000;
@@ -36,6 +37,14 @@ impl ProviderKeys {
         let key = Arc::new(self.keyring.open(owner, sealed)?);
         self.opened.insert(name, Arc::clone(&key));
         Ok(key)
+    }
+
+    /// Checks that these are the master keys of the store with this record.
+    ///
+    /// # Errors
+    /// [`WrongMasterKey`]
+    pub fn check(&self, record: &StoreRecord) -> Result<(), WrongMasterKey> {
+        record.check_master_key(&self.keyring)
     }
 
     /// The number of decrypted keys in the cache.

@@ -6,12 +6,13 @@ mod outage;
 
 use self::outage::Outage;
 use crate::key_owners::KeyOwners;
+use crate::provider_keys::ProviderKeys;
 use arc_swap::ArcSwapOption;
 use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::sanity::{self, StoreRecord, UnsafeStore};
+use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
 use store::write_refusal::SteadyRefusal;
 use store::{Store, error_counters};
 use tokio::time::{interval, timeout};
@@ -27,6 +28,7 @@ const RECORD_WITHIN: Duration = Duration::from_millis(50);
 pub struct StoreHealth {
     store: Store,
     key_owners: Arc<KeyOwners>,
+    provider_keys: Arc<ProviderKeys>,
     record: ArcSwapOption<StoreRecord>,
     is_unsafe: AtomicBool,
     is_reachable: AtomicBool,
@@ -44,15 +46,23 @@ pub struct StoreHealth {
     /// Whether it takes no writes. That alone changes no decision: the script of a call is refused, settlements and
     /// what a full store still accepts are sent.
     refusal: SteadyRefusal,
+    /// Its secrets are sealed under a master key that this process does not have, so that no provider key opens.
+    has_other_master_key: AtomicBool,
 }
 
 impl StoreHealth {
     /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
-    /// store's place; `address` is the store's as the log may show it.
-    pub fn new(store: Store, key_owners: Arc<KeyOwners>, address: Option<String>) -> Self {
+    /// store's place; `provider_keys` has the master keys; `address` is the store's as the log may show it.
+    pub fn new(
+        store: Store,
+        key_owners: Arc<KeyOwners>,
+        provider_keys: Arc<ProviderKeys>,
+        address: Option<String>,
+    ) -> Self {
         Self {
             store,
             key_owners,
+            provider_keys,
             record: ArcSwapOption::default(),
             is_unsafe: AtomicBool::default(),
             is_reachable: AtomicBool::default(),
@@ -62,6 +72,7 @@ impl StoreHealth {
             has_changed_ledger: AtomicBool::default(),
             outage: Outage::new(address),
             refusal: SteadyRefusal::default(),
+            has_other_master_key: AtomicBool::default(),
         }
     }
 
@@ -167,12 +178,13 @@ impl StoreHealth {
         self.is_reachable.load(Ordering::Acquire)
             && !self.is_unsafe.load(Ordering::Acquire)
             && self.record.load().is_some()
-            && self.takes_writes()
+            && self.can_approve()
     }
 
-    /// Whether the store takes writes, as of the last background checks.
-    pub fn takes_writes(&self) -> bool {
-        self.refusal.current().is_none()
+    /// Whether a call can be approved at all, as of the last checks: the store takes writes, and this process has its
+    /// master key.
+    pub fn can_approve(&self) -> bool {
+        self.refusal.current().is_none() && !self.has_other_master_key.load(Ordering::Acquire)
     }
 
     /// Why calls cannot be decided, as of the last check; `None` if they can.
@@ -181,8 +193,11 @@ impl StoreHealth {
             return None;
         }
         let refusal = || self.refusal.current().map(|refusal| refusal.to_string());
-        let unknown = || "the store was not checked yet".to_owned();
-        Some(self.outage.reason().or_else(refusal).unwrap_or_else(unknown))
+        let otherwise = || match self.has_other_master_key.load(Ordering::Acquire) {
+            true => WrongMasterKey.to_string(),
+            false => "the store was not checked yet".to_owned(),
+        };
+        Some(self.outage.reason().or_else(refusal).unwrap_or_else(otherwise))
     }
 
     /// Reads the ledger's record, whose node was away. Does nothing if another call is reading it.
@@ -211,6 +226,7 @@ impl StoreHealth {
         }
         match checked {
             Ok(record) => {
+                self.check_master_key(&record);
                 let record = Arc::new(record);
                 let before = self.record.swap(Some(Arc::clone(&record)));
                 if before.is_some_and(|before| before.epoch != record.epoch) {
@@ -226,6 +242,18 @@ impl StoreHealth {
                 self.is_unsafe.store(true, Ordering::Release);
                 self.is_record_away.store(false, Ordering::Release);
                 false
+            }
+        }
+    }
+
+    /// Checks that this process has the master key of the store's secrets. Logs a change.
+    fn check_master_key(&self, record: &StoreRecord) {
+        let checked = self.provider_keys.check(record);
+        let is_other = checked.is_err();
+        if self.has_other_master_key.swap(is_other, Ordering::AcqRel) != is_other {
+            match checked {
+                Ok(()) => tracing::info!("this process has the store's master key"),
+                Err(error) => tracing::error!(%error, "every call is denied"),
             }
         }
     }
@@ -281,7 +309,7 @@ impl StoreHealth {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{EPOCH, Fixture, Reply, full, info, record};
+    use crate::fixture::{EPOCH, Fixture, Reply, full, info, record, sealed_record};
     use std::sync::Arc;
     use tokio::sync::Notify;
 
@@ -314,7 +342,7 @@ mod tests {
         let health = &fixture.health;
         fixture.on_command(|command| (command[0] == "INFO").then(full));
         health.check().await;
-        assert!(!health.is_ready() && !health.takes_writes());
+        assert!(!health.is_ready() && !health.can_approve());
         let reason = health.reason().unwrap();
         assert!(
             reason.contains("takes no writes") && reason.contains("OOM"),
@@ -327,6 +355,24 @@ mod tests {
             health.check().await;
         }
         assert_eq!(health.reason(), None);
+    }
+
+    /// The fixture's master key is another.
+    #[tokio::test]
+    async fn a_process_without_the_stores_master_key_is_not_ready() {
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        fixture.on_command(|command| (command[0] == "HGETALL").then(|| sealed_record("v1.01234567.AAAA")));
+        health.check().await;
+        assert!(!health.is_ready() && !health.can_approve());
+        let reason = health.reason().unwrap();
+        assert!(reason.contains("master key"), "{reason}");
+        assert!(health.is_usable().await, "settlements need no master key");
+        for sealed in ["", "v9.01234567.AAAA"] {
+            fixture.on_command(move |command| (command[0] == "HGETALL").then(|| sealed_record(sealed)));
+            health.check().await;
+            assert!(health.is_ready(), "{sealed} names no other key");
+        }
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
 //! Hand-overs that fail: the process that has the sockets goes on serving.
 
 use crate::load::Load;
-use crate::site::{ACTUAL, SOON, Site};
-use harness::{ClosedPort, Edge};
+use crate::site::{ACTUAL, ADMIN, SOON, Site, body};
+use harness::{Cli, ClosedPort, Edge, TEST_MASTER_KEY};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,42 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
     assert_eq!(site.upstream.arrived() as u64, tally.answered);
     site.settled_at(tally.answered * ACTUAL).await;
     assert!(new.is_running());
+}
+
+/// 32 bytes of 0x17.
+const OTHER_MASTER_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
+
+/// What it would take over it could only deny: no provider key opens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_process_with_another_master_key_does_not_take_over() {
+    let site = Site::new().await;
+    let old = site.edge();
+    // The key of checkpoints is sealed under the master key.
+    Cli::new(ADMIN, site.redis.url()).json(&["store", "init"]);
+    let wrong = || {
+        site.options()
+            .env("TOLLGATE_SECRETS__MASTER_KEY", OTHER_MASTER_KEY)
+    };
+    let new = site.next_of(&old, wrong()).await;
+    let (code, logs) = gives_up(new).await;
+    assert_eq!(code, Some(1), "{logs}");
+    assert!(
+        logs.contains("sealed under a master key that this process does not have"),
+        "{logs}"
+    );
+    assert_eq!(old.caller(&site.key).chat(body(false)).await.status, 200);
+    // With both keys, in either order, it does.
+    let both = format!("{OTHER_MASTER_KEY},{TEST_MASTER_KEY}");
+    let new = site
+        .next_of(&old, site.options().env("TOLLGATE_SECRETS__MASTER_KEY", both))
+        .await;
+    let (code, logs) = gives_up(old).await;
+    assert_eq!(code, Some(0), "{logs}");
+    assert_eq!(new.caller(&site.key).chat(body(false)).await.status, 200);
+    let check = Cli::new(ADMIN, site.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", OTHER_MASTER_KEY);
+    let output = check.run(&["store", "check"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("master key"), "{output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

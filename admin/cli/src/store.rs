@@ -108,6 +108,11 @@ async fn check(context: &Context) -> Result<Report, Failure> {
     if let Some(refusal) = record.refuses_writes() {
         return Err(Failure::refused("STORE_TAKES_NO_WRITES", refusal.to_string()));
     }
+    if let Ok(keyring) = context.settings.keyring()
+        && let Err(error) = record.check_master_key(&keyring)
+    {
+        return Err(Failure::refused("MASTER_KEY", error.to_string()));
+    }
     let status = context.store.durability().await?;
     if status.refuses() {
         return Err(Failure::refused("NOT_DURABLE", status.sentence()));

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::Store;
+use store_health::StoreHealth;
 use telemetry::registrar::Registrar;
 use telemetry::tables::Table;
 use webhooks::Webhooks;
@@ -66,6 +67,7 @@ impl Server {
         let admission = Arc::new(admission(
             settings,
             store.clone(),
+            Arc::clone(&keyring),
             Arc::clone(&plans),
             &registrar,
         )?);
@@ -122,12 +124,13 @@ impl Server {
 fn admission(
     settings: &Settings,
     store: Store,
+    keyring: Arc<Keyring>,
     plans: Arc<ArcSwap<Plans>>,
     registrar: &Registrar,
 ) -> Result<Admission, ServeError> {
     Ok(Admission {
         store,
-        health: Arc::default(),
+        health: Arc::new(StoreHealth::new(keyring)),
         blocked: Arc::default(),
         refused: Arc::default(),
         plans,

@@ -5,9 +5,10 @@
 //! alone.
 
 use arc_swap::ArcSwap;
+use crypto::seal::Keyring;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use store::sanity::{self, StoreRecord, UnsafeStore};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
 use store::write_refusal::{RefusalCode, SteadyRefusal};
 use store::{Store, error_counters};
 use telemetry::error_chain;
@@ -35,6 +36,10 @@ pub struct StoreHealth {
     /// Whether it takes no writes. Nothing else follows from that: requests and workers find out by themselves, and
     /// some of what they do a full store accepts.
     refusal: SteadyRefusal,
+    /// The master keys of this process, if it has any.
+    keyring: Option<Arc<Keyring>>,
+    /// They are not those of the store: what it would seal opens on no edge.
+    has_other_master_key: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +58,21 @@ impl Default for StoreHealth {
             state: ArcSwap::from_pointee(state),
             cuts: AtomicU64::new(NEVER),
             refusal: SteadyRefusal::default(),
+            keyring: None,
+            has_other_master_key: AtomicBool::default(),
         }
     }
 }
 
 impl StoreHealth {
+    /// The health of a store that was not checked yet, for a process with these master keys.
+    pub fn new(keyring: Arc<Keyring>) -> Self {
+        Self {
+            keyring: Some(keyring),
+            ..Self::default()
+        }
+    }
+
     /// Why the server is not ready; `None` when it is. With a full store it is: agents can still be frozen and addresses
     /// blocked, also where requests come through a balancer.
     pub fn reason(&self) -> Option<String> {
@@ -65,7 +80,11 @@ impl StoreHealth {
         match &**self.state.load() {
             State::Sane => refusal()
                 .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
-                .map(|refusal| refusal.to_string()),
+                .map(|refusal| refusal.to_string())
+                .or_else(|| {
+                    let is_other = self.has_other_master_key.load(Ordering::Acquire);
+                    is_other.then(|| WrongMasterKey.to_string())
+                }),
             State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
         }
     }
@@ -97,8 +116,23 @@ impl StoreHealth {
         }
         if let Ok(record) = &outcome {
             self.refusal.record(record.takes_no_writes());
+            self.check_master_key(record);
         }
         outcome
+    }
+
+    fn check_master_key(&self, record: &StoreRecord) {
+        let checked = self
+            .keyring
+            .as_ref()
+            .map_or(Ok(()), |keyring| record.check_master_key(keyring));
+        let is_other = checked.is_err();
+        if self.has_other_master_key.swap(is_other, Ordering::AcqRel) != is_other {
+            match checked {
+                Ok(()) => tracing::info!("this process has the store's master key"),
+                Err(error) => tracing::error!(%error, "secrets can be neither opened nor sealed for others"),
+            }
+        }
     }
 
     /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost.

@@ -90,7 +90,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
 
 async fn health(state: &EdgeState) -> Reply {
     let started = Instant::now();
-    let can_decide = state.health.can_decide_now().await && state.health.takes_writes();
+    let can_decide = state.health.can_decide_now().await && state.health.can_approve();
     health::reply(
         can_decide,
         state.offered,

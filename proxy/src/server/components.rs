@@ -98,6 +98,13 @@ impl Components {
         let owners = Arc::new(KeyOwners::new(proxy.max_remembered_keys));
         let views = Arc::<AccountViews>::default();
         let address = Store::shown_address(&settings.store);
+        let provider_keys = Arc::new(ProviderKeys::new(parts.keyring));
+        let health = StoreHealth::new(
+            store.clone(),
+            Arc::clone(&owners),
+            Arc::clone(&provider_keys),
+            address,
+        );
         Self {
             admission: Arc::default(),
             connections: parts.connections,
@@ -105,7 +112,7 @@ impl Components {
                 proxy.max_buffered_bytes,
                 proxy.max_body_bytes + HEAD_BYTES_MAX,
             )),
-            health: Arc::new(StoreHealth::new(store.clone(), Arc::clone(&owners), address)),
+            health: Arc::new(health),
             owners,
             blocked: Arc::default(),
             refused: Arc::new(RefusedAccounts::new(store.clone(), Arc::clone(&views))),
@@ -117,7 +124,7 @@ impl Components {
                 store.clone(),
                 metrics.tables.clone(),
             )),
-            provider_keys: Arc::new(ProviderKeys::new(parts.keyring)),
+            provider_keys,
             upstreams: Arc::new(parts.upstreams),
             pending: Arc::new(parts.pending),
             stops: proxy.stop_frozen_streams.then(Arc::default),

@@ -169,6 +169,16 @@ impl Keyring {
         ))
     }
 
+    /// Whether the text was sealed under one of these master keys, by the name of the key in it. A text without such a
+    /// name was not sealed under another.
+    pub fn has_key_of(&self, sealed: &str) -> bool {
+        let mut parts = sealed.splitn(3, '.');
+        let (Some(VERSION), Some(id), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
+            return true;
+        };
+        self.keys.iter().any(|key| key.id == id)
+    }
+
     /// Opens a sealed secret.
     ///
     /// # Errors

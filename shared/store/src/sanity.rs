@@ -1,12 +1,14 @@
 //! Whether the store may be trusted with money (decision D47): it must never evict, have all its writes, and be the
 //! ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
 
+use crate::audit::reseal_checkpoint_key::FIELD;
 use crate::clock_difference::{self, ClockDiffers};
 use crate::info::{field, number};
 use crate::keys::STORE;
 use crate::server_report::{self, ServerReport};
 use crate::write_refusal::{SECTIONS, WriteRefusal};
 use crate::{Store, StoreError};
+use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -62,12 +64,34 @@ pub struct StoreRecord {
     pub append_only: bool,
     /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
+    /// The sealed key of checkpoints, if it was made: it names the master key of this store's secrets.
+    checkpoint_key: Option<String>,
     /// Servers that take no writes, and how many were checked. The store may be trusted all the same: reads are right,
     /// and a refused write has no effect.
     refusing: (Vec<WriteRefusal>, usize),
 }
 
+/// The master keys of this process are not those of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the secrets of this store are sealed under a master key that this process does not have (secrets.master_key_file)"
+)]
+pub struct WrongMasterKey;
+
 impl StoreRecord {
+    /// Checks that this process has the master key of the store's secrets. A store without any sealed secret of its own
+    /// has no such key yet.
+    ///
+    /// # Errors
+    /// [`WrongMasterKey`]
+    pub fn check_master_key(&self, keyring: &Keyring) -> Result<(), WrongMasterKey> {
+        let sealed = self.checkpoint_key.as_deref();
+        match sealed.is_none_or(|sealed| keyring.has_key_of(sealed)) {
+            true => Ok(()),
+            false => Err(WrongMasterKey),
+        }
+    }
+
     /// Why the store takes no writes: all of its servers refuse them.
     pub fn takes_no_writes(&self) -> Option<&WriteRefusal> {
         let (refusing, servers) = &self.refusing;
@@ -112,6 +136,7 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         check_secret,
         append_only: false,
         restored: fields.get(RESTORED).cloned(),
+        checkpoint_key: fields.get(FIELD).cloned(),
         refusing: (Vec::new(), 0),
     })
 }

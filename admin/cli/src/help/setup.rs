@@ -75,11 +75,12 @@ pub(super) const PAGES: &[Page] = &[
         path: "store check",
         about: "Says whether the store may be trusted with money: it has a ledger's epoch, evicts nothing, left out \
                 no writes, its clock agrees with this machine's, and it is no restored backup that nobody \
-                accepted; and whether it takes writes. It warns of a store without an append-only file, which loses writes when it restarts.",
+                accepted; and whether it takes writes and has secrets of the configured master key. It warns of a store without an append-only file, which loses writes when it restarts.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
         refused: "the store is no ledger, evicts keys, left out writes, has a wrong clock, was restored and not \
-                  accepted, takes no writes (it says OOM, MISCONF, READONLY or NOREPLICAS), is less durable than store.durability says, or does not answer",
+                  accepted, takes no writes (it says OOM, MISCONF, READONLY or NOREPLICAS), has secrets under \
+                  another master key than the configured one, is less durable than store.durability says, or does not answer",
     },
     Page {
         path: "account create",
@@ -175,8 +176,10 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "keys rotate",
         about: "Seals every provider key, every webhook's secret and the key of checkpoints under the newest master \
-                key. First put the new key first in secrets.master_key_file (or secrets.master_key) of every process \
-                and restart them; afterwards take the old key away. It can be run again at any time.",
+                key, the first in secrets.master_key_file (or secrets.master_key). Before it every process needs the new \
+                key, in two rounds: last in the file of each and restarted, then first and restarted \
+                (docs/guides/upgrading.md#the-master-key). Afterwards take the old key away. It can be run again at \
+                any time.",
         changes: "how secrets are stored, not the secrets; audited in each account as keys.rotated.",
         examples: &["tollgate-admin keys rotate --json"],
         refused: "a secret does not open with the configured master keys (the others are sealed again, and it is named)",

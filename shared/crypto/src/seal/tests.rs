@@ -115,3 +115,13 @@ fn bad_master_keys_are_named_by_position_only() {
     assert!(Keyring::new(["", " "].into_iter()).is_err());
     assert!(!format!("{:?}", keyring(&[1])).contains(&STANDARD.encode([1_u8; 32])));
 }
+
+#[test]
+fn a_sealed_text_names_its_master_key() {
+    let sealed = keyring(&[1]).seal(&OWNER, &"sk-secret".into()).unwrap();
+    assert!(keyring(&[1]).has_key_of(&sealed) && keyring(&[2, 1]).has_key_of(&sealed));
+    assert!(!keyring(&[2]).has_key_of(&sealed));
+    for nameless in ["", "v1", "v1.x", "v2.x.y"] {
+        assert!(keyring(&[1]).has_key_of(nameless), "{nameless}");
+    }
+}
