@@ -142,7 +142,7 @@ async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
                     refused(&reply, 400, "unsupported_field");
                     assert_eq!(reply.json()["error"]["param"], key);
                 }
-                false => approved(&reply),
+                false => drop(approved(&reply)),
             }
             call[key] = json!([]);
             approved(&actor.caller.chat(call).await);
