@@ -27,8 +27,8 @@ pub(super) enum Store {
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },
-    /// Check that the store may be trusted with money and takes writes: a ledger epoch, no eviction, no writes left out,
-    /// right clocks
+    /// Check that the store may be trusted with money and takes writes: a ledger epoch, no eviction, no writes left
+    /// out, right clocks
     Check,
 }
 

@@ -73,8 +73,8 @@ impl StoreHealth {
         }
     }
 
-    /// Why the server is not ready; `None` when it is. With a full store it is: agents can still be frozen and addresses
-    /// blocked, also where requests come through a balancer.
+    /// Why the server is not ready; `None` when it is. With a full store it is: agents can still be frozen and
+    /// addresses blocked, also where requests come through a balancer.
     pub fn reason(&self) -> Option<String> {
         let refusal = || self.refusal.current();
         match &**self.state.load() {
