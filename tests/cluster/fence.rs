@@ -45,10 +45,11 @@ async fn a_fence_that_is_refused_confirms_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_process_waits_for_the_replica_that_was_cut_off_before_it_started() {
     let (master, replica) = with_the_row().await;
-    let new_process = || handle(Durability::Auto, master.url(), IMPATIENT);
-    assert!(new_process().is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    let new_process = |timeouts| handle(Durability::Auto, master.url(), timeouts);
+    let followed = new_process(TIMEOUTS).is_safely_there(ROWS, Some(ROW)).await;
+    assert!(followed.unwrap());
     let _: String = replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    let answer = new_process().is_safely_there(ROWS, Some(ROW)).await;
+    let answer = new_process(IMPATIENT).is_safely_there(ROWS, Some(ROW)).await;
     assert!(is_unconfirmed(&answer), "{answer:?}");
 
     // The replica takes over: nobody has followed it so far.

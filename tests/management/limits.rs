@@ -386,9 +386,12 @@ async fn when_a_key_was_used_is_listed() {
         caller.get("/v1/nothing").await;
         assert_eq!(list()["lastUsedAt"], json!(null), "it was used for nothing");
         success(&caller.get("/v1/agents").await, 200);
-        let used = list()["lastUsedAt"].as_str().unwrap().to_owned();
-        assert!(used.ends_with(":00.000Z"), "{used}");
-        let used = domain::timestamp::ms_from_iso(&used).unwrap();
+        // To the minute, and not before it was made.
+        let (used, made) = (list()["lastUsedAt"].clone(), list()["createdAt"].clone());
+        let used = used.as_str().unwrap();
+        assert!(used.ends_with(":00.000Z") || used == made, "{used} {made}");
+        assert!(used >= made.as_str().unwrap(), "{used} {made}");
+        let used = domain::timestamp::ms_from_iso(used).unwrap();
         assert!(used <= clock::now_ms() && used + 120_000 > before, "{used}");
         let table = cli.run(&["api-key", "list", "--account", &account.id]);
         assert!(table.stdout.contains("LAST USED"), "{table:?}");

@@ -51,8 +51,8 @@ pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
 fn no_key(headers: &HeaderMap) -> &'static str {
     match headers.contains_key(API_KEY) {
         true => {
-            "No virtual key: `api-key` is not read here. Send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`; \
-             use `OpenAI` in place of `AzureOpenAI`."
+            "No virtual key: `api-key` is not read here. Send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`, \
+             with the client `OpenAI` in place of `AzureOpenAI`."
         }
         false => "No virtual key: send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`.",
     }

@@ -68,8 +68,8 @@ refusals! {
     /// requires one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
     /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state (other
-    /// than reasoning) and files that the provider keeps, tools that it runs, work in the background. At another
-    /// provider than OpenAI also `models`, `fallbacks` and `plugins`, by which a caller could have another model billed.
+    /// than reasoning) and files that the provider keeps, tools that it runs, work in the background. Where the
+    /// provider is not OpenAI also `models`, `fallbacks` and `plugins`, by which callers have other models billed.
     UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";

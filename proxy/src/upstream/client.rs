@@ -65,7 +65,7 @@ impl Upstream {
         let target = Target::parse(&section, settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
-        let trusted = ca_file::read(&format!("{section}.ca_file"), settings.ca_file);
+        let trusted = ca_file::read(&section, settings.ca_file);
         if trusted.map_err(|error| error.to_string())?.is_some() {
             options.ca_file = Some(settings.ca_file.display().to_string());
         }

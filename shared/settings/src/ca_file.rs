@@ -5,18 +5,19 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use std::path::Path;
 
-/// Reads the file of setting `key`. Returns its text in PEM; `None` if `file` is empty, which stands for the usual
-/// certificates.
+/// Reads the file of `ca_file` in this section of the settings. Returns its text in PEM; `None` if `file` is empty,
+/// which stands for the usual certificates.
 ///
 /// A file without a certificate would trust nobody, and each connection would fail.
 ///
 /// # Errors
 /// [`BadSettings`] names key and file: it cannot be read, or it does not hold certificates alone.
-pub fn read(key: &str, file: &Path) -> Result<Option<Vec<u8>>, BadSettings> {
+pub fn read(section: &str, file: &Path) -> Result<Option<Vec<u8>>, BadSettings> {
     if file.as_os_str().is_empty() {
         return Ok(None);
     }
-    let named = |what: &dyn std::fmt::Display| BadSettings(format!("{key} {}: {what}", file.display()));
+    let named =
+        |what: &dyn std::fmt::Display| BadSettings(format!("{section}.ca_file {}: {what}", file.display()));
     let text = std::fs::read(file).map_err(|error| named(&error))?;
     let mut trusted = RootCertStore::empty();
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(&text) {
@@ -44,7 +45,7 @@ mod tests {
     fn read_text(text: &str) -> Result<Option<Vec<u8>>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        read("store.ca_file", file.path()).map_err(|error| {
+        read("store", file.path()).map_err(|error| {
             let error = error.to_string();
             let named = format!("store.ca_file {}: ", file.path().display());
             error.strip_prefix(&named).map(str::to_owned).unwrap()
@@ -76,7 +77,7 @@ mod tests {
             let error = read_text(text).unwrap_err();
             assert!(error.starts_with(what), "{text}: {error}");
         }
-        let missing = read("upstream.ca_file", Path::new("/nowhere/ca.pem")).unwrap_err();
+        let missing = read("upstream", Path::new("/nowhere/ca.pem")).unwrap_err();
         assert!(
             missing
                 .to_string()

@@ -371,7 +371,7 @@ async fn within<T>(
 
 /// Reads the certificates to trust instead of the system's.
 fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
-    ca_file::read("store.ca_file", &settings.ca_file).map_err(|error| StoreError::BadUrl(error.to_string()))
+    ca_file::read("store", &settings.ca_file).map_err(|error| StoreError::BadUrl(error.to_string()))
 }
 
 /// Returns scheme and hosts of an address, or the path of its socket.

@@ -1,6 +1,6 @@
-//! Log lines for stderr. A thread writes them together at least every [`EVERY`], which saves a system call per decision,
-//! and warnings and errors at once. A reader of stderr that stops, or a full disk behind it, costs lines and nothing
-//! else: whoever logs only appends to a bounded buffer, and what does not fit is dropped and counted.
+//! Log lines for stderr. A thread writes them together at least every [`EVERY`], which saves a system call per
+//! decision, and warnings and errors at once. A reader of stderr that stops, or a full disk behind it, costs lines and
+//! nothing else: whoever logs only appends to a bounded buffer, and what does not fit is dropped and counted.
 
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
