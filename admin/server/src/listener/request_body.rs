@@ -87,6 +87,9 @@ impl Rest {
 
 async fn discard_frames(mut body: Incoming) -> bool {
     let mut left = REST_BYTES_MAX;
+    if body.size_hint().lower() > left as u64 {
+        return false;
+    }
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(frame) = frame else {
             return false;
