@@ -3,8 +3,8 @@
 use super::context::Context;
 use super::table::table;
 use super::value;
+use crate::closed_stdout;
 use crate::failure::Failure;
-use crate::output;
 use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use clock::now_ms;
@@ -91,7 +91,7 @@ impl ApiKey {
 
 impl Create {
     async fn run(mut self, context: &Context) -> Result<Report, Failure> {
-        output::check_stdout()?;
+        closed_stdout::check()?;
         self.permissions.sort_unstable();
         self.permissions.dedup();
         let family = match self.prefix {

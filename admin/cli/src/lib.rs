@@ -7,6 +7,7 @@ mod agent;
 mod api_key;
 mod audit;
 mod bench;
+mod closed_stdout;
 mod context;
 mod deposit;
 mod escrow;

@@ -1,39 +1,6 @@
-//! One line to standard output or standard error, and whether there is any.
+//! One line to standard output or standard error.
 
-use crate::failure::Failure;
 use std::io::{self, Write};
-use std::path::Path;
-
-/// Where standard output leads, and how it was opened.
-const STDOUT: [&str; 2] = ["/proc/self/fd/1", "/proc/self/fdinfo/1"];
-/// What the language's runtime puts in the place of a standard output that was closed (`>&-`).
-const NULL_DEVICE: &str = "/dev/null";
-/// Bits of the flags that say whether it can be read or written; both are [`READ_AND_WRITE`].
-const ACCESS: u32 = 0o3;
-const READ_AND_WRITE: u32 = 0o2;
-
-/// Refuses a command whose secret nobody could see: standard output was closed before the start. The runtime has opened
-/// the null device in its place, for reading too. A program can start this one with the same (Python's `DEVNULL`), and
-/// the secret would be as lost; a shell's `> /dev/null` is for writing alone, and on purpose.
-pub(super) fn check_stdout() -> Result<(), Failure> {
-    let [link, about] = STDOUT;
-    let is_null = std::fs::read_link(link).is_ok_and(|path| path == Path::new(NULL_DEVICE));
-    let about = std::fs::read_to_string(about).unwrap_or_default();
-    match is_null && is_read_and_write(&about) {
-        true => Err(Failure::refused(
-            "OUTPUT",
-            "standard output is closed or discarded, and the secret that is shown once would be lost: nothing was done",
-        )),
-        false => Ok(()),
-    }
-}
-
-/// Reads the line `flags:` of a descriptor, whose number is octal.
-fn is_read_and_write(about: &str) -> bool {
-    let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & ACCESS == READ_AND_WRITE)
-}
 
 /// Writes one line to standard output.
 pub(super) fn write_stdout(text: &str) -> io::Result<()> {
@@ -45,19 +12,4 @@ pub(super) fn write_stdout(text: &str) -> io::Result<()> {
 /// Writes one line with the program's name to standard error. Nobody is left to tell when that fails.
 pub(super) fn write_stderr(text: &str) {
     let _unwritable = writeln!(io::stderr().lock(), "tollgate-admin: {text}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_access_of_a_descriptor_is_read() {
-        let about = |flags: &str| format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t25\n");
-        assert!(is_read_and_write(&about("0100002")));
-        for flags in ["0100001", "0100000", "0100001\nino:\t2", ""] {
-            assert!(!is_read_and_write(&about(flags)), "{flags}");
-        }
-        assert!(!is_read_and_write(""));
-    }
 }

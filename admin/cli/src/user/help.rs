@@ -2,8 +2,8 @@
 
 use super::super::context::Context;
 use super::change::{Found, Name};
+use crate::closed_stdout;
 use crate::failure::Failure;
-use crate::output;
 use crate::report::Report;
 use clock::now_ms;
 use crypto::token::Token;
@@ -14,7 +14,7 @@ use store::keys::Tries;
 use store::user::script::{RESET_LIFE, issue_reset, note};
 
 pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
-    output::check_stdout()?;
+    closed_stdout::check()?;
     let found = Found::by_name(context, name).await?;
     let token = Token::mint()?;
     if !issue_reset(&context.store, &found.scope(), &found.stored, &token.hash()).await? {
