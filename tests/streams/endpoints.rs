@@ -8,17 +8,19 @@ fn usage(input: u64, output: u64) -> Value {
     json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output })
 }
 
+/// A response that used so many tokens.
+fn completed(input: u64, output: u64) -> Answer {
+    let response =
+        json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(input, output) });
+    Answer::json(200, response)
+}
+
 #[tokio::test]
 async fn a_response_is_charged_what_it_used() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
-    stage.upstream.set(|_| {
-        Answer::json(
-            200,
-            json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(9, 12) }),
-        )
-    });
+    stage.upstream.set(|_| completed(9, 12));
     let sent = json!({ "model": "nano", "input": "hello", "instructions": "be brief", "store": false });
     let reply = caller.post("/v1/responses", sent.clone()).await;
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -39,12 +41,7 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
     let stage = Stage::new().await;
     let actor = stage.actor(open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
-    stage.upstream.set(|_| {
-        Answer::json(
-            200,
-            json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(309, 12) }),
-        )
-    });
+    stage.upstream.set(|_| completed(309, 12));
     let kept = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
     let encrypted =
         json!({ "type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAAAABx" });
