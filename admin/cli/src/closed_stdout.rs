@@ -1,4 +1,4 @@
-//! Whether anybody can see what a command prints.
+//! The check that standard output is open, for commands that print a secret once.
 
 use crate::failure::Failure;
 use std::path::Path;

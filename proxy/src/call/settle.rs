@@ -12,7 +12,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::usage::{self, Reported};
 use crate::upstream::{Answer, Failure, encoding};
 use domain::entry::How;
-use domain::measured::{CallEnd, Endpoint, Measured};
+use domain::measured::{CallEnd, Measured};
 use domain::money::Nanos;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,10 +58,7 @@ impl Settler {
     ) -> SettledCall {
         let SentCall { hold, answer } = sent;
         let estimate = hold.estimate;
-        let reported = answer
-            .as_ref()
-            .ok()
-            .and_then(|answer| reported(request.endpoint, answer));
+        let reported = answer.as_ref().ok().and_then(|answer| reported(request, answer));
         let bill = bill(request, estimate, &answer, reported.as_ref());
         let measured = measured(request, &answer, reported.as_ref(), upstream_time);
         let allow_id = hold.name.allow_id.clone();
@@ -171,11 +168,19 @@ fn actual_cost(request: &CallRequest, reported: &Reported) -> Option<Nanos> {
 }
 
 /// Reads the usage in a successful answer.
-fn reported(endpoint: Endpoint, answer: &Answer) -> Option<Reported> {
+fn reported(request: &CallRequest, answer: &Answer) -> Option<Reported> {
     let content_encoding = encoding::content_encoding(&answer.headers);
     let is_success = answer.status.is_success();
     is_success
-        .then(|| usage::read(endpoint, &answer.body, content_encoding.as_deref()))
+        .then(|| {
+            let cost_counts = request.upstream.identity().reported_cost;
+            usage::read(
+                request.endpoint,
+                &answer.body,
+                content_encoding.as_deref(),
+                cost_counts,
+            )
+        })
         .flatten()
 }
 
@@ -227,6 +232,7 @@ mod tests {
     use crate::call::call_request::Run;
     use crate::upstream::failure::BreakOff;
     use bytes::Bytes;
+    use domain::measured::Endpoint;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::header::CONTENT_ENCODING;
     use http::{HeaderMap, HeaderValue, StatusCode};
@@ -275,10 +281,7 @@ mod tests {
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
     fn bill(request: &CallRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
-        let reported = answer
-            .as_ref()
-            .ok()
-            .and_then(|answer| reported(Endpoint::Chat, answer));
+        let reported = answer.as_ref().ok().and_then(|answer| reported(request, answer));
         super::bill(request, estimate, answer, reported.as_ref())
     }
 
@@ -434,7 +437,7 @@ mod tests {
             let reported = answer
                 .as_ref()
                 .ok()
-                .and_then(|answer| reported(Endpoint::Chat, answer));
+                .and_then(|answer| reported(&request(), answer));
             super::measured(
                 &request(),
                 answer,

@@ -14,7 +14,7 @@ pub struct Reported {
     pub usage: Option<Usage>,
     /// The tier that served the call.
     pub service_tier: Option<String>,
-    /// What the provider says that the call cost.
+    /// What the provider says that the call cost, where that counts.
     pub cost: Result<Option<Nanos>, BadCost>,
 }
 
@@ -26,8 +26,13 @@ struct Answer<'a> {
     service_tier: Option<&'a RawValue>,
 }
 
-/// Reads `usage` with its cost, and `service_tier`; `None` if the answer cannot be read.
-pub fn read(endpoint: Endpoint, body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
+/// Reads `usage`, where that counts with its cost, and `service_tier`; `None` if the answer cannot be read.
+pub fn read(
+    endpoint: Endpoint,
+    body: &[u8],
+    content_encoding: Option<&[u8]>,
+    cost_counts: bool,
+) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
     // Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
     let read = match simdutf8::basic::from_utf8(&plain) {
@@ -39,7 +44,11 @@ pub fn read(endpoint: Endpoint, body: &[u8], content_encoding: Option<&[u8]>) ->
     Some(Reported {
         usage: of_object(endpoint, usage),
         service_tier: answer.service_tier.and_then(tier),
-        cost: reported_cost(usage),
+        cost: if cost_counts {
+            reported_cost(usage)
+        } else {
+            Ok(None)
+        },
     })
 }
 
@@ -68,7 +77,7 @@ mod tests {
 
     /// Usage and tier of an answer with a plausible usage.
     fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
-        let reported = super::read(endpoint, body, None)?;
+        let reported = super::read(endpoint, body, None, true)?;
         Some((reported.usage?, reported.service_tier))
     }
 
@@ -144,7 +153,11 @@ mod tests {
 
     #[test]
     fn a_cost_is_read_with_and_without_a_plausible_usage() {
-        let cost = |body: &str| super::read(Endpoint::Chat, body.as_bytes(), None).unwrap().cost;
+        let cost = |body: &str| {
+            super::read(Endpoint::Chat, body.as_bytes(), None, true)
+                .unwrap()
+                .cost
+        };
         let counts = r#""prompt_tokens":9,"completion_tokens":2"#;
         for (usage, nanos) in [
             (format!("{{{counts},\"cost\":0.2}}"), Some(200_000_000)),
