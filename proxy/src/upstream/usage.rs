@@ -18,10 +18,10 @@ pub struct Reported {
     pub cost: Result<Option<Nanos>, BadCost>,
 }
 
+/// An answer whose usage has the shape `U`: its tokens, or its JSON as it is.
 #[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+struct Answer<'a, U> {
+    usage: Option<U>,
     #[serde(borrow)]
     service_tier: Option<&'a RawValue>,
 }
@@ -34,12 +34,34 @@ pub fn read(
     cost_counts: bool,
 ) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
-    // Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
-    let read = match simdutf8::basic::from_utf8(&plain) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(&plain),
+    let tokens = if cost_counts {
+        None
+    } else {
+        tokens_alone(endpoint, &plain)
     };
-    let answer: Answer<'_> = read.ok()?;
+    tokens.or_else(|| with_cost(endpoint, &plain, cost_counts))
+}
+
+/// Reads tokens and tier in one pass. `None` also for a usage that is not plausible.
+fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
+    fn pass<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: fn(U) -> Usage) -> Option<Reported> {
+        let answer: Answer<'a, U> = parse(plain)?;
+        Some(Reported {
+            usage: Some(usage(answer.usage?)),
+            service_tier: answer.service_tier.and_then(tier),
+            cost: Ok(None),
+        })
+    }
+    match endpoint {
+        Endpoint::Chat => pass(plain, |usage: Usage| usage),
+        Endpoint::Responses => pass(plain, |ResponsesUsage(usage)| usage),
+        Endpoint::Embeddings => pass(plain, |EmbeddingsUsage(usage)| usage),
+    }
+}
+
+/// Finds the usage and reads it for each of its parts, so that none of them takes the others with it.
+fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
+    let answer: Answer<'_, &RawValue> = parse(plain)?;
     let usage = answer.usage.map_or(&b""[..], |usage| usage.get().as_bytes());
     Some(Reported {
         usage: of_object(endpoint, usage),
@@ -50,6 +72,14 @@ pub fn read(
             Ok(None)
         },
     })
+}
+
+/// Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
+fn parse<'a, T: Deserialize<'a>>(plain: &'a [u8]) -> Option<T> {
+    match simdutf8::basic::from_utf8(plain) {
+        Ok(text) => serde_json::from_str(text).ok(),
+        Err(_) => serde_json::from_slice(plain).ok(),
+    }
 }
 
 /// The tier's name. What is none says nothing, and takes nothing from the usage beside it.
