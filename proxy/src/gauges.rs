@@ -42,6 +42,8 @@ telemetry::metrics! {
         pending_dropped: counter("pending_dropped_total"),
         /// Lines of the queue's journal.
         journal_lines: gauge("pending_journal_lines"),
+        /// Settlements and voids in memory alone: the journal could not be written.
+        unwritten: gauge("pending_unwritten"),
         /// 1 when calls can be decided.
         ready: gauge("ready"),
         /// 1 while this process lets its calls finish before it ends.
@@ -112,6 +114,7 @@ impl Gauges {
             (&self.pending_elsewhere, sources.pending.elsewhere()),
             (&self.pending_limit, sources.retry_queue_limit),
             (&self.journal_lines, sources.pending.journal_lines()),
+            (&self.unwritten, sources.pending.unwritten()),
             (&self.ready, usize::from(sources.readiness.is_ready())),
             (&self.draining, usize::from(sources.admission.is_draining())),
             (&self.callers, sources.connections.open()),

@@ -110,6 +110,12 @@ impl Pending {
         self.journal().lines()
     }
 
+    /// Items that are in memory alone, because the journal could not be written. They may have been delivered in the
+    /// last two seconds.
+    pub fn unwritten(&self) -> usize {
+        self.lacking().unwritten()
+    }
+
     /// Whether no item waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -201,12 +201,14 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     ops.add_tcp(&proxy.ops_listen.to_string());
 
     let conf = pingora_conf(&settings);
-    let parts = Mutex::new(Some(parts(settings, connections, descriptors.provider)?));
+    let parts = parts(settings, connections, descriptors.provider)?;
+    let pending = Arc::clone(&parts.pending);
     let successor = successor(options, &proxy, certificate.as_ref())?;
     certificate.iter().for_each(Certificate::log);
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
         state: Arc::clone(&state),
+        pending,
         fds: Arc::default(),
         upgrade_socket: proxy.upgrade_socket,
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
@@ -217,7 +219,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
         listener,
         state,
         ops_state,
-        parts,
+        parts: Mutex::new(Some(parts)),
         telemetry: Mutex::new(Some(telemetry)),
         hangups: Mutex::new(Some(hangups)),
         fds: Arc::clone(&signals.fds),
@@ -270,7 +272,7 @@ fn parts(
         prices,
         plans,
         upstreams,
-        pending,
+        pending: Arc::new(pending),
         connections,
     })
 }

@@ -160,7 +160,7 @@ fn limit_files(edge: &Edge, bytes: &str) {
 /// The disk is full when the settlements come; where there is room again, the journal has them before the edge ends.
 #[tokio::test]
 async fn settlements_of_a_full_disk_are_written_later_or_named() {
-    for has_room_again in [true, false] {
+    for (has_room_again, stop) in [(true, "TERM"), (false, "TERM"), (false, "INT")] {
         let dir = tempfile::tempdir().expect("a directory");
         let stage = setup().edge(edge_of_limited_files(dir.path())).start().await;
         stage.approved_call().await;
@@ -169,12 +169,17 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
         let replies = answered_without_a_store(&stage, 3).await;
         assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
         let lines = || stage.metric("tollgate_proxy_pending_journal_lines");
-        assert_eq!((stage.metric("tollgate_proxy_pending"), lines()), (3, 0));
+        let unwritten = || stage.metric("tollgate_proxy_pending_unwritten");
+        assert_eq!(
+            (stage.metric("tollgate_proxy_pending"), lines(), unwritten()),
+            (3, 0, 3)
+        );
         if has_room_again {
             limit_files(&stage.edge, "unlimited");
             eventually("the journal", SOON, async || (lines() == 3).then_some(())).await;
+            assert_eq!(unwritten(), 0);
         }
-        stage.edge.term();
+        stage.edge.signal(stop);
         let code = if has_room_again { 0 } else { 4 };
         assert_eq!(stage.edge.wait_exit(SOON), Some(code), "{}", stage.edge.logs());
         let data = stage.edge.dir().join("data");

@@ -40,6 +40,11 @@ impl Lacking {
         self.in_memory.iter().chain(&self.in_kept_files)
     }
 
+    /// The number of those that are lost if the process ends.
+    pub fn unwritten(&self) -> usize {
+        self.in_memory.len()
+    }
+
     /// Those that are lost if the process ends.
     pub fn only_in_memory(&self) -> Vec<Item> {
         self.in_memory.iter().cloned().collect()

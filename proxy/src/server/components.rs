@@ -64,7 +64,7 @@ pub struct Parts {
     /// The clients of the providers.
     pub upstreams: Upstreams,
     /// The retry queue, with what earlier processes left.
-    pub pending: Pending,
+    pub pending: Arc<Pending>,
     /// The callers' connections.
     pub connections: Arc<Connections>,
 }
@@ -126,7 +126,7 @@ impl Components {
             )),
             provider_keys,
             upstreams: Arc::new(parts.upstreams),
-            pending: Arc::new(parts.pending),
+            pending: parts.pending,
             stops: proxy.stop_frozen_streams.then(Arc::default),
             settings,
             store,

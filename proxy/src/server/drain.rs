@@ -5,7 +5,7 @@ use crate::admission::Admission;
 use crate::pending::Pending;
 use crate::pending::item::Item;
 use pingora::server::ShutdownWatch;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -19,6 +19,8 @@ const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(100);
 /// How long the drain waits for the retry queue after the last call. The rest stays in the journal.
 const PENDING_WITHIN: Duration = Duration::from_secs(2);
+/// How long the end waits for the disk.
+const JOURNAL_WITHIN: Duration = Duration::from_secs(1);
 /// Exit code of a process that ended with items that it could neither deliver nor write to its journal.
 const ITEMS_LOST: i32 = 4;
 /// How long the drain waits for the export of the last spans.
@@ -65,14 +67,31 @@ pub async fn exit_when_drained(
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(pending = pending.len(), took_ms, "drained");
-    let lost = pending.catch_up();
-    report_lost(&lost);
     // Otherwise a call that is cut off may queue an item until the last instant.
     if cut_off == 0 {
         pending.close();
     }
+    exit(pending);
+}
+
+/// Ends the process, once the journal has what it lacks. A disk that hangs is waited for [`JOURNAL_WITHIN`].
+pub fn exit(pending: Arc<Pending>) -> ! {
+    let (sender, caught_up) = mpsc::channel();
+    std::thread::spawn(move || sender.send(pending.catch_up()));
+    let is_saved = match caught_up.recv_timeout(JOURNAL_WITHIN) {
+        Ok(lost) => {
+            report_lost(&lost);
+            lost.is_empty()
+        }
+        Err(_late) => {
+            tracing::error!(
+                "proxy.data_dir does not answer: what the retry journal lacks is lost with this process"
+            );
+            false
+        }
+    };
     telemetry::flush();
-    std::process::exit(if lost.is_empty() { 0 } else { ITEMS_LOST });
+    std::process::exit(if is_saved { 0 } else { ITEMS_LOST });
 }
 
 /// Logs what the operator needs to settle the holds by hand.

@@ -1,7 +1,8 @@
 //! Signals: what each of them starts, and what must be done before the listeners close.
 
-use super::handover;
+use super::{drain, handover};
 use crate::edge::state::EdgeState;
+use crate::pending::Pending;
 use async_trait::async_trait;
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use pingora::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
@@ -29,6 +30,8 @@ pub fn hangups() -> std::io::Result<Signal> {
 pub struct Signals {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
+    /// What an end at once must not lose.
+    pub pending: Arc<Pending>,
     /// Set when the edge has started.
     pub fds: Arc<OnceLock<Fds>>,
     /// `proxy.upgrade_socket`
@@ -47,15 +50,14 @@ struct Listened {
 }
 
 impl Listened {
-    fn new() -> std::io::Result<Self> {
+    fn new(pending: Arc<Pending>) -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         // In a task of its own, since it may come at any time: also during a hand-over, and while calls finish and this
         // function waits for no signal any more. The task lives as long as the process.
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
-                telemetry::flush();
-                std::process::exit(0);
+                drain::exit(pending);
             }
         });
         Ok(Self {
@@ -68,7 +70,7 @@ impl Listened {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let mut signals = match Listened::new() {
+        let mut signals = match Listened::new(Arc::clone(&self.pending)) {
             Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "signals cannot be heard");
