@@ -32,7 +32,9 @@ pub mod names {
     pub const DECISION: HeaderName = HeaderName::from_static("x-service-decision");
     /// Why a call was denied.
     pub const REASON: HeaderName = HeaderName::from_static("x-service-reason");
-    /// Id of the decision.
+    /// Id of a denial, as its body has it: some clients keep nothing of a body but `error`.
+    pub const DECISION_ID: HeaderName = HeaderName::from_static("x-service-decision-id");
+    /// Id of an approval.
     pub const ALLOW_ID: HeaderName = HeaderName::from_static("x-service-allow-id");
     /// The run that the call belongs to.
     pub const RUN_ID: HeaderName = HeaderName::from_static("x-service-run-id");

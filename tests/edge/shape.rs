@@ -55,6 +55,7 @@ pub fn denied(reply: &Reply, reason: &str) {
     let body = reply.json();
     let (id, message) = (text(&body, "id"), text(&body, "message"));
     assert!(id.starts_with(prefix) && id.len() > prefix.len() + 10, "{body}");
+    assert_eq!(reply.header("x-service-decision-id"), Some(id));
     let mut expected = json!({
         "approved": false, "reason": reason, "id": id, "message": message,
         "error": { "message": message, "type": "service_denied", "code": reason },
@@ -94,6 +95,7 @@ pub fn refused(reply: &Reply, status: u16, code: &str) {
         for absent in [
             "x-service-decision",
             "x-service-allow-id",
+            "x-service-decision-id",
             "x-service-estimated-usd",
             "x-should-retry",
         ] {

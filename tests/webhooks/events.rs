@@ -49,6 +49,7 @@ pub fn verified(request: &Recorded, secret: &str) -> Value {
         assert_eq!(event[field], *value, "{field}");
     }
     assert_eq!(event.as_object().unwrap().len(), data.len() + envelope.len());
+    harness::check_event(&event);
     event
 }
 

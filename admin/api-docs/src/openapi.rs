@@ -1,6 +1,7 @@
 //! The OpenAPI document of the management API, generated from the route table and the [`Doc`] beside each function.
 
 mod errors;
+mod events;
 mod headers;
 mod operation;
 mod words;
@@ -55,6 +56,7 @@ fn build() -> (Json, Vec<String>) {
         }
     }
     let responses = errors::share(&mut operations);
+    let webhooks = events::webhooks(&mut components);
     let tags = sections.iter().map(|section| {
         object([
             ("name", section.tag.into()),
@@ -74,6 +76,7 @@ fn build() -> (Json, Vec<String>) {
         ),
         ("tags", Json::List(tags.collect())),
         ("paths", paths(operations)),
+        ("webhooks", webhooks),
         (
             "components",
             object([

@@ -103,7 +103,7 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
     let Some(before) = number(query, BEFORE)? else {
         return Ok(paging);
     };
-    if query.contains_key("offset") || query.contains_key("cursor") {
+    if query.contains_key("cursor") || query.get("offset").is_some_and(|offset| offset != "0") {
         let message = "before says where the page starts; give neither offset nor cursor with it.";
         return Err(Problem::validation(message));
     }

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
 use domain::id::{Kind, RANDOM_LEN};
-use domain::names::{NO_DOT_SEGMENT, is_agent_id, is_dot_segment};
+use domain::names::{NO_DOT_SEGMENT, NO_ID, is_agent_id, is_dot_segment, looks_like_an_id};
 use domain::plan::Plan;
 use domain::timestamp::ms_from_iso;
 use percent_encoding::percent_decode_str;
@@ -316,7 +316,12 @@ pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>,
         return Ok(None);
     };
     ms_from_iso(text).map(Some).ok_or_else(|| {
-        let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.");
+        let hint = match text.contains(' ') {
+            // A `+` that was not encoded.
+            true => " A `+` in an address is written `%2B`.",
+            false => "",
+        };
+        let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.{hint}");
         Problem::validation(message)
     })
 }
@@ -341,7 +346,11 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
 /// 400 that begins with `what`.
 pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     require_agent_id(what, id)?;
-    require_no_dot_segment(what, id)
+    require_no_dot_segment(what, id)?;
+    match looks_like_an_id(id) {
+        true => Err(Problem::validation(format!("{what} {NO_ID}."))),
+        false => Ok(()),
+    }
 }
 
 /// Refuses the names that no path can hold.
@@ -407,7 +416,15 @@ mod tests {
             );
             assert!(require_new_agent_id("agentId", dots).is_err(), "{dots}");
         }
-        for (id, is_new) in [("...", true), (".a", true), ("user", false), ("a/b", false)] {
+        for (id, is_new) in [
+            ("...", true),
+            (".a", true),
+            ("user", false),
+            ("a/b", false),
+            ("29197305186529", false),
+            ("wal_01KAH3V9J8ABCDEFGHJKMNPQRS", false),
+            ("agent_01KAH3V9J8ABCDEFGHJKMNPQRS", true),
+        ] {
             assert_eq!(require_new_agent_id("agentId", id).is_ok(), is_new, "{id}");
         }
     }

@@ -92,13 +92,15 @@ impl Paging {
     /// The part of `list` that a query asks for.
     ///
     /// # Errors
-    /// 400 when a parameter is out of range, when there are both `offset` and `cursor`, or when `cursor` is not one of
-    /// the list.
+    /// 400 when a parameter is out of range, when there are both `cursor` and an `offset` above 0, or when `cursor` is
+    /// not one of the list.
     pub fn of(query: &BTreeMap<String, String>, list: ListId) -> Result<Self, Problem> {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))
         })?;
-        let start = match (query.get("offset"), query.get("cursor")) {
+        // Generated clients send an offset of 0 with every page.
+        let offset = query.get("offset").filter(|offset| *offset != "0");
+        let start = match (offset, query.get("cursor")) {
             (Some(_), Some(_)) => {
                 let message = "cursor and offset both say where the page starts; give one of them.";
                 return Err(Problem::validation(message));

@@ -7,12 +7,16 @@ use http::HeaderName;
 use openapi::{Json, object};
 
 /// Every header that Tollgate sets.
-const ALL: [(HeaderName, &str); 9] = [
+const ALL: [(HeaderName, &str); 10] = [
     (
         names::DECISION,
         "`approved` or `denied`; absent where nothing was decided.",
     ),
     (names::REASON, "Why the call was denied."),
+    (
+        names::DECISION_ID,
+        "The id of the denial, `id` in its body; `GET /decisions/{id}` of the management API explains it.",
+    ),
     (
         names::ALLOW_ID,
         "The id of the approval; `GET /decisions/{id}` of the management API explains it.",

@@ -173,6 +173,7 @@ fn error(components: &mut Components, operation: Operation, status: u16, what: &
         set.extend([
             names::DECISION,
             names::REASON,
+            names::DECISION_ID,
             names::RUN_ID,
             names::ESTIMATED_USD,
             names::SHOULD_RETRY,

@@ -108,6 +108,7 @@ impl Denied {
         );
         reply.set(names::DECISION, "denied");
         reply.set(names::REASON, reason);
+        reply.set(names::DECISION_ID, id);
         if let Some(run_id) = &self.run_id {
             reply.set(names::RUN_ID, run_id);
         }

@@ -49,6 +49,28 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::Account,
+        Self::User,
+        Self::Session,
+        Self::Invitation,
+        Self::ApiKey,
+        Self::Agent,
+        Self::Wallet,
+        Self::Policy,
+        Self::ProviderKey,
+        Self::VirtualKey,
+        Self::Allow,
+        Self::Deny,
+        Self::Request,
+        Self::Intent,
+        Self::Transaction,
+        Self::Audit,
+        Self::Webhook,
+        Self::Delivery,
+    ];
+
     /// The prefix, with its underscore.
     pub const fn prefix(self) -> &'static str {
         match self {

@@ -1,6 +1,8 @@
 //! Names that callers choose: agent ids (decision D6) and run ids (specification §4.4). Neither can hold the `/`
 //! that separates the parts of a store key.
 
+use crate::id::{Kind, RANDOM_LEN};
+
 /// Longest agent id.
 pub const AGENT_ID_MAX: usize = 128;
 /// Longest run id.
@@ -23,6 +25,27 @@ pub const NEW_NAME_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_:-]|\.{3})[A-Za-z0-9._:
 /// path reaches what they name. They are refused where a name is taken in; records that have one stay readable.
 pub fn is_dot_segment(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
+}
+
+/// Why [`looks_like_an_id`] names no new agent. Completes the sentence "agent …".
+pub const NO_ID: &str = "must not look like the id of another record (`wal_…`, `pol_…`) or the number of a wallet (14 to 16 \
+     digits): where either can stand, it would be taken for that";
+/// The names of which [`looks_like_an_id`] is true, as a JSON Schema pattern.
+pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|(acct|usr|ses|inv|key|wal|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
+
+/// Whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's number: who
+/// chooses such a name gets what was meant for that record (decision D61).
+pub fn looks_like_an_id(name: &str) -> bool {
+    let is_random =
+        |text: &str| text.len() == RANDOM_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_number = (14..=16).contains(&name.len())
+        && !name.starts_with('0')
+        && name.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        || Kind::ALL
+            .iter()
+            .filter(|kind| **kind != Kind::Agent)
+            .any(|kind| name.strip_prefix(kind.prefix()).is_some_and(is_random))
 }
 
 /// Whether this may name an agent. `user` names the account's own wallet and is reserved (D61).
@@ -53,6 +76,41 @@ mod tests {
     fn dot_segments_are_names_of_old_records_only() {
         for name in [".", ".."] {
             assert!(is_agent_id(name) && is_run_id(name.as_bytes()) && is_dot_segment(name.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn names_of_other_records_are_those_of_the_pattern() {
+        let pattern = regex::Regex::new(ID_PATTERN).unwrap();
+        let random = "01KAH3V9J8ABCDEFGHJKMNPQRS";
+        let mut names = Vec::new();
+        for kind in &Kind::ALL {
+            let id = format!("{}{random}", kind.prefix());
+            assert_eq!(looks_like_an_id(&id), *kind != Kind::Agent, "{id}");
+            names.extend([
+                id[..id.len() - 1].to_owned(),
+                format!("{id}0"),
+                format!("x{id}"),
+                id,
+            ]);
+        }
+        // The lowest is of April 2026; earlier ones, of 13 digits, would be moments in ms.
+        let numbers = [10_u64.pow(13), crate::number::LAST].map(|number| number.to_string());
+        assert!(numbers.iter().all(|number| looks_like_an_id(number)));
+        let others = [
+            "1764288000000",
+            "10000000000000000",
+            "09999999999999",
+            "17642880000000x",
+            "wal_",
+            "bot",
+            "17",
+        ];
+        assert!(others.iter().all(|name| !looks_like_an_id(name)));
+        names.extend(others.map(str::to_owned));
+        names.extend(numbers);
+        for name in names {
+            assert_eq!(pattern.is_match(&name), looks_like_an_id(&name), "{name}");
         }
     }
 

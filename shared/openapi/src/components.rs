@@ -134,8 +134,9 @@ fn is_nullable(schema: &Json) -> bool {
     listed.iter().any(|kind| kind.text() == Some("null")) || choices.concat().iter().any(is_null)
 }
 
-/// The schema as the struct is written: closed, and with every field required that is written as `null` when it is
-/// empty. (The derived one leaves those out of `required`; a field that can be left out altogether is never null.)
+/// The schema as the struct is written: every field is required that is written as `null` when it is empty. (The derived
+/// one leaves those out of `required`; a field that can be left out altogether is never null.) It stays open, since a
+/// later version may have more fields.
 fn exact(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(exact).collect()),
@@ -145,10 +146,14 @@ fn exact(schema: Json) -> Json {
                 .map(|(name, value)| match (name.as_str(), value) {
                     ("example", value) => ("examples".to_owned(), Json::List(vec![value])),
                     ("description", Json::Text(text)) => (name, public(&text).into()),
-                    ("examples" | "enum" | "default" | "const", value) => (name, value),
+                    ("examples" | "enum" | "x-default" | "const", value) => (name, value),
+                    // Open objects do not exclude each other.
+                    ("oneOf", Json::List(choices)) if choices.iter().all(is_object) => {
+                        ("anyOf".to_owned(), exact(Json::List(choices)))
+                    }
                     (_, value) => (name, exact(value)),
                 });
-            described(closed(Json::Object(fields.collect())))
+            described(with_nulls_required(Json::Object(fields.collect())))
         }
         other => other,
     }
@@ -169,13 +174,13 @@ fn described(mut schema: Json) -> Json {
     }
 }
 
-fn closed(schema: Json) -> Json {
+fn is_object(schema: &Json) -> bool {
+    schema.get("type").and_then(Json::text) == Some("object")
+}
+
+fn with_nulls_required(schema: Json) -> Json {
     let Some(Json::Object(properties)) = schema.get("properties") else {
-        let is_empty = schema.get("type").and_then(Json::text) == Some("object");
-        return match is_empty && schema.get("additionalProperties").is_none() {
-            true => schema.with("additionalProperties", false),
-            false => schema,
-        };
+        return schema;
     };
     let given = schema.get("required").map(Json::items).unwrap_or_default();
     let is_given = |name: &str| given.iter().any(|given| given.text() == Some(name));
@@ -187,12 +192,7 @@ fn closed(schema: Json) -> Json {
         .map(|(name, _)| name.as_str())
         .collect();
     let required = Json::from(required);
-    let mut schema = schema;
-    schema.set("required", required);
-    if schema.get("additionalProperties").is_none() {
-        schema.set("additionalProperties", false);
-    }
-    schema
+    schema.with("required", required)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
             json["required"],
             serde_json::json!(["firstField", "orNull", "amount"])
         );
-        assert_eq!(json["additionalProperties"], false);
+        assert!(json.get("additionalProperties").is_none(), "{json}");
         assert_eq!(json["properties"]["leftOut"]["examples"], serde_json::json!([5]));
         assert!(components.clashes().is_empty());
         assert_eq!(

@@ -67,7 +67,7 @@ fn stated(schema: &Json) -> Option<&Json> {
     first("examples")
         .or_else(|| schema.get("const"))
         .or_else(|| first("enum"))
-        .or_else(|| schema.get("default"))
+        .or_else(|| schema.get("x-default"))
 }
 
 /// The type, `null` aside.

@@ -52,6 +52,7 @@ pub use cli::{Cli, CliOutput, words};
 pub use client::{Caller, Reply, chat_body, http_client};
 pub use cluster::RedisCluster;
 pub use daemon::{Admin, Daemon, Edge, READY_TIMEOUT};
+pub use document::check_event;
 pub use domain::cap::CapPolicy;
 pub use domain::mode::Mode;
 pub use domain::money::Nanos;

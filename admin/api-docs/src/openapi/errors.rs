@@ -138,7 +138,6 @@ fn fields_of(code: Code) -> Vec<Field> {
                 ("type", "object".into()),
                 ("required", vec!["id", "name"].into()),
                 ("properties", properties),
-                ("additionalProperties", false.into()),
             ]);
             let accounts = field::list(account, ACCOUNTS_MAX);
             let says = "The accounts for whose users the password is right.";
@@ -163,7 +162,6 @@ impl Errors {
             ("type", "object".into()),
             ("required", vec!["error", "code"].into()),
             ("properties", properties),
-            ("additionalProperties", false.into()),
         ])
     }
 

@@ -42,7 +42,7 @@ pub(super) fn parameters() -> Json {
             of(
                 "X-Tollgate-Mode",
                 mode,
-                field::words(["live", "test"]).with("default", "live"),
+                field::words(["live", "test"]).with("x-default", "live"),
             ),
         ),
         (

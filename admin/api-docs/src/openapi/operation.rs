@@ -229,7 +229,6 @@ fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]
         ("type", "object".into()),
         ("required", names.into()),
         ("properties", properties),
-        ("additionalProperties", false.into()),
     ]);
     components.named(&name, schema);
     reference(&name)

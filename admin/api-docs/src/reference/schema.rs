@@ -72,7 +72,7 @@ fn bounds(schema: &Json) -> String {
     bounds.extend(get("exclusiveMinimum").map(|low| format!("above {low}")));
     bounds.extend(range(get("minLength"), get("maxLength"), " characters"));
     bounds.extend(range(get("minItems"), get("maxItems"), " items"));
-    bounds.extend(get("default").map(|default| format!("default {default}")));
+    bounds.extend(get("x-default").map(|default| format!("default {default}")));
     match bounds.is_empty() {
         true => String::new(),
         false => format!(" <span class=\"bound\">{}</span>", escape(&bounds.join(", "))),

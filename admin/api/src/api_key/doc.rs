@@ -20,7 +20,7 @@ fn create() -> Doc {
         .may("name", line(NAME_MAX).eg("CI"), "What people call it.")
         .may(
             "mode",
-            words(["live", "test"]).with("default", "live"),
+            words(["live", "test"]).with("x-default", "live"),
             "The mode of the records that it works on.",
         )
         .may(
@@ -36,7 +36,7 @@ fn create() -> Doc {
         .may("expiresAt", time, "When it ends; never by default.")
         .may(
             "prefix",
-            words(["svc", "sk_service"]).with("default", "svc"),
+            words(["svc", "sk_service"]).with("x-default", "svc"),
             "How its secret begins.",
         );
     Doc::of("POST /api-keys", "createApiKey", "Make an API key")

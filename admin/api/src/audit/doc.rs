@@ -68,7 +68,7 @@ fn list() -> Doc {
 fn export() -> Doc {
     Doc::of("GET /audit/export", "exportAudit", "Export the audit trail")
         .says("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
-        .query("after", count(0).with("default", 0_u64), "The entries behind this number.")
+        .query("after", count(0).with("x-default", 0_u64), "The entries behind this number.")
         .file(CONTENT_TYPE, "The entries.", LINE)
         .with(SIZE_HEADER, count(0), "How many entries the trail had when the export began.")
         .with(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")

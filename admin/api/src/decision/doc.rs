@@ -13,6 +13,6 @@ pub(crate) fn section() -> Section {
     Section::of("Decisions", about, vec![get]).param(
         "id",
         is("DecisionId"),
-        "The decision: `X-Service-Allow-Id`, or `id` of a denial.",
+        "The decision: `X-Service-Allow-Id`, or `X-Service-Decision-Id` of a denial.",
     )
 }

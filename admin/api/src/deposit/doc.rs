@@ -31,7 +31,7 @@ fn create() -> Doc {
         .may("currency", currency(), "One unit of account at par.")
         .may(
             "pending",
-            flag().with("default", false),
+            flag().with("x-default", false),
             "Whether it counts as pending until it is confirmed.",
         );
     Doc::of("POST /wallet/deposits", "createDeposit", "Take a deposit in")

@@ -43,7 +43,7 @@ fn get() -> Doc {
 fn export() -> Doc {
     Doc::of("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
         .says("The same bytes each time. In CSV what a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
-        .query("format", words(["json", "csv"]).with("default", "json"), "The form of the file.")
+        .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the file.")
         .document::<Document<'_>>("The intent document, or one row of it.")
         .file("text/csv; charset=utf-8", "The intent document, or one row of it.", CSV_EXAMPLE)
         .refuses(&[Code::NotFound])

@@ -1,9 +1,9 @@
 //! OpenAPI documentation of policies.
 
 use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
-use endpoint::doc::field::{agent_id, currency, flag, is, limit, line, new_agent_id, pattern};
+use endpoint::doc::field::{agent_id, flag, is, limit, line, new_agent_id, pattern, words};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{Code, Done};
+use endpoint::{CURRENCIES, Code, Done};
 
 pub(crate) fn section() -> Section {
     let about = "What agents may spend. An agent has one policy of its own; policies without an agent hold for all agents that have \
@@ -19,11 +19,15 @@ fn limits(body: Body) -> Body {
             new_agent_id(),
             "The agent whose policy it is; left out for the whole account.",
         )
-        .may("currency", currency(), "One unit of account at par.")
+        .may(
+            "currency",
+            words(CURRENCIES),
+            "One unit of account at par; `USD` for a new policy.",
+        )
         .may(
             "capEnabled",
-            flag().with("default", true),
-            "Whether Cap lets the agent spend at all.",
+            flag(),
+            "Whether Cap lets the agent spend at all; true for a new policy, and for null.",
         );
     let says = |name: &str| match name {
         "maxSpendPerDay" => "Of calls and spends in a UTC day.",

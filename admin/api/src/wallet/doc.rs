@@ -54,7 +54,7 @@ fn of_agent() -> Doc {
 }
 
 fn all() -> Doc {
-    let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT.parse().unwrap_or(PAGE_MAX));
+    let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT.parse().unwrap_or(PAGE_MAX));
     Doc::of(
         "GET /wallet",
         "listWallets",

@@ -1,7 +1,7 @@
 //! Schemas of the fields of bodies ([`crate::Fields`] reads them) and of the parameters of queries and paths.
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
-use domain::names::{AGENT_ID_MAX, NEW_NAME_PATTERN, RUN_ID_MAX};
+use domain::names::{AGENT_ID_MAX, ID_PATTERN, NEW_NAME_PATTERN, RUN_ID_MAX};
 use domain::number;
 use domain::printable::HIDDEN;
 use openapi::components::NOT_IN_EXAMPLES;
@@ -179,7 +179,7 @@ fn usd(number: Json) -> Json {
 
 /// `USD` or `USDC`.
 pub fn currency() -> Json {
-    words(CURRENCIES).with("default", CURRENCIES[0])
+    words(CURRENCIES).with("x-default", CURRENCIES[0])
 }
 
 /// The name of a wallet (decision D61).
@@ -218,7 +218,9 @@ pub fn agent_id() -> Json {
 
 /// The id of an agent that a request can make.
 pub fn new_agent_id() -> Json {
-    not_user(new_name(AGENT_ID_MAX)).eg("research-bot")
+    let taken = vec![object([("const", USER.into())]), pattern(ID_PATTERN)];
+    let not = object([("anyOf", Json::List(taken))]);
+    new_name(AGENT_ID_MAX).with("not", not).eg("research-bot")
 }
 
 /// The same schema without the word that names the account's own wallet (decision D61).
@@ -256,11 +258,11 @@ pub fn idempotency_key() -> Json {
 
 /// The description of `cursor`.
 pub const CURSOR_SAYS: &str = "The `nextCursor` of the page before this one, with the same filters. It goes on from any depth, \
-     and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` with it.";
+     and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` above 0 with it.";
 
 /// How many records to leave out.
 pub fn offset() -> Json {
-    whole(0, OFFSET_MAX).with("default", 0_u64)
+    whole(0, OFFSET_MAX).with("x-default", 0_u64)
 }
 
 /// Where the page before ended.
@@ -270,7 +272,7 @@ pub fn cursor() -> Json {
 
 /// The parameters of a page.
 pub fn page() -> [Field; 3] {
-    let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT);
+    let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT);
     [
         Field::given("limit", limit, "Most records on the page."),
         Field::given("offset", offset(), "Records to leave out at the beginning."),

@@ -169,9 +169,10 @@ impl Waiting {
 }
 
 impl Minute {
-    /// Whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is later.
+    /// Whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is later. It
+    /// is over as well if the clock was set back: it was ahead, and would reach this minute's end much later.
     pub const fn has_ended(&self, at_ms: u64) -> bool {
-        self.waits && at_ms / MINUTE_MS > self.number
+        self.waits && at_ms / MINUTE_MS != self.number
     }
 }
 
@@ -187,14 +188,14 @@ impl Tally {
     }
 
     /// Counts a violation of entry `seq` at `at_ms`. Returns whether it fires an event of its own. The previous minute
-    /// must have been dispatched: see [`Minute::has_ended`]. If the clock was set back, the minute continues.
+    /// must have been dispatched: see [`Minute::has_ended`]. A clock that was set back begins another minute.
     pub fn count(&mut self, group: &Group, seq: u64, at_ms: u64) -> bool {
         self.count_within(group, (seq, at_ms), AGENTS_MAX)
     }
 
     fn count_within(&mut self, group: &Group, (seq, at_ms): (u64, u64), agents_max: u64) -> bool {
         let number = at_ms / MINUTE_MS;
-        if number > self.minute.number {
+        if number != self.minute.number {
             *self = Self {
                 minute: Minute {
                     number,
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_minute_begins_anew_and_a_clock_that_falls_does_not() {
+    fn another_minute_begins_anew_also_an_earlier_one() {
         let mut tally = Tally::default();
         for seq in 1..=10 {
             assert!(tally.count(&group("bot", "frozen"), seq, 5 * MINUTE_MS));
@@ -316,11 +317,12 @@ mod tests {
         assert!(tally.count(&group("bot", "frozen"), 11, 6 * MINUTE_MS));
         assert!(tally.begun && tally.groups.is_empty());
         assert_eq!(tally.agents["bot"], 1);
-        for seq in 12..=20 {
+        for seq in 12..=21 {
             assert!(tally.count(&group("bot", "frozen"), seq, 5 * MINUTE_MS));
         }
-        assert!(!tally.count(&group("bot", "frozen"), 21, 5 * MINUTE_MS));
-        assert_eq!(tally.minute.number, 6);
+        assert!(!tally.count(&group("bot", "frozen"), 22, 5 * MINUTE_MS));
+        assert_eq!(tally.minute.number, 5);
+        assert!(!tally.minute.has_ended(5 * MINUTE_MS) && tally.minute.has_ended(4 * MINUTE_MS));
     }
 
     #[test]
