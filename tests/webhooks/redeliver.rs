@@ -1,4 +1,4 @@
-//! A delivery that ended is sent again at its owner's request.
+//! A delivery that ended, or that waits for a later event, is sent again at its owner's request.
 
 use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
 use domain::mode::Mode;
@@ -105,6 +105,46 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
     target.set(|_| Answer::hang());
     success(&again(&owner, &webhook, id).await, 200);
     problem(&again(&owner, &webhook, id).await, 409, "CONFLICT");
+}
+
+/// A quiet account: no event comes that would give the delivery another attempt.
+#[tokio::test]
+async fn what_waits_for_a_later_event_is_attempted_at_once_with_all_its_attempts() {
+    let world = World::start_with(Redis::start(), quick).await;
+    let owner = world.owner().await;
+    let target = receiver(|_| Answer::bytes(500, "away"));
+    let webhook = owner.register(&url(&target), FROZEN).await;
+    owner.freeze("bot").await;
+    let parked = ended(&owner, &webhook, "pending", 3).await;
+    let id = text(&parked, "/id");
+    assert_fields!(parked, { "nextAttemptAt": null });
+
+    // Still away: three attempts more, then it waits again.
+    success(&again(&owner, &webhook, id).await, 200);
+    let parked = ended(&owner, &webhook, "pending", 6).await;
+    assert_fields!(parked, { "nextAttemptAt": null });
+    // Of several requests one is accepted, and the attempt is scheduled or under way for the others.
+    target.set(|_| Answer::hang());
+    let replies = futures::future::join_all((0..8).map(|_| again(&owner, &webhook, id))).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
+        let sentence = problem(reply, 409, "CONFLICT");
+        assert_eq!(
+            sentence,
+            "An attempt of this delivery is scheduled or being made."
+        );
+    }
+    target.set(|_| Answer::bytes(200, "back"));
+    let delivered = owner
+        .wait_for(&webhook, "the delivery", |delivery| {
+            delivery["status"] == "delivered"
+        })
+        .await;
+    assert!(attempts(&delivered) > 6, "{delivered}");
+    let audit = success(&owner.caller.get("/v1/audit?type=webhook.redelivered").await, 200);
+    assert_eq!(audit["total"], json!(2));
+    let pending = owner.deliveries_with(&webhook, "status=pending").await;
+    assert_eq!(pending, (vec![], 0));
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ fn again() -> Doc {
         "redeliver",
         "Deliver something again",
     )
-    .says("For a receiver that was away: the delivery gets new attempts, with the same id.")
+    .says("For a receiver that was away: the delivery gets new attempts, with the same id. Also one that waits for a later event.")
     .gives::<Again<'_>>(200, "It waits for an attempt.")
     .refuses(&[Code::NotFound, Code::Conflict])
 }

@@ -1,5 +1,5 @@
-//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: attempts a delivery again, for a receiver that was
-//! unavailable.
+//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: attempts a delivery again that ended or waits for a later
+//! event, for a receiver that was unavailable.
 
 use super::gate;
 use crate::state::Call;
@@ -28,7 +28,7 @@ pub(super) struct Again<'a> {
 /// `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`
 ///
 /// # Errors
-/// 404; 409 while it is pending, while the webhook is disabled or too many deliveries wait; 503.
+/// 404; 409 while an attempt of it is scheduled, while the webhook is disabled or too many deliveries wait; 503.
 pub async fn again(call: Call) -> Answer {
     gate::require(&call)?;
     let webhook = call.record_id("id", Kind::Webhook)?;
@@ -49,7 +49,7 @@ pub async fn again(call: Call) -> Answer {
                 status: State::Pending.as_str(),
             })
         }
-        Redelivered::AlreadyPending => conflict("This delivery waits for an attempt anyway."),
+        Redelivered::Scheduled => conflict("An attempt of this delivery is scheduled or being made."),
         Redelivered::Disabled => conflict("This webhook is disabled."),
         Redelivered::Full => conflict("Too many deliveries of this webhook wait already."),
         Redelivered::Missing => {

@@ -1,20 +1,30 @@
--- Purpose: attempt a finished delivery of a webhook again, from the beginning, because somebody asked for it.
+-- Purpose: attempt a delivery of a webhook again, from the beginning, because somebody asked for it: one that is
+--   finished, or one that waits for a later event.
 -- KEYS: of a change, then as redeliver.rs names them
 -- ARGV: of a change, then as redeliver.rs names them. `member` is the webhook's name among the ready ones; `before` and
 --   `after` are texts of the delivery; `waiting_max` is the most deliveries that wait
--- Returns: {'pending'} | {'missing'} (no such webhook) | {'disabled'} | {'full'} (too many wait) | {'changed'} (the
---   delivery is not as the caller saw it; nothing happened, look again) | {'no_account'}
--- Cost: O(log deliveries); 16 calls
+-- Returns: {'pending'} | {'scheduled'} (an attempt is due or under way) | {'missing'} (no such webhook) | {'disabled'}
+--   | {'full'} (too many wait) | {'changed'} (the delivery is not as the caller saw it; nothing happened, look again)
+--   | {'no_account'}
+-- Cost: O(log deliveries); 19 calls
 local status = redis.call('HGET', KEYS.webhook, 'status')
 if not status then return {'missing'} end
-if status ~= 'active' then return {'disabled'} end
 if redis.call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'changed'} end
-if redis.call('ZCARD', KEYS.due) + redis.call('ZCARD', KEYS.parked) >= tonumber(ARGV.waiting_max) then return {'full'} end
+local events = tonumber(redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0')
+local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
+-- What is parked behind an event that came already has its turn, like what is due.
+if redis.call('ZSCORE', KEYS.due, ARGV.number) or parked_at and tonumber(parked_at) < events then return {'scheduled'} end
+if status ~= 'active' then return {'disabled'} end
+-- What is parked waits already, so it takes nobody's place.
+if not parked_at and redis.call('ZCARD', KEYS.due) + redis.call('ZCARD', KEYS.parked) >= tonumber(ARGV.waiting_max) then
+  return {'full'}
+end
 
 redis.call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
+redis.call('ZREM', KEYS.parked, ARGV.number)
 redis.call('ZREM', KEYS.delivered, ARGV.number)
 redis.call('ZREM', KEYS.failed, ARGV.number)
 redis.call('ZADD', KEYS.due, now_ms, ARGV.number)
 recorded()
-place(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, tonumber(redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0'))
+place(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, events)
 return {'pending'}

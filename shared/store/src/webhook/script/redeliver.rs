@@ -1,10 +1,10 @@
-//! Twin of `redeliver.lua`: attempts a finished delivery again.
+//! Twin of `redeliver.lua`: attempts a delivery again that is finished or waits for an event.
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
 use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope};
 use crate::script::script;
-use crate::webhook::delivery::{Deliveries, State, StoredDelivery, delivery_id};
+use crate::webhook::delivery::{Deliveries, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use serde_json::json;
@@ -24,8 +24,8 @@ script! {
 pub enum Redelivered {
     /// Waits for its first attempt.
     Pending,
-    /// Already waits for an attempt; nothing changed.
-    AlreadyPending,
+    /// An attempt is scheduled or under way; nothing changed.
+    Scheduled,
     /// The webhook or the delivery does not exist.
     Missing,
     /// The webhook is disabled.
@@ -34,7 +34,8 @@ pub enum Redelivered {
     Full,
 }
 
-/// Requeues the delivery `id` of the webhook, unless `waiting_max` deliveries wait.
+/// Makes the delivery `id` of the webhook due now, with all its attempts, unless it is due already or `waiting_max`
+/// other deliveries wait. One that waits for an event does not wait any longer.
 ///
 /// # Errors
 /// [`StoreError`]; the script may have run.
@@ -56,9 +57,6 @@ pub async fn redeliver(
         let Some(stored) = deliveries.find(store, is_it).await? else {
             return Ok(Redelivered::Missing);
         };
-        if stored.delivery.state == State::Pending {
-            return Ok(Redelivered::AlreadyPending);
-        }
         if let Some(done) = attempt(store, scope, (webhook, id), stored, waiting_max).await? {
             return Ok(done);
         }
@@ -100,6 +98,7 @@ async fn attempt(
     let mut reply = scope.execute(store, &REDELIVER, event, keys, args).await?;
     match reply.word()?.as_str() {
         "pending" => Ok(Some(Redelivered::Pending)),
+        "scheduled" => Ok(Some(Redelivered::Scheduled)),
         "missing" => Ok(Some(Redelivered::Missing)),
         "disabled" => Ok(Some(Redelivered::Disabled)),
         "full" => Ok(Some(Redelivered::Full)),

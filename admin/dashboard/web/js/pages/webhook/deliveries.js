@@ -72,7 +72,7 @@ function columns(webhook, watch) {
     { label: 'Last answer', wide: true, cell: (delivery) => html`<${Answer} of=${delivery} />` },
     { label: 'Attempts', num: true, roomy: true, cell: (delivery) => delivery.attempts.length },
     { label: 'Made', wide: true, cell: (delivery) => html`<${Time} at=${delivery.createdAt} />` },
-    may('admin') && { label: 'Actions', hidden: true, cell: (delivery) => (delivery.status === 'pending' ? ''
+    may('admin') && { label: 'Actions', hidden: true, cell: (delivery) => (delivery.status === 'pending' && delivery.nextAttemptAt ? ''
       : html`<span class="cell-actions"><${ActionButton} small run=${() => redeliver(delivery)} aria-label=${`Redeliver ${delivery.event} ${delivery.id}`}>Redeliver<//></span>`) },
   ].filter(Boolean);
 }
