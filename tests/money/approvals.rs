@@ -141,7 +141,7 @@ async fn what_is_denied_never_moves() {
     }
     let reported = success(&approver.post(&path, json!({ "reason": "Too dear" })).await, 200);
     let expected = json!({ "success": true, "intent_id": id, "state": "blocked",
-        "blocked_reason": "The approval was denied." });
+        "reason": "approval_denied", "blocked_reason": "The approval was denied." });
     assert_eq!(reported, expected);
     for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
         problem(&again, 409, "INTENT_NOT_PENDING");

@@ -260,11 +260,11 @@ async fn an_export_names_what_it_excludes() {
     let sentence = Reason::EscrowReleased.sentence();
     assert_eq!(
         winner["xor_siblings"],
-        json!([{ "intent_id": lost, "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence }])
+        json!([{ "intent_id": lost, "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence, "reason": "escrow_released" }])
     );
     assert_eq!(
         loser["xor_siblings"],
-        json!([{ "intent_id": won, "kind": "escrow_release", "state": "settled", "blocked_reason": null }])
+        json!([{ "intent_id": won, "kind": "escrow_release", "state": "settled", "blocked_reason": null, "reason": null }])
     );
     assert_eq!(
         (&winner["state"], &winner["timeline"][0]["event_type"]),

@@ -127,14 +127,16 @@ async fn the_intents_of_an_escrow_name_each_other() {
     let released = exported(&payer, &id_of(1)).await;
     assert_eq!(verified(&released), ["escrow_released"]);
     assert_eq!(released["xor_group"], json!("escrow:7"));
-    let other = json!({ "intent_id": id_of(2), "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence });
+    let other = json!({ "intent_id": id_of(2), "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence,
+        "reason": "escrow_released" });
     assert_eq!(released["xor_siblings"], json!([other]));
     assert_eq!(released["downstream"], agreement);
     assert_eq!(released["allowed_by"], json!("key_1"));
 
     let disputed = exported(&payee, &id_of(2)).await;
     assert_eq!(verified(&disputed), ["escrow_blocked"]);
-    let other = json!({ "intent_id": id_of(1), "kind": "escrow_release", "state": "settled", "blocked_reason": null });
+    let other = json!({ "intent_id": id_of(1), "kind": "escrow_release", "state": "settled", "blocked_reason": null,
+        "reason": null });
     assert_eq!(disputed["xor_siblings"], json!([other]));
     assert_fields!(disputed, { "downstream": agreement, "blocked_reason": sentence });
 

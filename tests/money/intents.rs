@@ -77,7 +77,9 @@ async fn the_document_of_a_spend_proves_itself() {
         .agent(&world, 100 * USD, json!({ "maxSpendPerDay": 20 }))
         .await;
     let description = "Zwei \"Bücher\"\n\u{1f4da}";
-    let body = json!({ "agent": bot, "amount": 12.5, "recipient": "Books Ltd", "description": description });
+    let metadata = json!({ "order": { "id": 4711, "lines": [1, "zwei", null] }, "a": 9_007_199_254_740_993_u64 });
+    let body = json!({ "agent": bot, "amount": 12.5, "recipient": "Books Ltd", "description": description,
+        "runId": "run:1", "metadata": metadata });
     let done = success(&spender.spend("", body).await, 200);
     let id = text(&done, "/intent_id");
     let document = exported(&spender, id).await;
@@ -86,8 +88,8 @@ async fn the_document_of_a_spend_proves_itself() {
     fresh(text(&document, "/created_at"));
     let expected = json!({
         "intent_id": id, "kind": "spend", "state": "settled", "amount": 12.5, "currency": "USD", "agentId": bot,
-        "recipient": "Books Ltd", "description": description, "allowed_by": policy,
-        "blocked_reason": null, "rail_reference": null, "xor_group": null, "xor_siblings": [],
+        "recipient": "Books Ltd", "description": description, "runId": "run:1", "metadata": metadata,
+        "allowed_by": policy, "blocked_reason": null, "reason": null, "rail_reference": null, "xor_group": null, "xor_siblings": [],
         "timeline": document["timeline"], "downstream": { "transaction": { "id": done["transactionId"], "amount": 12.5 } },
         "created_at": document["created_at"], "updated_at": document["created_at"],
     });
@@ -105,7 +107,8 @@ async fn the_document_of_a_spend_proves_itself() {
     let refused = denied(&reply, "daily_limit");
     let document = exported(&spender, &refused).await;
     assert_eq!(verified(&document), ["spend_requested", "spend_blocked"]);
-    assert_fields!(document, { "allowed_by": null, "blocked_reason": Reason::DailyLimit.sentence() });
+    assert_fields!(document, { "allowed_by": null, "blocked_reason": Reason::DailyLimit.sentence(),
+        "reason": "daily_limit", "runId": null, "metadata": null });
     assert_eq!(document["timeline"][1]["reasoning"], document["blocked_reason"]);
     assert_eq!(document["downstream"], json!({}));
     let raw = export(&spender, &refused, "").await.text();

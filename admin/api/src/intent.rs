@@ -51,6 +51,8 @@ struct Denied<'a> {
     intent_id: &'a str,
     #[schema(value_type = is::Blocked)]
     state: &'static str,
+    #[schema(value_type = is::BlockedReason)]
+    reason: &'static str,
     #[schema(example = "The approval was denied.")]
     blocked_reason: &'static str,
 }
@@ -237,6 +239,7 @@ pub async fn deny(call: Call) -> Answer {
         success: true,
         intent_id: &record.id,
         state: State::Blocked.as_str(),
+        reason: Reason::ApprovalDenied.as_str(),
         blocked_reason: Reason::ApprovalDenied.sentence(),
     })
 }

@@ -3,7 +3,7 @@
 use super::require_intact;
 use crate::spend::Stored;
 use crate::state::Call;
-use domain::intent::{Entry, Kind, State};
+use domain::intent::{Entry, Kind, Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -11,6 +11,7 @@ use endpoint::problem::Problem;
 use futures::{StreamExt, TryStreamExt, stream};
 use history::intents::Intents;
 use serde::Serialize;
+use serde_json::Value;
 use store::intent::IntentRecord;
 use store::intent::links::{EscrowLink, SIBLINGS_MAX};
 use store::keys::USER;
@@ -43,12 +44,22 @@ pub(super) struct Document<'a> {
     /// Description of a spend, or reason of a dispute.
     #[schema(example = "A book")]
     description: Option<&'a str>,
+    /// Run of a spend, as its caller named it. Not part of the hashed timeline.
+    #[serde(rename = "runId")]
+    #[schema(value_type = Option<is::RunId>)]
+    run_id: Option<String>,
+    /// The caller's own data of a spend, with keys sorted. Not part of the hashed timeline.
+    #[schema(value_type = Option<is::Free>)]
+    metadata: Option<Value>,
     /// Who or what allowed it; null when it is blocked.
     #[schema(example = "policy")]
     pub(super) allowed_by: Option<&'a str>,
     /// Why it is blocked, for people.
     #[schema(example = json!(null))]
     pub(super) blocked_reason: Option<&'static str>,
+    /// Why it is blocked, as a word.
+    #[schema(value_type = Option<is::BlockedReason>)]
+    reason: Option<&'static str>,
     /// Always null: money moves between wallets of Tollgate.
     #[schema(example = json!(null))]
     pub(super) rail_reference: Option<&'a str>,
@@ -85,6 +96,9 @@ struct Sibling {
     state: &'static str,
     #[schema(example = "The escrow was already released.")]
     blocked_reason: Option<&'static str>,
+    /// Why it is blocked, as a word.
+    #[schema(value_type = Option<is::BlockedReason>)]
+    reason: Option<&'static str>,
 }
 
 /// The record that came of the intent.
@@ -166,7 +180,8 @@ impl Sibling {
         Self {
             kind: record.kind.as_str(),
             state: record.state.as_str(),
-            blocked_reason: blocked_reason(&record),
+            blocked_reason: blocked(&record).map(Reason::sentence),
+            reason: blocked(&record).map(Reason::as_str),
             intent_id: record.id,
         }
     }
@@ -176,6 +191,12 @@ impl<'a> Document<'a> {
     /// The document in brief.
     pub(super) fn brief(record: &'a IntentRecord) -> Self {
         let group = record.escrow.filter(|_| excludes_others(record.kind));
+        let Stored {
+            recipient,
+            run_id,
+            metadata,
+            ..
+        } = stored(record);
         Self {
             intent_id: &record.id,
             kind: record.kind.as_str(),
@@ -183,10 +204,13 @@ impl<'a> Document<'a> {
             amount: record.amount,
             currency: &record.currency,
             agent_id: Some(record.agent.as_str()).filter(|agent| *agent != USER),
-            recipient: recipient(record),
+            recipient,
             description: record.note.as_deref(),
+            run_id,
+            metadata,
             allowed_by: record.allowed_by(),
-            blocked_reason: blocked_reason(record),
+            blocked_reason: blocked(record).map(Reason::sentence),
+            reason: blocked(record).map(Reason::as_str),
             // No payment leaves Tollgate on a rail of its own: money moves between its wallets.
             rail_reference: None,
             xor_group: group.map(|number| format!("escrow:{number}")),
@@ -235,21 +259,21 @@ const fn excludes_others(kind: Kind) -> bool {
     matches!(kind, Kind::EscrowRelease | Kind::EscrowDispute)
 }
 
-fn blocked_reason(record: &IntentRecord) -> Option<&'static str> {
-    let reason = record.reason.filter(|_| record.state == State::Blocked);
-    reason.map(|reason| reason.sentence())
+/// Why the intent is blocked, if it is.
+fn blocked(record: &IntentRecord) -> Option<Reason> {
+    record.reason.filter(|_| record.state == State::Blocked)
 }
 
-/// Only a spend names a recipient. A stored request that cannot be read is logged and names none.
-fn recipient(record: &IntentRecord) -> Option<String> {
+/// What is kept of the request of a spend; nothing of other kinds. A request that cannot be read is logged.
+fn stored(record: &IntentRecord) -> Stored {
     let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
-    stored?.ok()?.recipient
+    stored.and_then(Result::ok).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// The brief document of a record with these fields beside the required ones.
     fn brief(more: &[(&str, &str)]) -> Value {
@@ -306,5 +330,27 @@ mod tests {
         );
         let unreadable = brief(&[("request", "nonsense")]);
         assert_eq!(unreadable["recipient"], Value::Null);
+    }
+
+    #[test]
+    fn a_spend_gives_back_what_its_caller_named_and_why_it_is_blocked() {
+        let request = r#"{"runId":"run:1","metadata":{"n":9007199254740993,"order":{"id":7}}}"#;
+        let blocked = [
+            ("request", request),
+            ("state", "blocked"),
+            ("reason", "daily_limit"),
+        ];
+        let found = brief(&blocked);
+        let metadata = json!({ "n": 9_007_199_254_740_993_u64, "order": { "id": 7 } });
+        assert_eq!((&found["runId"], &found["metadata"]), (&json!("run:1"), &metadata));
+        assert_eq!(found["reason"], json!("daily_limit"));
+        assert_eq!(found["blocked_reason"], json!(Reason::DailyLimit.sentence()));
+
+        let bare = brief(&[]);
+        for name in ["runId", "metadata", "reason", "blocked_reason"] {
+            assert_eq!(bare.get(name), Some(&Value::Null), "{name}");
+        }
+        let escrow = brief(&[("kind", "escrow_fund"), ("request", request)]);
+        assert_eq!((&escrow["runId"], &escrow["metadata"]), (&Value::Null, &Value::Null));
     }
 }

@@ -35,11 +35,12 @@ export function Asked({ intent, rows }) {
   return html`<${Facts} rows=${[...known, ...told(entry, names)]} />`;
 }
 
-function about({ kind, agentId, recipient, description }, names) {
+function about({ kind, agentId, recipient, description, metadata }, names) {
   return [
     [PARTIES[kind] ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
     recipient && ['Recipient', html`<bdi>${recipient}</bdi>`],
     description && [kind === 'spend' ? 'Description' : 'Reason', html`<bdi class="prewrap">${description}</bdi>`],
+    metadata && ['Metadata', html`<bdi class="prewrap">${JSON.stringify(metadata, null, 2)}</bdi>`],
   ];
 }
 
