@@ -77,7 +77,8 @@ async fn the_document_of_a_spend_proves_itself() {
         .agent(&world, 100 * USD, json!({ "maxSpendPerDay": 20 }))
         .await;
     let description = "Zwei \"Bücher\"\n\u{1f4da}";
-    let metadata = json!({ "order": { "id": 4711, "lines": [1, "zwei", null] }, "a": 9_007_199_254_740_993_u64 });
+    let metadata =
+        json!({ "order": { "id": 4711, "lines": [1, "zwei", null] }, "a": 9_007_199_254_740_993_u64 });
     let body = json!({ "agent": bot, "amount": 12.5, "recipient": "Books Ltd", "description": description,
         "runId": "run:1", "metadata": metadata });
     let done = success(&spender.spend("", body).await, 200);
@@ -337,4 +338,79 @@ async fn what_was_tampered_with_is_not_exported() {
             .contains("does not match the hash stored with it"),
         "the operator is told"
     );
+}
+
+#[tokio::test]
+async fn intents_are_found_by_run_and_time() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let bot = spender
+        .agent(&world, 100 * USD, json!({ "approvalThreshold": 5 }))
+        .await;
+    let (mut ids, mut times) = (Vec::new(), Vec::new());
+    for (run, amount) in [("a", 1), ("b", 1), ("a", 6), ("", 1), ("a", 1)] {
+        let run = Some(run).filter(|run| !run.is_empty());
+        let body = json!({ "agent": bot, "amount": amount, "runId": run });
+        let made = spender.spend("", body).await.json();
+        let id = text(&made, "/intent_id").to_owned();
+        let shown = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
+        times.push(text(&shown, "/intent/created_at").to_owned());
+        ids.push(id);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let page = async |query: &str| {
+        let listed = success(&spender.caller.get(&format!("/v1/intents?{query}")).await, 200);
+        let names = listed["intents"].as_array().unwrap().iter();
+        let at = names.map(|intent| {
+            let id = text(intent, "/intent_id");
+            ids.iter().position(|known| known == id).unwrap()
+        });
+        (at.collect::<Vec<_>>(), listed)
+    };
+    let list = async |query: &str| {
+        let (found, listed) = page(query).await;
+        let next = listed["nextCursor"].clone();
+        assert_eq!(
+            (&listed["partial"], next),
+            (&json!(false), Value::Null),
+            "{query}"
+        );
+        assert_eq!(listed["total"], json!(found.len()));
+        found
+    };
+    let (from, to) = (format!("from={}", times[1]), format!("to={}", times[3]));
+    assert_eq!(list("runId=a").await, [4, 2, 0]);
+    assert_eq!(list("runId=none").await, [0; 0]);
+    assert_eq!(list("runId=a&state=pending_approval").await, [2]);
+    assert_eq!(list(&format!("runId=a&agentId={bot}&{from}")).await, [4, 2]);
+    assert_eq!(list(&from).await, [4, 3, 2, 1], "from the moment on");
+    assert_eq!(list(&to).await, [2, 1, 0], "before the moment");
+    assert_eq!(list(&format!("{from}&{to}&kind=spend")).await, [2, 1]);
+    assert_eq!(list("from=2099-01-01T00:00:00Z").await, [0; 0]);
+    let (found, listed) = page("runId=a&limit=1&offset=1").await;
+    assert_eq!((found, &listed["partial"]), (vec![2], &json!(true)));
+
+    // Page by page: a page ends right behind its last match.
+    for limit in [1, 2] {
+        let (mut cursor, mut found) = (String::new(), Vec::new());
+        loop {
+            let (part, listed) = page(&format!("runId=a&limit={limit}{cursor}")).await;
+            assert!(part.len() <= limit);
+            found.extend(part);
+            match listed["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, [4, 2, 0]);
+    }
+    for (query, named) in [
+        ("runId=a%20b", "runId must be"),
+        ("from=yesterday", "from must be an ISO 8601 timestamp"),
+        ("to=2026", "to must be an ISO 8601 timestamp"),
+    ] {
+        let reply = spender.caller.get(&format!("/v1/intents?{query}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{query}: {sentence}");
+    }
 }

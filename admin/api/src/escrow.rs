@@ -8,14 +8,17 @@ mod answer;
 mod view;
 
 use super::once::{IntentId, earlier};
-use super::wallet::name::{Found, canonical, find};
+use super::wallet::name::{Found, canonical, find, of_query};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, Problem, Reply, Text, operations};
 use serde_json::json;
+use std::collections::BTreeMap;
 use store::StoreError;
 use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as fund_escrow};
-use store::escrow::{Escrow, Party};
+use store::escrow::search::EscrowFilter;
+use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
+use store::page::Part;
 use store::wallet::WalletStatus;
 
 operations! {
@@ -185,11 +188,42 @@ async fn resolve(
 
 /// `GET /escrow`
 pub async fn list(call: Call) -> Answer {
-    let paging = call.paging(&call.query(&PAGING)?, "escrows")?;
-    let scope = (call.caller.account.as_str(), call.caller.mode);
-    let part = Escrow::list(&call.state.store, scope, paging.page()).await?;
+    let query = call.list_query(&["status", "walletId"])?;
+    let paging = call.paging(&query, "escrows")?;
+    let (store, scope) = (
+        &call.state.store,
+        (call.caller.account.as_str(), call.caller.mode),
+    );
+    let (part, partial) = match filter(&call, &query).await? {
+        None => (Part::empty(), Some(false)),
+        Some(filter) if filter.is_all() => (Escrow::list(store, scope, paging.page()).await?, None),
+        Some(filter) => {
+            let found = Escrow::search(store, scope, &filter, paging.page()).await?;
+            (found.part, Some(found.is_partial))
+        }
+    };
     let views: Result<Vec<_>, Problem> = part.records.iter().map(view::record).collect();
-    Reply::ok(&Listing::of("escrows", &views?, &part, &paging))
+    Reply::ok(&Listing::of("escrows", &views?, &part, &paging).partial(partial))
+}
+
+/// The filter of a query; `None` when it names a wallet that is not there.
+async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<EscrowFilter>, Problem> {
+    let status = match query.get("status") {
+        None => None,
+        Some(word) => Some(EscrowStatus::parse(word).ok_or_else(|| {
+            let known: Vec<&str> = EscrowStatus::ALL.iter().map(|status| status.as_str()).collect();
+            Problem::validation(format!("status must be one of {}.", known.join(", ")))
+        })?),
+    };
+    let Some(text) = query.get("walletId") else {
+        return Ok(Some(EscrowFilter { status, wallet: None }));
+    };
+    let found = of_query(call, text).await?;
+    let found = found.filter(|place| place.mode == call.caller.mode);
+    Ok(found.map(|place| EscrowFilter {
+        status,
+        wallet: Some(place.number),
+    }))
 }
 
 /// `GET /escrow/{id}`

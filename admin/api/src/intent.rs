@@ -7,19 +7,19 @@ pub(crate) use doc::section;
 
 mod csv;
 mod document;
+mod filter;
 
 use self::document::{Document, Links};
+use self::filter::{FILTERS, IntentFilter, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use domain::id;
 use domain::intent::{Kind, Reason, State};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, Text, operations, require_agent_id};
+use endpoint::{Answer, Code, Listing, Problem, Reply, Text, operations};
 use history::intents::Intents;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use store::intent::{Decision, IntentRecord};
-use store::keys::{IntentIndex, USER};
 use store::server_clock;
 use store::spend::deny::deny as deny_spend;
 use store::spend::{Spend, SpendStep, Spent};
@@ -38,8 +38,6 @@ operations! {
 
 /// Longest reason of a decision.
 const REASON_MAX: usize = 500;
-/// The filters of the list, of which one can be given.
-const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
 
 endpoint::answer! { IntentAnswer<'a>, intent: Document<'a> }
 
@@ -59,56 +57,27 @@ struct Denied<'a> {
 
 /// `GET /intents`
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[PAGING, FILTERS].concat())?;
+    let query = call.list_query(&[FILTERS, SEARCHED].concat())?;
     let paging = call.paging(&query, "intents")?;
-    let index = index(&query)?;
-    let part = intents(&call).list(index, paging.page()).await?;
+    let index = filter::index(&query)?;
+    let filter = IntentFilter::of_query(&query)?;
+    let (part, partial) = match filter.is_all() {
+        true => (intents(&call).list(index, paging.page()).await?, None),
+        false => {
+            let fits = |record: &IntentRecord| filter.fits(record);
+            let since = filter.from_ms;
+            let found = intents(&call).search((index, since), paging.page(), fits).await?;
+            (found.part, Some(found.is_partial))
+        }
+    };
     let documents: Vec<Document<'_>> = part.records.iter().map(Document::brief).collect();
-    Reply::ok(&Listing::of("intents", &documents, &part, &paging))
+    Reply::ok(&Listing::of("intents", &documents, &part, &paging).partial(partial))
 }
 
 /// The caller's intents.
 fn intents(call: &Call) -> Intents<'_> {
     let (api, caller) = (&call.state, &call.caller);
     Intents::of(&api.store, &api.archive, &caller.account, caller.mode)
-}
-
-/// The list that a query asks for.
-fn index(query: &BTreeMap<String, String>) -> Result<IntentIndex<'_>, Problem> {
-    let mut given = FILTERS.iter().filter_map(|name| query.get_key_value(*name));
-    let (Some((name, value)), another) = (given.next(), given.next()) else {
-        return Ok(IntentIndex::All);
-    };
-    if another.is_some() {
-        let names = FILTERS.join(", ");
-        return Err(Problem::validation(format!("Give one of {names} at a time.")));
-    }
-    let unknown = |known: &[&str]| {
-        let known = known.join(", ");
-        Problem::validation(format!("{name} must be one of {known}."))
-    };
-    match name.as_str() {
-        "kind" => {
-            let kinds = Kind::ALL.iter().filter(|kind| is_intent(**kind));
-            let words: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
-            let known = words.contains(&value.as_str());
-            known
-                .then_some(IntentIndex::Kind(value))
-                .ok_or_else(|| unknown(&words))
-        }
-        "state" => {
-            let words: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
-            let known = words.contains(&value.as_str());
-            known
-                .then_some(IntentIndex::State(value))
-                .ok_or_else(|| unknown(&words))
-        }
-        _ if value == USER => Ok(IntentIndex::Agent(value)),
-        _ => {
-            require_agent_id("agentId", value)?;
-            Ok(IntentIndex::Agent(value))
-        }
-    }
 }
 
 /// Whether records of this kind are intents.

@@ -4,12 +4,13 @@ mod doc;
 
 pub(crate) use doc::section;
 
+use super::wallet::name::of_query;
 use super::wallet::require_own;
 use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Listing, Paging, Problem, Reply, WalletName, operations, require_agent_id, time};
+use endpoint::{Answer, Listing, Paging, Problem, Reply, operations, require_agent_id, time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
@@ -119,11 +120,9 @@ pub async fn list_of_wallet(call: Call) -> Answer {
 
 /// The wallet that `walletId` names, if it is one of the caller's and, where an agent is named too, that agent's.
 async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Whose, Problem> {
-    let name = WalletName::of_path(text)
-        .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
-    let Some(place) = WalletPlace::find(store, &name.text()).await?.filter(mine) else {
+    let Some(place) = of_query(call, text).await?.filter(mine) else {
         return Ok(Whose::Nobody);
     };
     let wallet = Wallet::at(store, &place).await?;

@@ -2,9 +2,11 @@
 
 mod keyed;
 mod position;
+mod search;
 mod walk;
 
 pub use keyed::GENERATIONS_MAX;
+pub use search::{READ_MAX, SearchedPage};
 
 use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};

@@ -5,6 +5,7 @@
 
 pub(crate) mod open_escrows;
 pub mod script;
+pub mod search;
 
 use crate::keys::{self, AccountKeys, Bucket};
 use crate::page::{Page, Part};
@@ -155,16 +156,19 @@ impl Escrow {
         let list = AccountKeys::new(account).escrows(mode);
         let mut part = page.members(store, &list).await?;
         let numbers = std::mem::take(&mut part.records);
-        let reads = numbers.into_iter().map(|number| async move {
-            match number.parse() {
-                Ok(number) => Self::read(store, number).await,
-                Err(_) => Err(StoreError::unexpected("list of escrows")),
-            }
-        });
+        let reads = numbers.into_iter().map(|number| Self::of_member(store, number));
         // In order, and individually: the records of a page can be in different slots.
         let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
         let mine = |escrow: &Self| escrow.mode == mode && escrow.has_party(account);
         Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
+    }
+
+    /// Reads the escrow of a member of a list.
+    async fn of_member(store: &Store, number: String) -> Result<Option<Self>, StoreError> {
+        match number.parse() {
+            Ok(number) => Self::read(store, number).await,
+            Err(_) => Err(StoreError::unexpected("list of escrows")),
+        }
     }
 
     /// Parses the fields of a record; `None` if they are malformed.

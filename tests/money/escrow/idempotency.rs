@@ -157,10 +157,94 @@ async fn escrows_are_listed_newest_first() {
     );
     let beyond = success(&payer.caller.get("/v1/escrow?offset=12").await, 200);
     assert_eq!(ids(&beyond), [0; 0]);
-    let reply = payer.caller.get("/v1/escrow?status=funded").await;
+    let reply = payer.caller.get("/v1/escrow?state=funded").await;
     problem(&reply, 400, "VALIDATION");
     for missing in ["999999", "0", "x", "-1", "+1", "99999999999999999999999", "1.0"] {
         let reply = payer.caller.get(&format!("/v1/escrow/{missing}")).await;
         problem(&reply, 404, "NOT_FOUND");
+    }
+}
+
+#[tokio::test]
+async fn escrows_are_found_by_state_and_wallet() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let (payee, other, stranger) = (
+        payer.another(&world).await,
+        payer.another(&world).await,
+        Side::new(&world).await,
+    );
+    let pending = payer.escrow_to(&payee, usd(1)).await;
+    let funded = payer.funded_to(&payee, usd(1)).await;
+    let to_other = payer.funded_to(&other, usd(1)).await;
+    let abroad = other.escrow_to(&stranger, usd(1)).await;
+    let list = async |side: &Side, query: &str| {
+        let listed = success(&side.caller.get(&format!("/v1/escrow?{query}")).await, 200);
+        assert_eq!(listed["partial"], json!(false), "{listed}");
+        let escrows = listed["escrows"].as_array().unwrap().iter();
+        let ids: Vec<u64> = escrows.map(|escrow| escrow["id"].as_u64().unwrap()).collect();
+        assert_eq!(listed["total"], json!(ids.len()), "{listed}");
+        ids
+    };
+    assert_eq!(list(&payer, "status=pending").await, [abroad, pending]);
+    assert_eq!(list(&payer, "status=funded").await, [to_other, funded]);
+    assert_eq!(list(&payer, "status=disputed").await, [0; 0]);
+    let wallet = |side: &Side| format!("walletId={}", side.wallet);
+    assert_eq!(list(&payer, &wallet(&payee)).await, [funded, pending]);
+    // As payer or payee, also a wallet of another account, whose other escrows stay its own.
+    assert_eq!(list(&payer, &wallet(&other)).await, [abroad, to_other]);
+    assert_eq!(list(&payer, &wallet(&stranger)).await, [abroad]);
+    assert_eq!(list(&stranger, &wallet(&payer)).await, [0; 0]);
+    assert_eq!(list(&stranger, &wallet(&other)).await, [abroad]);
+    let both = format!("{}&status=funded", wallet(&other));
+    assert_eq!(list(&payer, &both).await, [to_other]);
+    let shown = success(
+        &payer.caller.get(&format!("/v1/wallets/{}", payee.wallet)).await,
+        200,
+    );
+    let id = format!("walletId={}", text(&shown, "/wallet/id"));
+    for (query, found) in [
+        (id.as_str(), vec![funded, pending]),
+        ("walletId=1", vec![]),
+        ("walletId=wal_00000000000000000000000000", vec![]),
+    ] {
+        assert_eq!(list(&payer, query).await, found, "{query}");
+    }
+
+    // Page by page with a cursor, each once.
+    let (mut cursor, mut found) = (String::new(), Vec::new());
+    loop {
+        let path = format!("/v1/escrow?{}&limit=1{cursor}", wallet(&payer));
+        let page = success(&payer.caller.get(&path).await, 200);
+        found.extend(
+            page["escrows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|escrow| escrow["id"].as_u64().unwrap()),
+        );
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(found, [to_other, funded, pending]);
+    for (query, named) in [
+        (
+            "status=open",
+            "status must be one of pending, funded, released, disputed, refunded.",
+        ),
+        (
+            "walletId=user",
+            "walletId must be the number of a wallet or its id",
+        ),
+        ("walletId=", "walletId must be"),
+    ] {
+        let sentence = problem(
+            &payer.caller.get(&format!("/v1/escrow?{query}")).await,
+            400,
+            "VALIDATION",
+        );
+        assert!(sentence.contains(named), "{sentence}");
     }
 }

@@ -3,7 +3,9 @@
 use super::answer::{EscrowCreated, Funded, Resolved};
 use super::view::Record;
 use super::{EscrowAnswer, REASON_MAX};
-use endpoint::doc::field::{amount, count, currency, flag, free, is, lines, number, string, wallet};
+use endpoint::doc::field::{
+    amount, count, currency, flag, free, is, lines, number, string, wallet, wallet_of_path,
+};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 use openapi::Json;
@@ -140,7 +142,15 @@ fn list() -> Doc {
         "listEscrows",
         "List the escrows that the account is a party to",
     )
+    .query("status", is("EscrowState"), "Those in this state.")
+    .query("walletId", wallet_of_path(), "Those whose payer or payee is this wallet.")
+    .says("With a filter at most 1,000 escrows are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
     .lists::<Record<'_>>("escrows", "A page of escrows, the newest first.")
+    .can_have(
+        "partial",
+        flag(),
+        "Only with a filter: whether there are escrows that were not read; `total` does not count them.",
+    )
 }
 
 fn get() -> Doc {

@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
 use crate::spend::{Settled, decided, of_other_wallet};
-use endpoint::doc::field::{is, lines, words};
+use endpoint::doc::field::{flag, is, lines, run_id, time, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
@@ -23,7 +23,7 @@ pub(crate) fn section() -> Section {
 fn list() -> Doc {
     let [agent, kind, state] = FILTERS;
     Doc::of("GET /intents", "listIntents", "List intents")
-        .says("Give one filter at a time.")
+        .says("Give one of `agentId`, `kind` and `state` at a time. With `runId`, `from` or `to` at most 1,000 intents are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
         .query(
             agent,
             is("AgentId"),
@@ -31,7 +31,15 @@ fn list() -> Doc {
         )
         .query(kind, is("IntentKind"), "Those of this kind.")
         .query(state, is("IntentState"), "Those in this state.")
+        .query("runId", run_id(), "Those of spends of this run.")
+        .query("from", time(), "Those made from this moment on.")
+        .query("to", time(), "Those made before this moment.")
         .lists::<Document<'_>>("intents", "A page of intents in brief, the newest first.")
+        .can_have(
+            "partial",
+            flag(),
+            "Only with `runId`, `from` or `to`: whether there are intents that were not read; `total` does not count them.",
+        )
 }
 
 fn get() -> Doc {

@@ -342,7 +342,10 @@ mod tests {
         ];
         let found = brief(&blocked);
         let metadata = json!({ "n": 9_007_199_254_740_993_u64, "order": { "id": 7 } });
-        assert_eq!((&found["runId"], &found["metadata"]), (&json!("run:1"), &metadata));
+        assert_eq!(
+            (&found["runId"], &found["metadata"]),
+            (&json!("run:1"), &metadata)
+        );
         assert_eq!(found["reason"], json!("daily_limit"));
         assert_eq!(found["blocked_reason"], json!(Reason::DailyLimit.sentence()));
 
@@ -351,6 +354,9 @@ mod tests {
             assert_eq!(bare.get(name), Some(&Value::Null), "{name}");
         }
         let escrow = brief(&[("kind", "escrow_fund"), ("request", request)]);
-        assert_eq!((&escrow["runId"], &escrow["metadata"]), (&Value::Null, &Value::Null));
+        assert_eq!(
+            (&escrow["runId"], &escrow["metadata"]),
+            (&Value::Null, &Value::Null)
+        );
     }
 }

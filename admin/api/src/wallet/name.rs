@@ -77,6 +77,16 @@ async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Optio
     }))
 }
 
+/// The wallet that the parameter `walletId` of a query names, of any account and mode; `None` when there is none.
+///
+/// # Errors
+/// 400 for what is neither a number nor an id, 503.
+pub(crate) async fn of_query(call: &Call, text: &str) -> Result<Option<WalletPlace>, Problem> {
+    let name = WalletName::of_path(text)
+        .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
+    Ok(WalletPlace::find(&call.state.store, &name.text()).await?)
+}
+
 /// The name in a fingerprint: a number is not text there, since an agent may have the same digits as its id.
 pub(crate) fn canonical(name: &WalletName) -> Value {
     match name {

@@ -1,0 +1,96 @@
+//! One page of the intents of a list that fit a filter without an index: a bounded number of intents is read for it.
+
+use super::Intents;
+use store::StoreError;
+use store::intent::IntentRecord;
+use store::keys::IntentIndex;
+use store::page::{Page, Part, Start};
+
+/// Most intents read for a page.
+pub const READ_MAX: usize = 1000;
+/// Intents read in one go.
+const STEP: usize = 200;
+/// How long after its time an intent may enter its list, in ms: an escrow call that another account decides enters its
+/// caller's list once that account's node has answered.
+const LATE_MS: u64 = 600_000;
+
+/// A page of matches. Its total counts the matches up to its end.
+#[derive(Debug)]
+pub struct SearchedPage {
+    /// The page.
+    pub part: Part<IntentRecord>,
+    /// Whether intents remain that were not read.
+    pub is_partial: bool,
+}
+
+impl Intents<'_> {
+    /// The intents of a list that fit, newest first. None of a time before `since_ms` fits, so the search ends where
+    /// the list is older. A page with a next position may be short or empty.
+    ///
+    /// # Errors
+    /// As [`Intents::list`].
+    pub async fn search(
+        &self,
+        (index, since_ms): (IntentIndex<'_>, Option<u64>),
+        page: Page<'_>,
+        fits: impl Fn(&IntentRecord) -> bool,
+    ) -> Result<SearchedPage, StoreError> {
+        let (mut skip, mut next) = match page.start {
+            Start::Offset(offset) => (offset, None),
+            Start::After(position) => (0, Some(position.to_owned())),
+        };
+        let is_over = |record: &IntentRecord| {
+            let at_ms = record.place_in(index).at_ms.saturating_add(LATE_MS);
+            since_ms.is_some_and(|since| at_ms < since)
+        };
+        let (mut found, mut total, mut read) = (Vec::new(), 0, 0);
+        loop {
+            let start = next.as_deref().map_or(Start::Offset(0), Start::After);
+            let limit = STEP.min(READ_MAX - read);
+            let room = skip.saturating_add(page.limit - found.len());
+            let step = self.step(index, Page { limit, start }, room, &fits).await?;
+            let count = step.records.len();
+            read += count;
+            next = step.next.filter(|_| !step.records.last().is_some_and(is_over));
+            for record in step.records.into_iter().filter(&fits) {
+                total += 1;
+                match skip {
+                    0 => found.push(record),
+                    _ => skip -= 1,
+                }
+            }
+            // A short step opened as many segments of the archive as one may.
+            let is_short = count < limit;
+            if next.is_none() || is_short || found.len() >= page.limit || read >= READ_MAX {
+                break;
+            }
+        }
+        Ok(SearchedPage {
+            is_partial: next.is_some(),
+            part: Part {
+                records: found,
+                total,
+                next,
+            },
+        })
+    }
+
+    /// Reads a page that ends with the match for which there is room, so that its position is that behind it.
+    async fn step(
+        &self,
+        index: IntentIndex<'_>,
+        mut page: Page<'_>,
+        room: usize,
+        fits: impl Fn(&IntentRecord) -> bool,
+    ) -> Result<Part<IntentRecord>, StoreError> {
+        loop {
+            let part = self.list(index, page).await?;
+            let mut matches = part.records.iter().enumerate().filter(|(_, record)| fits(record));
+            let last = matches.nth(room.saturating_sub(1)).map(|(at, _)| at + 1);
+            match last.filter(|end| *end < part.records.len()) {
+                Some(end) => page.limit = end,
+                None => return Ok(part),
+            }
+        }
+    }
+}
