@@ -66,6 +66,14 @@ const CALLS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]),
     redis.call('RPUSH', KEYS[2], hash) \
     for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
 
+/// Sealed entries of deposits, likewise.
+const DEPOSITS: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    local data = string.format('{\"reference\":\"r%d\",\"transactionId\":\"txn_%026d\"}', n, n) \
+    redis.call('RPUSH', KEYS[1], string.format('%d %d {\"type\":\"deposit.requested\",\"data\":%s}', \
+      n, tonumber(ARGV[3]) + n, data)) \
+    redis.call('RPUSH', KEYS[2], hash) \
+    for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
+
 /// The settings of a server with room for a million records of each kind. It archives none: the archiver reads long
 /// trails.
 pub fn roomy(options: AdminOptions) -> AdminOptions {
@@ -88,6 +96,7 @@ pub enum Kind {
     Escrows,
     Entries,
     Calls,
+    Deposits,
     Intents,
     Waiting,
     Runs,
@@ -203,11 +212,12 @@ impl Tenant {
                     redis.call('ZADD', KEYS[1], n, string.format('int_%026d', n)) end return 1";
                 many(ids, &[set], &[]);
             }
-            Kind::Entries | Kind::Calls => {
+            Kind::Entries | Kind::Calls | Kind::Deposits => {
                 // The dispatcher of events has nothing to do with them.
                 self.counted(world, "dispatched", count);
                 let (script, its_type) = match kind {
                     Kind::Calls => (CALLS, "decision.approved"),
+                    Kind::Deposits => (DEPOSITS, "deposit.requested"),
                     _ => (ENTRIES, "agent.frozen"),
                 };
                 let lists = [

@@ -12,12 +12,18 @@ use harness::Reply;
 use http::Method;
 use std::collections::BTreeSet;
 use store::agent::survey::AGENTS_MAX;
+use store::escrow::search::SCANNED_MAX as ESCROWS_MAX;
 use store::run::SCANNED_MAX;
 use store::wallet::totals::WALLETS_MAX;
 
 /// Records that a page of calls reads: 2,000 entries, each with its number in the index, and the places of four types
 /// in each of four steps.
 const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
+
+/// Searches for a place by a page that reads 1,000 intents or entries of deposits, 200 at a time.
+const STEPS_LOOKS: usize = 1000 + 5 * 3 * 5 * 15 * 4;
+/// Records that a page of a search for escrows reads: of each its place and its record, and its place in the list.
+const ESCROWS_LOOKS: usize = ESCROWS_MAX * 4;
 
 pub const FEW: u64 = 1_000;
 pub const MANY: u64 = 1_000_000;
@@ -38,6 +44,7 @@ const LONG: &[(&str, Kind)] = &[
     ("/escrow", Kind::Escrows),
     ("/audit", Kind::Entries),
     ("/calls", Kind::Calls),
+    ("/wallet/deposits", Kind::Deposits),
     ("/thresholds", Kind::Agents),
     ("/intents", Kind::Intents),
     ("/agents/{id}/runs", Kind::Runs),
@@ -189,6 +196,20 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
             0,
         ),
         query(Kind::Escrows, "/escrow", &["escrows"], escrow, 0),
+        query(
+            Kind::Escrows,
+            "/escrow?status=funded",
+            &["escrows", "status", "funded"],
+            escrow,
+            ESCROWS_LOOKS,
+        ),
+        query(
+            Kind::Deposits,
+            "/wallet/deposits",
+            &["deposits"],
+            number,
+            STEPS_LOOKS,
+        ),
         query(Kind::Entries, "/audit", &["logs"], number, 0),
         query(
             Kind::Entries,
@@ -239,6 +260,13 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
             AGENTS_MAX * 14,
         ),
         query(Kind::Intents, "/intents", &["intents"], intent, 0),
+        query(
+            Kind::Intents,
+            "/intents?runId=none",
+            &["intents", "runId", "none"],
+            intent,
+            STEPS_LOOKS,
+        ),
         query(
             Kind::Intents,
             "/intents?kind=spend",
@@ -385,7 +413,7 @@ async fn a_million_members_of_sorted_sets() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn a_million_transactions_and_entries() {
-    no_list_costs_more(&[Kind::Transactions, Kind::Entries]).await;
+    no_list_costs_more(&[Kind::Transactions, Kind::Entries, Kind::Deposits]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

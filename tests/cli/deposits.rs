@@ -259,3 +259,66 @@ fn of_several_that_know_a_reference_the_pending_one_is_meant() {
     let _: usize = redis.command(&[&["SREM", &lookup], &names[..]].concat());
     assert_eq!(cli.json(&confirm)["accountId"], json!(three));
 }
+
+#[test]
+fn a_pending_deposit_is_taken_back_once_and_for_good() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    let into = ["--wallet", "user", "--amount", "5", "--reference"];
+    let announced = |reference| [&into[..], &[reference, "--pending"]].concat();
+    for reference in ["lost", "late"] {
+        let made = deposit(&cli, &id, &announced(reference));
+        assert_fields!(made, { "state": "pending" });
+    }
+    let pending = || -> String {
+        let wallet = AccountKeys::new(&id).wallet(domain::mode::Mode::Live, "user");
+        redis.command(&["HGET", &wallet, "pending"])
+    };
+    assert_eq!(pending(), "10000000000");
+    let cancel = ["deposit", "cancel", "--reference", "lost"];
+    let cancelled = cli.json(&cancel);
+    assert_fields!(cancelled, { "state": "cancelled", "replayed": false, "balance": 0, "amount": 5 });
+    assert_eq!(pending(), "5000000000");
+    let again = cli.json(&cancel);
+    assert_fields!(again, { "state": "cancelled", "replayed": true, "transactionId": cancelled["transactionId"] });
+    let text = cli.run(&cancel).stdout;
+    assert!(
+        text.trim_end()
+            .ends_with("Nothing changed: it was cancelled before."),
+        "{text}"
+    );
+
+    // It arrives after all: the reference is used up.
+    let late = refused(&cli, &["deposit", "confirm", "--reference", "lost"], 1);
+    assert_eq!(late["code"], "CONFLICT");
+    assert!(
+        late["error"]
+            .as_str()
+            .unwrap()
+            .contains("was cancelled: use another reference"),
+        "{late}"
+    );
+    for state in [&["--pending"][..], &[]] {
+        let args = [&["deposit", "--account", &id][..], &into, &["lost"], state].concat();
+        assert_eq!(refused(&cli, &args, 1)["code"], "IDEMPOTENCY_KEY_REUSED");
+    }
+    // What has arrived is not taken back.
+    assert_fields!(cli.json(&["deposit", "confirm", "--reference", "late"]), { "balance": 5 });
+    let arrived = refused(&cli, &["deposit", "cancel", "--reference", "late"], 1);
+    assert_eq!(arrived["code"], "CONFLICT");
+    assert_eq!(pending(), "0");
+    let log: Vec<String> = redis.command(&[
+        "LRANGE",
+        &AccountKeys::new(&id).audit(domain::mode::Mode::Live),
+        "0",
+        "-1",
+    ]);
+    let entries: Vec<&String> = log
+        .iter()
+        .filter(|line| line.contains("deposit.cancelled"))
+        .collect();
+    assert_eq!(entries.len(), 1, "{log:?}");
+    assert!(entries[0].contains("\"reference\":\"lost\"") && entries[0].contains("\"actor\":\"operator\""));
+    assert_eq!(cli.json(&["ledger", "check"])["ok"], true);
+}

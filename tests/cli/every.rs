@@ -71,9 +71,11 @@ impl<S> Fixture<S> {
         let cli = &stage.cli;
         let id = account(cli);
         let key = cli.json(&["api-key", "create", "--account", &id, "--mode", "live"]);
-        let pending = words("--wallet user --amount 5 --reference pending --pending");
-        let made = cli.json(&[&["deposit", "--account", &id][..], &pending].concat());
-        assert_eq!(made["state"], "pending");
+        for reference in ["pending", "lost"] {
+            let pending = words("--wallet user --amount 5 --pending --reference");
+            let made = cli.json(&[&["deposit", "--account", &id][..], &pending, &[reference]].concat());
+            assert_eq!(made["state"], "pending");
+        }
         let owner = words("--name T --plan free --owner-email taken@example.com --owner-password-stdin");
         let made = cli.run_with_stdin(&[&["account", "create"][..], &owner].concat(), PASSWORD);
         assert_eq!(made.code, Some(0), "{made:?}");

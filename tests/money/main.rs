@@ -7,6 +7,7 @@ mod world;
 mod account_fixture;
 mod announced_deposits;
 mod approvals;
+mod deposit_list;
 mod deposits;
 mod escrow;
 mod escrow_parties;

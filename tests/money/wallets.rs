@@ -208,7 +208,7 @@ async fn an_agent_whose_wallet_holds_or_awaits_money_is_not_deleted() {
     };
     let body = json!({ "wallet": "bot", "amount": 1, "reference": "r", "pending": true });
     success(&fixture.caller.post("/v1/wallet/deposits", body).await, 200);
-    refused("waits for a deposit").await;
+    refused("waits for a pending deposit").await;
     let confirm = json!({ "reference": "r" });
     let reply = fixture.caller.post("/v1/wallet/deposits/confirm", confirm).await;
     success(&reply, 200);

@@ -138,6 +138,11 @@ pub enum Act {
         keyed: bool,
         reference: String,
     },
+    /// The operator takes a pending deposit back.
+    Cancel {
+        at: At,
+        reference: String,
+    },
     Escrow(NewEscrow),
     Fund {
         request_id: RequestId,

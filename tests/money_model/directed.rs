@@ -48,10 +48,10 @@ pub async fn check(script: &str, store: &Store) -> Checked {
                 Box::pin(budgets::spends(&stage)).await?;
                 arrivals::all(&stage).await
             }
-            "deposit_make" | "deposit_confirm" => {
+            "deposit_make" | "deposit_confirm" | "deposit_cancel" => {
                 raced::no_deposit(&stage).await?;
                 Box::pin(budgets::deposits(&stage)).await?;
-                deposits::all(&stage).await
+                Box::pin(deposits::all(&stage)).await
             }
             "number_draw" => {
                 numbers::all(&stage).await?;
@@ -77,7 +77,7 @@ pub async fn check(script: &str, store: &Store) -> Checked {
             _ => {
                 raced::opened(&stage).await?;
                 raced::deleted(&stage).await?;
-                agents::all(&stage).await
+                Box::pin(agents::all(&stage)).await
             }
         }
     })

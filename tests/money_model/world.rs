@@ -249,6 +249,7 @@ impl Model {
                 keyed,
                 reference,
             } => self.confirm(request_id, *keyed, reference),
+            Act::Cancel { at, reference } => self.cancel(*at, reference),
             Act::Escrow(new) => self.create(new),
             Act::Fund { request_id, escrow } => self.fund(request_id, *escrow),
             Act::Decide(decide) => self.decide_escrow(decide),

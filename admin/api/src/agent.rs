@@ -221,7 +221,13 @@ pub async fn delete(call: Call) -> Answer {
         Deleted::Missing => Err(no_wallet(id)),
         Deleted::HoldsMoney => Err(Problem::new(
             Code::Conflict,
-            format!("The wallet of agent `{id}` holds money or waits for a deposit; move it first."),
+            format!("The wallet of agent `{id}` holds money; move it first."),
+        )),
+        Deleted::AwaitsDeposit => Err(Problem::new(
+            Code::Conflict,
+            format!(
+                "The wallet of agent `{id}` waits for a pending deposit; confirm it, or have the operator cancel it."
+            ),
         )),
         Deleted::OpenEscrows => Err(Problem::new(
             Code::Conflict,

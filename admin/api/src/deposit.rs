@@ -1,10 +1,12 @@
-//! `POST /wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
+//! `/wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
 //!
 //! A deposit is made once for each rail reference; a repetition gets the first answer again.
 
 mod doc;
+mod list;
 
 pub(crate) use doc::section;
+use list::list;
 
 use super::once::{earlier, identify, record_life};
 use super::wallet::name::{canonical, find};
@@ -34,6 +36,7 @@ operations! {
     /// Operations on deposits.
     ROUTES: ApiState, Management;
 
+    GET  "/wallet/deposits",         key(Read, Viewer), Both, PerMinute, list, Query;
     POST "/wallet/deposits",         key(Write, Owner), Both, PerMinute, create, Confirmed, Budgeted;
     POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
 }
@@ -84,6 +87,27 @@ struct DepositView<'a> {
     created_at: String,
     #[schema(value_type = Option<is::Time>)]
     confirmed_at: Option<String>,
+    /// When the operator took it back, if it never arrived.
+    #[schema(value_type = Option<is::Time>)]
+    cancelled_at: Option<String>,
+}
+
+impl<'a> DepositView<'a> {
+    /// The deposit in a state that it has, or had.
+    fn of(deposit: &'a Deposit, state: DepositState, confirmed_at_ms: Option<u64>) -> Self {
+        let cancelled_ms = deposit.cancelled_ms.filter(|_| state == DepositState::Cancelled);
+        Self {
+            id: &deposit.id,
+            reference: &deposit.reference,
+            wallet_id: deposit.wallet,
+            amount: deposit.amount,
+            currency: &deposit.currency,
+            state: state.as_str(),
+            created_at: iso_from_ms(deposit.at_ms),
+            confirmed_at: confirmed_at_ms.map(iso_from_ms),
+            cancelled_at: cancelled_ms.map(iso_from_ms),
+        }
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -149,6 +173,10 @@ pub async fn confirm(call: Call) -> Answer {
             Code::NotFound,
             "reference: there is no deposit of this reference.",
         )),
+        Confirmed::Cancelled => {
+            let message = format!("reference: {}.", other_state(DepositState::Cancelled));
+            Err(Problem::new(Code::Conflict, message))
+        }
         Confirmed::Closed => Err(Code::WalletClosed.into()),
         Confirmed::TooMuch => Err(Code::BalanceLimit.into()),
     }
@@ -262,11 +290,12 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
     Ok(Some(answer))
 }
 
-/// What to do about a deposit that was announced and is sent as arrived, or the other way round.
+/// What to do about a deposit that was announced and is sent as arrived, or the other way round, or that was cancelled.
 pub fn other_state(now: DepositState) -> &'static str {
     match now {
         DepositState::Pending => "this deposit is pending: confirm it",
         DepositState::Confirmed => "this deposit has arrived already",
+        DepositState::Cancelled => "this deposit was cancelled: use another reference",
     }
 }
 
@@ -333,16 +362,7 @@ struct DepositThen {
 fn show(deposit: &Deposit, then: &DepositThen, replayed: bool) -> Answer {
     Reply::ok(&Done {
         success: true,
-        deposit: DepositView {
-            id: &deposit.id,
-            reference: &deposit.reference,
-            wallet_id: deposit.wallet,
-            amount: deposit.amount,
-            currency: &deposit.currency,
-            state: then.state.as_str(),
-            created_at: iso_from_ms(deposit.at_ms),
-            confirmed_at: then.confirmed_at_ms.map(iso_from_ms),
-        },
+        deposit: DepositView::of(deposit, then.state, then.confirmed_at_ms),
         transaction_id: &deposit.id,
         balance: then.balance,
         replayed: replayed.then_some(true),

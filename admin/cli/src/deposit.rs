@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::audit::OPERATOR;
-use store::deposit::script::{Confirmed, Made, NewDeposit, confirm};
+use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
 use store::deposit::{Deposit as Record, DepositState, Place};
 use store::keys::AccountKeys;
 use store::once::Once;
@@ -27,15 +27,17 @@ const ATTEMPTS: usize = 4;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Deposit {
     #[command(subcommand)]
-    confirm: Option<Confirm>,
+    end: Option<End>,
     #[command(flatten)]
     make: Option<Make>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Confirm {
+enum End {
     /// Confirm a pending deposit: its money is the wallet's from then on
     Confirm(Which),
+    /// Take a pending deposit back that will not arrive
+    Cancel(Which),
 }
 
 /// A new deposit.
@@ -80,8 +82,9 @@ struct Which {
 
 impl Deposit {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        match (self.confirm, self.make) {
-            (Some(Confirm::Confirm(which)), _) => which.run(context).await,
+        match (self.end, self.make) {
+            (Some(End::Confirm(which)), _) => which.confirm(context).await,
+            (Some(End::Cancel(which)), _) => which.cancel(context).await,
             (None, Some(make)) => make.run(context).await,
             (None, None) => Err(Failure::usage("say which deposit; see `deposit --help`")),
         }
@@ -167,6 +170,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
     let verb = match state {
         DepositState::Pending => "is pending; `deposit confirm` makes it count",
         DepositState::Confirmed => "is confirmed",
+        DepositState::Cancelled => "is cancelled, and its reference stays used",
     };
     // What the wallet held once the deposit came into this state.
     let balance = deposit
@@ -174,7 +178,9 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         .map_or(deposit.first_balance, |(_, balance)| balance);
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
     let holds = match again {
+        None if state == DepositState::Cancelled => "The wallet waits for it no longer.".to_owned(),
         None => format!("The wallet holds {balance} USD."),
+        Some(why) if state == DepositState::Cancelled => format!("Nothing changed: {why}."),
         Some(why) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
     };
     let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
@@ -186,7 +192,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 }
 
 impl Which {
-    async fn run(self, context: &Context) -> Result<Report, Failure> {
+    async fn confirm(self, context: &Context) -> Result<Report, Failure> {
         let (account, mode) = self.place(context).await?;
         let scope = Scope {
             account: &account,
@@ -199,9 +205,33 @@ impl Which {
                 Ok(report(&scope, &deposit, again))
             }
             Confirmed::Missing | Confirmed::Known => Err(self.missing()),
+            Confirmed::Cancelled => Err(self.ended(DepositState::Cancelled)),
             Confirmed::Closed => Err(closed(&self.reference)),
             Confirmed::TooMuch => Err(too_much()),
         }
+    }
+
+    async fn cancel(self, context: &Context) -> Result<Report, Failure> {
+        let (account, mode) = self.place(context).await?;
+        let scope = Scope {
+            account: &account,
+            mode,
+            actor: OPERATOR,
+        };
+        match cancel(&context.store, &scope, &self.reference).await? {
+            Cancelled::Done { deposit, again } => {
+                let again = again.then_some("it was cancelled before");
+                Ok(report(&scope, &deposit, again))
+            }
+            Cancelled::Missing => Err(self.missing()),
+            Cancelled::Confirmed => Err(self.ended(DepositState::Confirmed)),
+        }
+    }
+
+    /// The deposit is in a state in which it stays.
+    fn ended(&self, now: DepositState) -> Failure {
+        let message = format!("reference {}: {}", self.reference, other_state(now));
+        Failure::refused("CONFLICT", message)
     }
 
     /// The account and mode of the deposit, which must be clear.
@@ -218,7 +248,7 @@ impl Which {
         };
         places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.mode));
         let is_pending = |place: &Place| place.state == DepositState::Pending;
-        // Those that were confirmed before are not meant where one still waits.
+        // Those that were confirmed or cancelled before are not meant where one still waits.
         if are_all && places.iter().any(is_pending) {
             places.retain(is_pending);
         }

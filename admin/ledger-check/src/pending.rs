@@ -40,11 +40,12 @@ impl Question {
             return;
         }
         let (from, to) = self.window;
-        let confirmed = deposit.confirmed.map_or(u64::MAX, |(at, _)| at);
+        let confirmed = deposit.confirmed.map(|(at, _)| at);
+        let ended = confirmed.or(deposit.cancelled_ms).unwrap_or(u64::MAX);
         let amount = u128::from(deposit.amount.get());
-        if deposit.at_ms < from && confirmed > to {
+        if deposit.at_ms < from && ended > to {
             self.sum += amount;
-        } else if deposit.at_ms <= to && confirmed >= from {
+        } else if deposit.at_ms <= to && ended >= from {
             self.perhaps += amount;
         }
     }
@@ -80,6 +81,7 @@ mod tests {
             first_balance: Nanos::ZERO,
             at_ms,
             confirmed: confirmed_ms.map(|at| (at, Nanos::ZERO)),
+            cancelled_ms: None,
         }
     }
 
@@ -104,6 +106,21 @@ mod tests {
         let mut at_once = deposit(5, 1, None);
         at_once.first = DepositState::Confirmed;
         assert_eq!(answer(0, &[at_once]), None, "it never was pending");
+    }
+
+    #[test]
+    fn what_was_cancelled_was_pending_until_then() {
+        let cancelled = |at_ms| Deposit {
+            state: DepositState::Cancelled,
+            cancelled_ms: Some(at_ms),
+            ..deposit(5, 1, None)
+        };
+        assert_eq!(answer(5, &[cancelled(111)]), None);
+        assert!(answer(0, &[cancelled(111)]).is_some());
+        assert_eq!(answer(0, &[cancelled(99)]), None);
+        for says in [0, 5] {
+            assert_eq!(answer(says, &[cancelled(105)]), None);
+        }
     }
 
     #[test]

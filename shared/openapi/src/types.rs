@@ -133,8 +133,8 @@ domain::schema_types! {
     WatchedLimit = words(Watched::ALL.map(Watched::as_str));
     /// Where a wallet stands: frozen while its agent is, closed when its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
-    /// Whether a deposit counts already.
-    DepositWord = words([DepositState::Pending, DepositState::Confirmed].map(DepositState::as_str));
+    /// Whether a deposit counts already, or was taken back before it arrived.
+    DepositWord = words(DepositState::ALL.iter().map(|state| state.as_str()));
     /// Where a run stands.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
     /// Whether a webhook is delivered to.

@@ -28,6 +28,8 @@ domain::words! {
         Pending = "pending",
         /// Its money is in the wallet.
         Confirmed = "confirmed",
+        /// Announced, and taken back before it arrived.
+        Cancelled = "cancelled",
     }
 }
 
@@ -74,6 +76,8 @@ pub struct Deposit {
     pub at_ms: u64,
     /// Time of the confirmation, in ms since 1970, and the balance after it.
     pub confirmed: Option<(u64, Nanos)>,
+    /// Time of the cancellation, in ms since 1970.
+    pub cancelled_ms: Option<u64>,
 }
 
 impl Deposit {
@@ -100,6 +104,31 @@ impl Deposit {
         reference: &str,
     ) -> Result<bool, StoreError> {
         Ok(is_new_reference(reference) || Self::read(store, account, mode, reference).await?.is_some())
+    }
+
+    /// Reads the deposits of these references, in order; `None` for one that does not exist.
+    pub async fn read_all(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        references: &[String],
+    ) -> Result<Vec<Option<Self>>, StoreError> {
+        if references.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = redis::pipe();
+        for reference in references {
+            query.cmd("HGETALL").arg(account.deposit(mode, reference));
+        }
+        let found: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
+        let read = found.iter().map(|fields| match fields.is_empty() {
+            true => Ok(None),
+            false => match Self::from_fields(fields) {
+                Some(deposit) => Ok(Some(deposit)),
+                None => Err(StoreError::unexpected("deposit")),
+            },
+        });
+        read.collect()
     }
 
     /// Whether it began as pending: only then is it found by its reference alone.
@@ -156,6 +185,10 @@ impl Deposit {
             confirmed: match get("confirmed_at") {
                 None => None,
                 Some(_) => Some((number("confirmed_at")?, nanos("balance")?)),
+            },
+            cancelled_ms: match get("cancelled_at") {
+                None => None,
+                Some(_) => Some(number("cancelled_at")?),
             },
         })
     }
@@ -219,6 +252,7 @@ mod tests {
             ("at", "10"),
             ("confirmed_at", "20"),
             ("balance", "6"),
+            ("cancelled_at", "30"),
         ];
         let fields = |without: &str| {
             let rest = all.iter().filter(|(name, _)| *name != without);
@@ -227,13 +261,15 @@ mod tests {
         };
         let deposit = Deposit::from_fields(&fields("")).unwrap();
         assert_eq!(deposit.confirmed, Some((20, Nanos::from_stored(6))));
+        assert_eq!(deposit.cancelled_ms, Some(30));
         assert_eq!(
             (deposit.first, deposit.state),
             (DepositState::Pending, DepositState::Confirmed)
         );
         for (name, _) in all {
             let read = Deposit::from_fields(&fields(name));
-            assert_eq!(read.is_some(), name == "confirmed_at", "{name}");
+            let is_optional = ["confirmed_at", "cancelled_at"].contains(&name);
+            assert_eq!(read.is_some(), is_optional, "{name}");
         }
     }
 }

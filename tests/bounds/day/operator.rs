@@ -22,12 +22,14 @@ impl Person {
         let key = key["keyId"].as_str().expect("an id");
         self.command(&format!("api-key revoke --account {account} --key {key}"));
 
-        let reference = format!("pending-{round}-{account}");
-        let deposit = "--wallet user --amount 1 --pending";
-        self.command(&format!(
-            "deposit --account {account} {deposit} --reference {reference}"
-        ));
-        self.command(&format!("deposit confirm --reference {reference}"));
+        for end in ["confirm", "cancel"] {
+            let reference = format!("{end}-{round}-{account}");
+            let deposit = "--wallet user --amount 1 --pending";
+            self.command(&format!(
+                "deposit --account {account} {deposit} --reference {reference}"
+            ));
+            self.command(&format!("deposit {end} --reference {reference}"));
+        }
 
         self.command("account create --name another --plan free");
         self.command(&format!("account set-plan --account {account} --plan startup"));

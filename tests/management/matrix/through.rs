@@ -74,6 +74,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /transactions", 200, ""),
     ("GET /usage", 200, ""),
     ("GET /wallet", 200, ""),
+    ("GET /wallet/deposits", 200, ""),
     ("POST /wallet/deposits", 400, "VALIDATION"),
     ("POST /wallet/deposits/confirm", 400, "VALIDATION"),
     ("POST /wallet/transfer", 400, "VALIDATION"),

@@ -176,7 +176,18 @@ async fn kept(stage: &Stage<'_>) -> Checked {
         ..deposit(1, c.clone(), 1)
     };
     world.want("made", waits).await?;
-    world.want("holds_money", delete(0, "c")).await?;
+    world.want("awaits_deposit", delete(0, "c")).await?;
+    let never = Deposit {
+        pending: true,
+        ..deposit(3, c.clone(), 1)
+    };
+    world.want("made", never).await?;
+    let cancel = Act::Cancel {
+        at: 0,
+        reference: "ref 3".to_owned(),
+    };
+    world.want("cancelled", cancel).await?;
+    world.want("awaits_deposit", delete(0, "c")).await?;
     world
         .want(
             "confirmed",

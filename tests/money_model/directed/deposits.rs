@@ -6,9 +6,11 @@ use crate::model::{MOST, Place};
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
-    made(stage).await?;
-    refused(stage).await?;
-    full(stage).await?;
+    // Boxed: their futures are larger than a test's stack has room for.
+    Box::pin(made(stage)).await?;
+    Box::pin(cancelled(stage)).await?;
+    Box::pin(refused(stage)).await?;
+    Box::pin(full(stage)).await?;
     to_the_nano(stage).await
 }
 
@@ -26,6 +28,53 @@ fn confirm(at: usize, n: u64) -> Act {
         keyed: true,
         reference: format!("ref {n}"),
     }
+}
+
+/// Takes the deposit of the request number `n` back.
+fn cancel(at: usize, n: u64) -> Act {
+    Act::Cancel {
+        at,
+        reference: format!("ref {n}"),
+    }
+}
+
+/// What is taken back is waited for no longer, and its reference serves no other deposit.
+async fn cancelled(stage: &Stage<'_>) -> Checked {
+    for (at, owner) in [(0, "user"), (2, "a"), (1, "b")] {
+        let mut world = stage.usual().await?;
+        let to = world.model.place(at, owner);
+        world.want("made", pending(1, &to, 5)).await?;
+        world.want("made", pending(2, &to, 7)).await?;
+        world.want("made", deposit(3, to.clone(), 9)).await?;
+        world.want("missing", cancel(at, 4)).await?;
+        world.want("missing", cancel((at + 2) % 4, 1)).await?;
+        world.want("cancelled", cancel(at, 1)).await?;
+        world.want("again", cancel(at, 1)).await?;
+        // Neither announced again, nor arrived, nor confirmed; the key of the announcement has its first answer.
+        for (keyed, pending) in [(true, true), (true, false), (false, true), (false, false)] {
+            let late = Deposit {
+                keyed,
+                pending,
+                reference: "ref 1".to_owned(),
+                ..deposit(5, to.clone(), 5)
+            };
+            world.want("other_state", late).await?;
+        }
+        let other = Deposit {
+            pending: true,
+            reference: "ref 1".to_owned(),
+            ..deposit(6, to.clone(), 6)
+        };
+        world.want("other", other).await?;
+        world.want("known", pending(1, &to, 5)).await?;
+        world.want("cancelled", confirm(at, 1)).await?;
+        world.want("cancelled", keyless(confirm(at, 1))).await?;
+        // What has arrived stays.
+        world.want("confirmed", cancel(at, 3)).await?;
+        world.want("confirmed", confirm(at, 2)).await?;
+        world.want("confirmed", cancel(at, 2)).await?;
+    }
+    Ok(())
 }
 
 fn keyless(act: Act) -> Act {
@@ -190,7 +239,8 @@ async fn refused(stage: &Stage<'_>) -> Checked {
     let mut model = world.model;
     model.wallets.last_mut().ok_or("no wallet")?.number += 500;
     let mut world = stage.world(model).await?;
-    world.want("closed", confirm(0, 90)).await
+    world.want("closed", confirm(0, 90)).await?;
+    world.want("cancelled", cancel(0, 90)).await
 }
 
 /// Pending deposits take room as well.
@@ -201,6 +251,9 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), 9_000)));
     let mut world = stage.world(model).await?;
     world.want("too_much", deposit(1, a.clone(), 4096 + 1024)).await?;
+    // What is taken back leaves its room.
+    world.want("made", pending(6, &a, 4096)).await?;
+    world.want("cancelled", cancel(0, 6)).await?;
     world.want("made", pending(2, &a, 2048)).await?;
     world.want("too_much", deposit(3, a.clone(), 2048 + 1024)).await?;
     world.want("too_much", pending(3, &a, 2048 + 1024)).await?;

@@ -105,6 +105,16 @@ pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
     let args = [&a, "1", "txn_9 deposit a - USD {}", "", ""];
     world
         .refused(&["missing"], &deposit::script::CONFIRM, &names, &args)
+        .await?;
+    let wallet = account.wallet(LIVE, "a");
+    let names = [
+        account.record(),
+        account.audit(LIVE),
+        wallet,
+        account.deposit(LIVE, "none"),
+    ];
+    world
+        .refused(&["missing"], &deposit::script::CANCEL, &names, &[&a, "1"])
         .await
 }
 

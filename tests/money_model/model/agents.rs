@@ -43,8 +43,11 @@ impl Model {
         let Some(wallet) = self.wallet(at, agent).cloned() else {
             return "missing".to_owned();
         };
-        if self.balance(at, wallet.number) != 0 || self.pending(at, wallet.number) != 0 {
+        if self.balance(at, wallet.number) != 0 {
             return "holds_money".to_owned();
+        }
+        if self.pending(at, wallet.number) != 0 {
+            return "awaits_deposit".to_owned();
         }
         let escrows = &self.escrows;
         let is_open = |number: &u64| {

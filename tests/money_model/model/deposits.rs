@@ -39,7 +39,7 @@ impl Model {
             if (there.wallet, there.amount) != (to.number, amount) {
                 return "other".to_owned();
             }
-            if there.first_pending != new.pending {
+            if there.first_pending != new.pending || there.cancelled.is_some() {
                 return "other_state".to_owned();
             }
             let (moment, balance) = (self.now(), there.first_balance.to_string());
@@ -96,6 +96,7 @@ impl Model {
             first_balance: balance,
             at: moment.clone(),
             confirmed: None,
+            cancelled: None,
         };
         if new.pending {
             self.awaits(at, &to.owner, &moment);
@@ -198,6 +199,9 @@ impl Model {
         if keyed && self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
+        if deposit.cancelled.is_some() {
+            return "cancelled".to_owned();
+        }
         if !deposit.pending {
             let (moment, of) = (self.now(), (deposit.owner.as_str(), deposit.amount));
             let balance = deposit.confirmed.as_ref().map(|(_, balance)| balance.to_string());
@@ -239,6 +243,34 @@ impl Model {
         let summary = deposit.summary("confirmed");
         self.sides[at].deposits.insert(reference.to_owned(), deposit);
         summary
+    }
+
+    pub fn cancel(&mut self, at: At, reference: &str) -> String {
+        let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
+            return "missing".to_owned();
+        };
+        if let Some(moment) = &deposit.cancelled {
+            return format!("again {moment}");
+        }
+        if !deposit.pending {
+            return "confirmed".to_owned();
+        }
+        let moment = self.now();
+        if self.is_alive(at, &deposit.owner, deposit.wallet) {
+            self.awaits(at, &deposit.owner, &moment);
+        }
+        (deposit.pending, deposit.cancelled) = (false, Some(moment.clone()));
+        let audit = entry(
+            moment.clone(),
+            "deposit.cancelled",
+            ACTOR,
+            &deposit.owner,
+            deposit.amount,
+            None,
+        );
+        self.record(at, audit);
+        self.sides[at].deposits.insert(reference.to_owned(), deposit);
+        format!("cancelled {moment}")
     }
 }
 

@@ -160,6 +160,7 @@ pub struct Deposit {
     pub first_balance: i128,
     pub at: String,
     pub confirmed: Option<(String, i128)>,
+    pub cancelled: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

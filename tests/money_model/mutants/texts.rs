@@ -69,6 +69,7 @@ recipes! {
         changing ["transfer/out"];
     deposit::script::MAKE: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
     deposit::script::CONFIRM: ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
+    deposit::script::CANCEL: ["script/clock", "script/change", "deposit/cancel"] changing ["deposit/cancel"];
     transit::script::ARRIVE: ["script/clock", "script/change", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
     escrow::script::CREATE: ["script/clock", "script/change", "script/budget", "script/intent", "escrow/create"] changing ["escrow/create"];
     escrow::script::FUND: ["script/clock", "script/change", "script/budget", "script/caused", "script/money", "script/intent", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];

@@ -120,6 +120,7 @@ fn moving() -> impl Strategy<Value = Op> {
         5 => transfer,
         3 => deposit,
         2 => (which(), key(), any::<bool>()).prop_map(|(which, key, keyed)| Op::Confirm { which, key, keyed }),
+        1 => which().prop_map(|which| Op::Cancel { which }),
     ]
 }
 

@@ -97,6 +97,9 @@ pub enum Op {
         key: Key,
         keyed: bool,
     },
+    Cancel {
+        which: usize,
+    },
     Escrow {
         from: usize,
         to: usize,

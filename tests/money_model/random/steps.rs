@@ -18,19 +18,16 @@ impl Player {
             Op::Escrow { .. } | Op::Fund { .. } | Op::Decide { .. } => self.escrow(op)?,
             Op::Resolve { which, grant, stale } => self.resolve(which, grant, stale)?,
             Op::Confirm { which, key, keyed } => {
-                let all = self.model().sides.iter().enumerate();
-                let all: Vec<(usize, &String)> = all
-                    .flat_map(|(at, side)| side.deposits.keys().map(move |reference| (at, reference)))
-                    .collect();
-                let is_pending =
-                    |(at, reference): &(usize, &String)| self.model().sides[*at].deposits[*reference].pending;
-                let (at, reference) = prefer(&all, which, is_pending)?;
-                let reference = reference.clone();
+                let (at, reference) = self.awaited(which)?;
                 Act::Confirm {
                     request_id: self.request_id(at, key),
                     keyed,
                     reference,
                 }
+            }
+            Op::Cancel { which } => {
+                let (at, reference) = self.awaited(which)?;
+                Act::Cancel { at, reference }
             }
             Op::End { which, refund, crash } => {
                 let escrow = self.number(which, "disputed")?;
@@ -197,6 +194,18 @@ impl Player {
             closed,
             crash,
         }))
+    }
+
+    /// A deposit, rather one that is pending.
+    fn awaited(&self, which: usize) -> Option<(usize, String)> {
+        let all = self.model().sides.iter().enumerate();
+        let all: Vec<(usize, &String)> = all
+            .flat_map(|(at, side)| side.deposits.keys().map(move |reference| (at, reference)))
+            .collect();
+        let is_pending =
+            |(at, reference): &(usize, &String)| self.model().sides[*at].deposits[*reference].pending;
+        let (at, reference) = prefer(&all, which, is_pending)?;
+        Some((at, reference.clone()))
     }
 
     fn deposit(&mut self, op: Op) -> Option<Act> {

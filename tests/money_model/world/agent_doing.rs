@@ -54,6 +54,7 @@ impl World {
                     Deleted::Done => "deleted",
                     Deleted::Missing => "missing",
                     Deleted::HoldsMoney => "holds_money",
+                    Deleted::AwaitsDeposit => "awaits_deposit",
                     Deleted::OpenEscrows => "open_escrows",
                     Deleted::TooManyKeys(_) => "too_many_keys",
                 }

@@ -7,7 +7,7 @@ use crate::model::{At, Place, USD, account, keys, mode};
 use domain::cap::CapPlan;
 use domain::money::Nanos;
 use store::deposit::DepositState;
-use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
+use store::deposit::script::{Cancelled, Confirmation, Confirmed, Made, NewDeposit, cancel};
 use store::intent::{Decision, IntentRecord};
 use store::script::change::Scope;
 use store::spend;
@@ -82,6 +82,7 @@ impl World {
                 keyed,
                 reference,
             } => self.confirm(request_id, *keyed, reference).await,
+            Act::Cancel { at, reference } => self.cancel(*at, reference).await,
             Act::Escrow(_) | Act::Fund { .. } | Act::Decide(_) | Act::End { .. } => self.escrow(act).await,
             Act::Deliver { id, half } => self.deliver(id, *half).await,
             agents => self.agents(agents).await,
@@ -251,8 +252,21 @@ impl World {
             }
             Confirmed::Known => "known".to_owned(),
             Confirmed::Missing => "missing".to_owned(),
+            Confirmed::Cancelled => "cancelled".to_owned(),
             Confirmed::Closed => "closed".to_owned(),
             Confirmed::TooMuch => "too_much".to_owned(),
+        })
+    }
+
+    async fn cancel(&self, at: At, reference: &str) -> Outcome {
+        let cancelled = cancel(&self.store, &scope(at), reference).await;
+        Ok(match cancelled.map_err(wrong)? {
+            Cancelled::Done { deposit, again } => {
+                let how = if again { "again" } else { "cancelled" };
+                format!("{how} {}", deposit.cancelled_ms.ok_or("no time")?)
+            }
+            Cancelled::Missing => "missing".to_owned(),
+            Cancelled::Confirmed => "confirmed".to_owned(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! OpenAPI documentation of deposits.
 
-use super::Done;
-use endpoint::doc::field::{amount, currency, flag, line, plain_line, wallet};
+use super::{DepositView, Done};
+use endpoint::doc::field::{amount, currency, flag, is, line, plain_line, wallet};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 use store::deposit::REFERENCE_MAX;
@@ -9,7 +9,16 @@ use store::deposit::REFERENCE_MAX;
 pub(crate) fn section() -> Section {
     let about = "Money that enters. In live mode an owner's session or the operator makes deposits, in test mode any write key. \
                  Each has a rail reference: the same reference again is the same deposit.";
-    Section::of("Deposits", about, vec![create(), confirm()])
+    Section::of("Deposits", about, vec![list(), create(), confirm()])
+}
+
+fn list() -> Doc {
+    let partial = "Whether there are deposits that were not read; `total` does not count them.";
+    Doc::of("GET /wallet/deposits", "listDeposits", "List deposits")
+        .says("Read from the audit trail: at most 1,000 deposits for a page, so that with `state` it can be short, or empty, and still have a `nextCursor`.")
+        .query("state", is("DepositWord"), "Those in this state.")
+        .lists::<DepositView<'_>>("deposits", "A page of deposits, the newest first.")
+        .can_have("partial", flag(), partial)
 }
 
 /// A reference as the documents show one.
@@ -62,6 +71,7 @@ fn confirm() -> Doc {
     .refuses(&[
         Code::OwnerRequired,
         Code::NotFound,
+        Code::Conflict,
         Code::WalletClosed,
         Code::BalanceLimit,
     ])

@@ -23,8 +23,17 @@ pub(super) const PAGES: &[Page] = &[
         about: "Makes a pending deposit count. Confirmed again, it answers the same and changes nothing.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &["tollgate-admin deposit confirm --reference card-7781"],
-        refused: "there is no pending deposit of the reference, several accounts have one, or the wallet is closed or \
-                  too full",
+        refused: "there is no pending deposit of the reference, it was cancelled, several accounts have one, or the \
+                  wallet is closed or too full",
+    },
+    Page {
+        path: "deposit cancel",
+        about: "Takes a pending deposit back that will not arrive: the wallet waits for it no longer, so that its \
+                agent can be deleted. The reference stays used: money that arrives later needs another one. \
+                Cancelled again, it answers the same and changes nothing.",
+        changes: "what the wallet is owed; audited as deposit.cancelled.",
+        examples: &["tollgate-admin deposit cancel --reference card-7781"],
+        refused: "there is no pending deposit of the reference, it was confirmed, or several accounts have one",
     },
     Page {
         path: "escrow show",

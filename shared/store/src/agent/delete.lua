@@ -7,8 +7,8 @@
 --   the agent's virtual keys. Virtual and provider keys are live: in test mode `active_keys`, `agent_keys` and
 --   `sealed_agents` are not touched
 -- ARGV: of a change, then as script.rs names them. `policy` is '' when the agent has none
--- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} (balance or pending deposits) | {'open_escrows'}
---   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened,
+-- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} | {'awaits_deposit'} (it has pending deposits)
+--   | {'open_escrows'} | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened,
 --   look again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the
 --   others); 31 calls, one a field and three a virtual key
@@ -16,7 +16,8 @@
 local LISTS = 8
 local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end
-if row[2] ~= '0' or (row[4] or '0') ~= '0' then return {'holds_money'} end
+if row[2] ~= '0' then return {'holds_money'} end
+if (row[4] or '0') ~= '0' then return {'awaits_deposit'} end
 if redis.call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
 if (row[3] or '') ~= ARGV.policy or row[5] ~= ARGV.wallet_number then return {'changed'} end
 local virtual_keys, seen = {}, #KEYS - @KEYS.virtual_keys + 1

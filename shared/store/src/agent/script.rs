@@ -95,8 +95,10 @@ pub enum Deleted {
     Done,
     /// No agent of this id has a wallet row.
     Missing,
-    /// Its wallet holds money or has a pending deposit; nothing changed.
+    /// Its wallet holds money; nothing changed.
     HoldsMoney,
+    /// Its wallet has a pending deposit; nothing changed.
+    AwaitsDeposit,
     /// A funded or disputed escrow may still pay its wallet; nothing changed.
     OpenEscrows,
     /// It has this many active virtual keys, more than one deletion removes; nothing changed.
@@ -330,6 +332,7 @@ async fn try_delete(
         "deleted" => Ok(Some(Deleted::Done)),
         "missing" => Ok(Some(Deleted::Missing)),
         "holds_money" => Ok(Some(Deleted::HoldsMoney)),
+        "awaits_deposit" => Ok(Some(Deleted::AwaitsDeposit)),
         "open_escrows" => Ok(Some(Deleted::OpenEscrows)),
         "changed" => Ok(None),
         _ => reply.unexpected(),

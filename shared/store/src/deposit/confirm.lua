@@ -3,13 +3,14 @@
 -- ARGV: of a change, then as confirm.rs names them. `amount` is in nanos, `record` the id of the record ('' = none),
 --   `record_life` in ms. `fields` are those of the record. Last: budgets
 -- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before; the repetition
---   gets its record, so that its key serves no other request) | {'missing'} | {'closed'} (the wallet is not that one
---   any more) | {'too_much'} (the wallet cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first and a
+--   gets its record, so that its key serves no other request) | {'missing'} | {'cancelled'} (it was taken back) |
+--   {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first and a
 --   repetition write anything
 -- Cost: O(1); up to 24 calls
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local deposit = redis.call('HMGET', KEYS.deposit, 'state', 'balance')
 if not deposit[1] then return {'missing'} end
+if deposit[1] == 'cancelled' then return {'cancelled'} end
 if deposit[1] ~= 'pending' then
   if is_refusal_over(ARGV.record, ARGV.record_life) then return over_budget('refusals') end
   count_refusal(ARGV.record, ARGV.record_life)

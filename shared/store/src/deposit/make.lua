@@ -9,8 +9,10 @@
 --   kind} | {'no_account'}; only the first two and a repetition write anything
 -- Cost: O(1); up to 25 calls
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
-local there = redis.call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first')
+local there = redis.call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')
 if there[1] then
+  -- Nobody waits for it any more, so no request is answered as if somebody did.
+  if there[7] == 'cancelled' then return {'there'} end
   if ARGV.record ~= '' and there[1] == ARGV.wallet_number and there[2] == ARGV.amount and there[3] == ARGV.currency and there[6] == ARGV.state then
     if is_refusal_over(ARGV.record, ARGV.record_life) then return over_budget('refusals') end
     count_refusal(ARGV.record, ARGV.record_life)

@@ -1,7 +1,9 @@
 //! Twins of `deposit/*.lua`: money that enters (decision D17).
 
+mod cancel;
 mod confirm;
 
+pub use cancel::{CANCEL, Cancelled, cancel};
 pub use confirm::{CONFIRM, Confirmation, Confirmed, confirm};
 
 use crate::deposit::{Deposit, DepositState};
@@ -90,7 +92,8 @@ pub enum Made {
     Known,
     /// The reference belongs to another deposit.
     OtherDeposit,
-    /// The deposit of the reference was announced, and this request says that it has arrived, or the other way round.
+    /// The deposit of the reference was announced, and this request says that it has arrived, or the other way round;
+    /// or it was cancelled.
     OtherState {
         /// Its state now.
         now: DepositState,
@@ -176,7 +179,9 @@ impl NewDeposit<'_> {
         let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
         match deposit {
             Some(deposit) if !self.is(&deposit) => Ok(Made::OtherDeposit),
-            Some(deposit) if self.state != deposit.first => Ok(Made::OtherState { now: deposit.state }),
+            Some(deposit) if self.state != deposit.first || deposit.state == DepositState::Cancelled => {
+                Ok(Made::OtherState { now: deposit.state })
+            }
             Some(deposit) => Ok(Made::Done { deposit, again }),
             None => unexpected_reply(&MAKE),
         }

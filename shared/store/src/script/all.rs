@@ -73,6 +73,7 @@ pub fn all() -> Vec<&'static Script> {
         &*wallet::script::OPEN,
         &*deposit::script::MAKE,
         &*deposit::script::CONFIRM,
+        &*deposit::script::CANCEL,
         &*transfer::OWN,
         &*transfer::OUT,
         &*transit::script::ARRIVE,

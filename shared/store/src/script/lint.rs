@@ -3,15 +3,17 @@
 use super::Script;
 use super::all::all;
 
-/// What only scripts of money have: the fragments that move a balance and that write an intent, and the mark of a
-/// claim.
-const MONEY_WORDS: [&str; 3] = [
+/// What only scripts of money have: the fragments that move a balance and that write an intent, the mark of a claim, and
+/// the end of what a wallet waits for.
+const MONEY_WORDS: [&str; 4] = [
     "local function post(",
     "local function file_under(",
     "'claimed', 'fp'",
+    "'pending', string.format('-%s', ",
 ];
 /// Every script that is answered for only when it is as safe as `store.durability` says.
-const MONEY: [&str; 12] = [
+const MONEY: [&str; 13] = [
+    "deposit_cancel",
     "deposit_confirm",
     "deposit_make",
     "escrow_create",

@@ -63,7 +63,13 @@ impl Model {
                 ("number", &deposit.wallet.to_string()),
                 ("amount", &deposit.amount.to_string()),
                 ("currency", USD),
-                ("state", state(deposit.pending)),
+                (
+                    "state",
+                    deposit
+                        .cancelled
+                        .as_ref()
+                        .map_or(state(deposit.pending), |_| "cancelled"),
+                ),
                 ("first", state(deposit.first_pending)),
                 ("at", &deposit.at),
                 ("first_balance", &deposit.first_balance.to_string()),
@@ -73,6 +79,9 @@ impl Model {
                     ("confirmed_at", moment),
                     ("balance", &balance.to_string()),
                 ]));
+            }
+            if let Some(moment) = &deposit.cancelled {
+                record.extend(cells([("cancelled_at", moment)]));
             }
             page.put(keys(at).deposit(mode(at), reference), Shape::Hash(record));
         }

@@ -58,6 +58,7 @@ const SILENT: &[&str] = &[
     "agent.updated",
     "api_key.created",
     "api_key.revoked",
+    "deposit.cancelled",
     "escrow.create",
     "escrow.dispute",
     "escrow.disputed",

@@ -42,6 +42,8 @@ pub enum Confirmed {
     Known,
     /// The deposit does not exist.
     Missing,
+    /// It was cancelled.
+    Cancelled,
     /// Its wallet is closed.
     Closed,
     /// The balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX).
@@ -76,6 +78,7 @@ impl Confirmation<'_> {
             "confirmed" => false,
             "again" => true,
             "known" => return Ok(Confirmed::Known),
+            "cancelled" => return Ok(Confirmed::Cancelled),
             "closed" => return Ok(Confirmed::Closed),
             "too_much" => return Ok(Confirmed::TooMuch),
             _ => return reply.unexpected(),

@@ -5,7 +5,7 @@ export const TYPES = [
   ['Calls', ['decision.approved', 'decision.denied', 'decisions.denied', 'decision.voided']],
   ['Agents and policies', ['agent.created', 'agent.updated', 'agent.frozen', 'agent.unfrozen', 'agent.deleted', 'agent.run.completed', 'agent.run.failed',
     'policy.set', 'policy.deleted']],
-  ['Money', ['deposit.requested', 'deposit.confirmed', 'wallet.opened', 'transfer.requested', 'transfer.received',
+  ['Money', ['deposit.requested', 'deposit.confirmed', 'deposit.cancelled', 'wallet.opened', 'transfer.requested', 'transfer.received',
     'spend.requested', 'spend.approved', 'spend.denied']],
   ['Escrow', ['escrow.create', 'escrow.fund', 'escrow.release', 'escrow.dispute', 'escrow.resolve', 'escrow.released', 'escrow.disputed', 'escrow.refunded']],
   ['Keys and webhooks', ['virtual_key.created', 'virtual_key.revoked', 'provider_key.stored', 'api_key.created', 'api_key.revoked',

@@ -1,0 +1,138 @@
+//! `GET /wallet/deposits`: the deposits of an account and mode, newest first, found by their entries in the audit trail.
+
+use super::DepositView;
+use crate::call_trail;
+use crate::state::Call;
+use domain::entry::Sealed;
+use endpoint::{Answer, Listing, Problem, Reply};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use store::audit::chain::Filter;
+use store::deposit::{Deposit, DepositState};
+use store::page::{Page, Part, Start};
+
+/// The type of the entry that a deposit begins with.
+const REQUESTED: &str = "deposit.requested";
+/// Most deposits that are read for a page.
+pub(super) const READ_MAX: usize = 1000;
+/// Deposits that are read in one go.
+const STEP: usize = 200;
+
+/// What is needed of an entry.
+#[derive(Deserialize)]
+struct Requested {
+    seq: u64,
+    data: Data,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    reference: String,
+    transaction_id: String,
+    /// `blocked` where there is no deposit.
+    outcome: Option<String>,
+}
+
+/// `GET /wallet/deposits`
+pub async fn list(call: Call) -> Answer {
+    let query = call.list_query(&["state"])?;
+    let state = state(&query)?;
+    let paging = call.paging(&query, "deposits")?;
+    let (part, is_partial) = search(&call, state, paging.page()).await?;
+    let views: Vec<DepositView<'_>> = part
+        .records
+        .iter()
+        .map(|deposit| DepositView::of(deposit, deposit.state, deposit.confirmed.map(|(at, _)| at)))
+        .collect();
+    Reply::ok(&Listing::of("deposits", &views, &part, &paging).partial(Some(is_partial)))
+}
+
+fn state(query: &BTreeMap<String, String>) -> Result<Option<DepositState>, Problem> {
+    let Some(word) = query.get("state") else {
+        return Ok(None);
+    };
+    let state = DepositState::parse(word).ok_or_else(|| {
+        let known: Vec<&str> = DepositState::ALL.iter().map(|state| state.as_str()).collect();
+        Problem::validation(format!("state must be one of {}.", known.join(", ")))
+    })?;
+    Ok(Some(state))
+}
+
+/// The deposits of a page that fit, and whether there are deposits that were not read. The total counts those that fit
+/// up to the end of the page.
+async fn search(
+    call: &Call,
+    state: Option<DepositState>,
+    page: Page<'_>,
+) -> Result<(Part<Deposit>, bool), Problem> {
+    let (skip, mut next) = match page.start {
+        Start::Offset(offset) => (offset, None),
+        Start::After(position) => (0, Some(position.to_owned())),
+    };
+    let filter = Filter {
+        agent: None,
+        kind: Some(REQUESTED),
+        from_ms: None,
+        to_ms: None,
+    };
+    let trail = call_trail::of(call);
+    let (mut found, mut total, mut read) = (Vec::new(), 0_usize, 0);
+    while found.len() < page.limit && read < READ_MAX {
+        let start = next.as_deref().map_or(Start::Offset(0), Start::After);
+        let limit = STEP.min(READ_MAX - read);
+        let entries = trail.list(filter, Page { limit, start }).await?;
+        read += entries.records.len();
+        next = entries.next;
+        let (made, deposits) = deposits_of(call, &entries.records).await?;
+        for (at, deposit) in deposits.into_iter().enumerate() {
+            let Some((requested, deposit)) = made.get(at).zip(deposit) else {
+                continue;
+            };
+            let is_it = deposit.id == requested.data.transaction_id;
+            if !is_it || state.is_some_and(|state| state != deposit.state) {
+                continue;
+            }
+            total += 1;
+            if total <= skip {
+                continue;
+            }
+            found.push(deposit);
+            if found.len() == page.limit {
+                // The next page begins behind this entry, if there is another one.
+                let goes_on = next.is_some() || at + 1 < made.len();
+                next = goes_on.then(|| requested.seq.to_string());
+                break;
+            }
+        }
+        if next.is_none() {
+            break;
+        }
+    }
+    let is_partial = next.is_some();
+    let part = Part {
+        records: found,
+        total: total as u64,
+        next,
+    };
+    Ok((part, is_partial))
+}
+
+/// The entries that made a deposit, and the deposit of each as it now is.
+async fn deposits_of(
+    call: &Call,
+    entries: &[Sealed],
+) -> Result<(Vec<Requested>, Vec<Option<Deposit>>), Problem> {
+    let mut made = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match serde_json::from_str::<Requested>(&entry.json) {
+            Ok(requested) if requested.data.outcome.as_deref() == Some("blocked") => {}
+            Ok(requested) => made.push(requested),
+            // One that was tampered with hides no other one.
+            Err(error) => tracing::error!(%error, "an entry of a deposit that cannot be read"),
+        }
+    }
+    let references: Vec<String> = made.iter().map(|made| made.data.reference.clone()).collect();
+    let deposits = Deposit::read_all(&call.state.store, &call.keys(), call.caller.mode, &references).await?;
+    Ok((made, deposits))
+}

@@ -1,0 +1,72 @@
+//! Twin of `deposit/cancel.lua`: takes a pending deposit back.
+
+use crate::deposit::Deposit;
+use crate::keys::agent_of_owner;
+use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::script;
+use crate::{Store, StoreError};
+use serde_json::json;
+
+script! {
+    /// Cancels a pending deposit.
+    pub static CANCEL = "deposit_cancel",
+    source: [CHANGE, include_str!("../cancel.lua")],
+    when_full: Refuse,
+    marks: [of_money],
+    keys: struct CancelKeys: String { wallet, deposit },
+    /// `amount` is nano-USD.
+    args: struct CancelArgs<'a>: &'a str { wallet_number, amount },
+}
+
+/// Outcome of a cancellation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// Cancelled, now or before.
+    Done {
+        /// The deposit.
+        deposit: Deposit,
+        /// Whether it was cancelled before.
+        again: bool,
+    },
+    /// The deposit does not exist.
+    Missing,
+    /// Its money is in the wallet.
+    Confirmed,
+}
+
+/// Cancels the pending deposit with this reference.
+/// Safe to retry.
+pub async fn cancel(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Cancelled, StoreError> {
+    let (account, mode) = (scope.keys(), scope.mode);
+    let Some(deposit) = Deposit::read(store, &account, mode, reference).await? else {
+        return Ok(Cancelled::Missing);
+    };
+    let owner = deposit.owner.as_str();
+    let keys = CancelKeys {
+        wallet: account.wallet(mode, owner),
+        deposit: account.deposit(mode, reference),
+    };
+    let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
+    let args = CancelArgs {
+        wallet_number: &number,
+        amount: &amount,
+    };
+    let event = Event {
+        kind: "deposit.cancelled",
+        agent: agent_of_owner(owner),
+        data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": reference,
+            "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
+    };
+    let mut reply = scope.execute(store, &CANCEL, event, keys, args).await?;
+    let again = match reply.word()?.as_str() {
+        "cancelled" => false,
+        "again" => true,
+        "confirmed" => return Ok(Cancelled::Confirmed),
+        "missing" => return Ok(Cancelled::Missing),
+        _ => return reply.unexpected(),
+    };
+    match Deposit::read(store, &account, mode, reference).await? {
+        Some(deposit) => Ok(Cancelled::Done { deposit, again }),
+        None => reply.unexpected(),
+    }
+}

@@ -1,0 +1,143 @@
+//! The list of deposits, and deposits that the operator takes back before they arrive.
+
+use crate::account_fixture::AccountFixture;
+use crate::world::{World, fresh, problem, success, text};
+use harness::{Reply, assert_fields};
+use serde_json::{Value, json};
+use store::deposit::script::{Cancelled, cancel};
+use store::script::change::Scope;
+
+const PATH: &str = "/v1/wallet/deposits";
+const CONFIRM: &str = "/v1/wallet/deposits/confirm";
+
+async fn announce(fixture: &AccountFixture, wallet: &str, reference: &str) -> Reply {
+    let body = json!({ "wallet": wallet, "amount": 2, "reference": reference, "pending": true });
+    fixture.caller.post(PATH, body).await
+}
+
+async fn take_back(world: &World, fixture: &AccountFixture, reference: &str) {
+    let scope = Scope {
+        account: &fixture.account.id,
+        mode: fixture.mode,
+        actor: "operator",
+    };
+    let cancelled = cancel(&world.store, &scope, reference).await.unwrap();
+    assert!(
+        matches!(cancelled, Cancelled::Done { again: false, .. }),
+        "{cancelled:?}"
+    );
+}
+
+/// The references of a page, and its body.
+async fn page(fixture: &AccountFixture, query: &str) -> (Vec<String>, Value) {
+    let listed = success(&fixture.caller.get(&format!("{PATH}?{query}")).await, 200);
+    let deposits = listed["deposits"].as_array().unwrap().iter();
+    let references = deposits.map(|deposit| text(deposit, "/reference").to_owned());
+    (references.collect(), listed)
+}
+
+#[tokio::test]
+async fn deposits_are_listed_newest_first_and_by_state() {
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    let stranger = AccountFixture::new(&world).await;
+    stranger.bot("bot").await;
+    success(&announce(&stranger, "bot", "a").await, 200);
+    let gone = fixture.bot("gone").await;
+    success(&fixture.caller.delete("/v1/agents/gone").await, 200);
+    let bot = fixture.bot("bot").await;
+    for reference in ["a", "b", "c", "d"] {
+        success(&announce(&fixture, "bot", reference).await, 200);
+    }
+    // One that was refused is no deposit.
+    problem(&announce(&fixture, &gone.id, "e").await, 409, "WALLET_CLOSED");
+    let body = json!({ "wallet": "user", "amount": "0.1", "reference": "f" });
+    success(&fixture.caller.post(PATH, body).await, 200);
+    success(
+        &fixture.caller.post(CONFIRM, json!({ "reference": "b" })).await,
+        200,
+    );
+    take_back(&world, &fixture, "c").await;
+
+    let (all, listed) = page(&fixture, "").await;
+    assert_eq!(all, ["f", "d", "c", "b", "a"]);
+    assert_fields!(listed, { "total": 5, "limit": 50, "offset": 0, "nextCursor": null, "partial": false });
+    let [_, waits, taken, arrived, _] = listed["deposits"].as_array().unwrap().as_slice() else {
+        panic!("{listed}")
+    };
+    assert_fields!(waits, { "state": "pending", "amount": 2, "walletId": bot.number, "confirmedAt": null,
+        "cancelledAt": null, "currency": "USD" });
+    assert_fields!(taken, { "state": "cancelled", "confirmedAt": null });
+    fresh(text(taken, "/cancelledAt"));
+    assert_fields!(arrived, { "state": "confirmed", "cancelledAt": null });
+    fresh(text(arrived, "/confirmedAt"));
+    for (query, found) in [
+        ("state=pending", &["d", "a"][..]),
+        ("state=confirmed", &["f", "b"]),
+        ("state=cancelled", &["c"]),
+        ("limit=2&offset=1", &["d", "c"]),
+        ("offset=5", &[]),
+    ] {
+        assert_eq!(page(&fixture, query).await.0, found, "{query}");
+    }
+    assert_eq!(page(&stranger, "").await.0, ["a"]);
+
+    for filter in ["", "&state=pending"] {
+        let expected = page(&fixture, filter).await.0;
+        let (mut cursor, mut found) = (String::new(), Vec::new());
+        loop {
+            let (part, listed) = page(&fixture, &format!("limit=1{filter}{cursor}")).await;
+            found.extend(part);
+            match listed["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, expected);
+    }
+    for (query, named) in [
+        (
+            "state=open",
+            "state must be one of pending, confirmed, cancelled.",
+        ),
+        ("reference=a", "\"reference\" is not a query parameter here"),
+    ] {
+        let reply = fixture.caller.get(&format!("{PATH}?{query}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    let body = json!({ "wallet": "bot", "amount": 2, "reference": "lost", "pending": true });
+    let first = fixture.keyed(PATH, "key", &body).await;
+    success(&first, 200);
+    let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
+    assert!(sentence.contains("waits for a pending deposit"), "{sentence}");
+    take_back(&world, &fixture, "lost").await;
+    assert_eq!(fixture.wallet(&world, "bot").await.pending.get(), 0);
+
+    let used = "reference: this deposit was cancelled: use another reference.";
+    let late = fixture.caller.post(CONFIRM, json!({ "reference": "lost" })).await;
+    assert_eq!(problem(&late, 409, "CONFLICT"), used);
+    for pending in [true, false] {
+        let body = json!({ "wallet": "bot", "amount": 2, "reference": "lost", "pending": pending });
+        let reply = fixture.caller.post(PATH, body).await;
+        assert_eq!(problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED"), used);
+    }
+    // The request that announced it has its first answer, as every request with a key.
+    let replayed = success(&fixture.keyed(PATH, "key", &body).await, 200);
+    assert_fields!(replayed, { "replayed": true, "transactionId": first.json()["transactionId"] });
+    assert_fields!(replayed["deposit"], { "state": "pending", "cancelledAt": null });
+    assert_eq!(fixture.balance(&world, "bot").await, 0);
+    success(&fixture.caller.delete("/v1/agents/bot").await, 200);
+    let audit = world.audit_types(&fixture.account, fixture.mode).await;
+    assert_eq!(
+        audit.iter().filter(|kind| *kind == "deposit.cancelled").count(),
+        1
+    );
+}
