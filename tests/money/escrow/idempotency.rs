@@ -4,6 +4,7 @@ use super::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success, text};
 use domain::intent::Reason;
 use serde_json::{Value, json};
+use store::escrow::search::SCANNED_MAX;
 use store::keys::IntentIndex;
 
 #[tokio::test]
@@ -246,5 +247,37 @@ async fn escrows_are_found_by_state_and_wallet() {
             "VALIDATION",
         );
         assert!(sentence.contains(named), "{sentence}");
+    }
+}
+
+/// Numbers whose escrow was never written, as a crash leaves them, cost a page as much as others.
+#[tokio::test]
+async fn a_page_of_a_search_reads_a_thousand_escrows_at_most() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let number = payer.escrow_to(&payee, usd(1)).await;
+    let list = payer.account.keys.escrows(payer.mode);
+    let before: u64 = world.redis.command(&["ZCARD", &list]);
+    let fill = "for n = 1, tonumber(ARGV[1]) do \
+        local number = string.format('%d', tonumber(ARGV[2]) + n) \
+        redis.call('ZADD', KEYS[1], number, number) end return 1";
+    let scanned = SCANNED_MAX as u64;
+    for (more, is_found) in [(scanned - before, true), (scanned, false)] {
+        let (count, above) = (more.to_string(), number.to_string());
+        let _: u64 = world.redis.command(&["EVAL", fill, "1", &list, &count, &above]);
+        let first = success(&payer.caller.get("/v1/escrow?status=pending").await, 200);
+        assert_eq!(first["escrows"].as_array().unwrap().len(), usize::from(is_found));
+        assert_eq!(first["partial"], json!(!is_found));
+        if !is_found {
+            let next = text(&first, "/nextCursor");
+            let path = format!("/v1/escrow?status=pending&cursor={next}");
+            let rest = success(&payer.caller.get(&path).await, 200);
+            assert_eq!(rest["escrows"][0]["id"], json!(number));
+            assert_eq!(
+                (&rest["partial"], &rest["nextCursor"]),
+                (&json!(false), &Value::Null)
+            );
+        }
     }
 }
