@@ -75,11 +75,8 @@ impl NewProviderKey<'_> {
             created_field: &keys::provider_key_created_field(self.provider),
             fields: fields.concat(),
         };
-        let event = Event {
-            kind: "provider_key.stored",
-            agent: Some(self.agent),
-            data: json!({ "keyId": self.key_id, "provider": self.provider }),
-        };
+        let data = json!({ "keyId": self.key_id, "provider": self.provider });
+        let event = Event::new("provider_key.stored", data).of(self.agent);
         let mut reply = scope.execute(store, &STORE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "stored" => Ok(Stored::Done {

@@ -189,11 +189,7 @@ impl Spend<'_> {
             injection: asked.injection.map_or("", |_| "1"),
             fields: asked.fields.iter().map(String::as_str).collect(),
         };
-        let event = Event {
-            kind: asked.event,
-            agent: Some(self.agent),
-            data: self.audit_data(&asked),
-        };
+        let event = Event::new(asked.event, self.audit_data(&asked)).of(self.agent);
         let mut reply = scope.execute(store, &SPEND, event, keys, args).await?;
         match reply.word()?.as_str() {
             "settled" => Ok(Spent::Settled {

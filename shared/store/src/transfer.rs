@@ -246,11 +246,7 @@ impl NewTransfer<'_> {
     }
 
     fn event(&self) -> Event<'_> {
-        Event {
-            kind: "transfer.requested",
-            agent: self.from.agent(),
-            data: self.audit_data(self.transaction),
-        }
+        Event::new("transfer.requested", self.audit_data(self.transaction)).of(self.from.agent())
     }
 
     /// Composes the audit details of one side, with its own transaction.

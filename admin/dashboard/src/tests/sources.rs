@@ -37,9 +37,11 @@ fn the_audit_page_offers_every_type_of_entry() {
                 left.push(path);
             } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("tests.rs") {
                 let text = std::fs::read_to_string(path).unwrap();
-                let named = text.split("kind: \"").skip(1);
-                let kinds = named.filter_map(|rest| rest.split('"').next());
-                written.extend(kinds.filter(|kind| kind.contains('.')).map(str::to_owned));
+                for start in ["kind: \"", "Event::new(\""] {
+                    let named = text.split(start).skip(1);
+                    let kinds = named.filter_map(|rest| rest.split('"').next());
+                    written.extend(kinds.filter(|kind| kind.contains('.')).map(str::to_owned));
+                }
             }
         }
     }

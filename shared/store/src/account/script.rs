@@ -198,11 +198,7 @@ pub async fn move_plan(
     plans: PlanMove<'_>,
     actor: &str,
 ) -> Result<Option<PlanSet>, StoreError> {
-    let event = Event {
-        kind: "account.plan_set",
-        agent: None,
-        data: json!({ "plan": plans.to }),
-    };
+    let event = Event::new("account.plan_set", json!({ "plan": plans.to }));
     let args = SetPlanArgs {
         plan: plans.to,
         expected: plans.from.unwrap_or_default(),
@@ -220,11 +216,7 @@ pub async fn move_plan(
 /// Accepts the account as it is now, although its version decreased. Returns false if it does not exist.
 /// Safe to retry.
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
-    let event = Event {
-        kind: "store.accepted",
-        agent: None,
-        data: json!({}),
-    };
+    let event = Event::new("store.accepted", json!({}));
     store.versions().forget(id);
     let mut reply = live(id, actor).execute(store, &ACCEPT, event, (), ()).await?;
     match reply.word()?.as_str() {
@@ -239,11 +231,7 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     let owner = owner_of(id, user);
     owner.join(store, &user.email).await?;
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
-    let event = Event {
-        kind: "user.created",
-        agent: None,
-        data,
-    };
+    let event = Event::new("user.created", data);
     let scope = live(id, actor);
     let keys = AddUserKeys {
         users: scope.keys().users(),

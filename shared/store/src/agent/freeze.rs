@@ -58,11 +58,7 @@ pub async fn set_frozen(
         Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
-    let event = Event {
-        kind,
-        agent: Some(agent),
-        data: json!({ "authority": authority }),
-    };
+    let event = Event::new(kind, json!({ "authority": authority })).of(agent);
     let account = scope.keys();
     let keys = FreezeKeys {
         agent: account.agent(scope.mode, agent),

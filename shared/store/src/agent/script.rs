@@ -133,12 +133,9 @@ impl NewAgent<'_> {
             agents: account.agents(scope.mode),
             place: new.key.clone(),
         };
-        let event = Event {
-            kind: "agent.created",
-            agent: Some(self.id),
-            data: json!({ "name": self.name, "type": self.kind, "wallet": new.id,
-                "walletId": new.number.get() }),
-        };
+        let data = json!({ "name": self.name, "type": self.kind, "wallet": new.id,
+            "walletId": new.number.get() });
+        let event = Event::new("agent.created", data).of(self.id);
         let number = new.number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -173,11 +170,7 @@ pub async fn update(
         "spend_limit" => Shown::Amount("spendLimit"),
         other => Shown::Text(other),
     };
-    let event = Event {
-        kind: "agent.updated",
-        agent: Some(agent),
-        data: shown(changes, form).into(),
-    };
+    let event = Event::new("agent.updated", shown(changes, form).into()).of(agent);
     let keys = UpdateKeys {
         agent: scope.keys().agent(scope.mode, agent),
     };
@@ -315,12 +308,9 @@ async fn try_delete(
     let all = virtual_keys.iter().chain(forgotten);
     let logged: Vec<&String> = all.take(KEYS_LOGGED_MAX).collect();
     let count = virtual_keys.len() + forgotten.len();
-    let event = Event {
-        kind: "agent.deleted",
-        agent: Some(agent),
-        data: json!({ "policyId": policy, "virtualKeys": logged, "virtualKeyCount": count,
-            "walletId": number }),
-    };
+    let data = json!({ "policyId": policy, "virtualKeys": logged, "virtualKeyCount": count,
+        "walletId": number });
+    let event = Event::new("agent.deleted", data).of(agent);
     let number = number.to_string();
     let args = DeleteArgs {
         agent,

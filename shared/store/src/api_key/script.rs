@@ -169,11 +169,7 @@ impl NewApiKey<'_> {
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
         let mut revoked = String::new();
         for _ in 0..ATTEMPTS {
-            let event = Event {
-                kind: "api_key.created",
-                agent: None,
-                data: data.clone(),
-            };
+            let event = Event::new("api_key.created", data.clone());
             let keys = CreateKeys {
                 api_key: account.api_key(self.key_id),
                 api_keys: account.api_keys(),
@@ -204,11 +200,7 @@ impl NewApiKey<'_> {
 /// Revokes the key `key_id` of the account and mode in `scope`.
 /// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
-    let event = Event {
-        kind: "api_key.revoked",
-        agent: None,
-        data: json!({ "keyId": key_id }),
-    };
+    let event = Event::new("api_key.revoked", json!({ "keyId": key_id }));
     let keys = RevokeKeys {
         api_key: scope.keys().api_key(key_id),
     };

@@ -231,13 +231,10 @@ impl NewDeposit<'_> {
             currency: self.currency,
             fields: fields.iter().map(String::as_str).collect(),
         };
-        let event = Event {
-            kind: "deposit.requested",
-            agent: self.wallet.agent(),
-            data: json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
-                "reference": self.reference, "amountNanos": amount, "amount": self.amount,
-                "currency": self.currency, "state": self.state.as_str() }),
-        };
+        let data = json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
+            "reference": self.reference, "amountNanos": amount, "amount": self.amount,
+            "currency": self.currency, "state": self.state.as_str() });
+        let event = Event::new("deposit.requested", data).of(self.wallet.agent());
         let mut reply = scope.execute(store, &MAKE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "made" => Ok(MakeOutcome::New),

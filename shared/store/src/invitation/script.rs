@@ -79,11 +79,8 @@ pub async fn create(
         .arg("PX")
         .arg(&life);
     store.command::<()>(&set).await?;
-    let event = Event {
-        kind: "user.invited",
-        agent: None,
-        data: json!({ "invitationId": body.id, "role": body.role.as_str() }),
-    };
+    let data = json!({ "invitationId": body.id, "role": body.role.as_str() });
+    let event = Event::new("user.invited", data);
     let account = scope.keys();
     let keys = CreateKeys {
         users: account.users(),
@@ -120,11 +117,8 @@ async fn forget(store: &Store, body: &InvitationBody) {
 /// Revokes an invitation; false if it is no longer open.
 /// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -> Result<bool, StoreError> {
-    let event = Event {
-        kind: "user.invitation_revoked",
-        agent: None,
-        data: json!({ "invitationId": invitation.body.id }),
-    };
+    let data = json!({ "invitationId": invitation.body.id });
+    let event = Event::new("user.invitation_revoked", data);
     let keys = RevokeKeys {
         invitations: scope.keys().invitations(),
     };

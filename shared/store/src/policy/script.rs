@@ -158,11 +158,8 @@ impl SetPolicy<'_> {
             expected: &self.expected.word(),
             changes: field_args(&changes),
         };
-        let event = Event {
-            kind: "policy.set",
-            agent: self.agent,
-            data: json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) }),
-        };
+        let data = json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) });
+        let event = Event::new("policy.set", data).of(self.agent);
         let mut reply = scope.execute(store, &SET, event, keys, args).await?;
         match reply.word()?.as_str() {
             "set" => {
@@ -189,11 +186,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         policy_id: id,
         reach: reach(agent),
     };
-    let event = Event {
-        kind: "policy.deleted",
-        agent,
-        data: json!({ "policyId": id }),
-    };
+    let event = Event::new("policy.deleted", json!({ "policyId": id })).of(agent);
     let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
     match reply.word()?.as_str() {
         "deleted" => Ok(Deleted::Done),

@@ -56,11 +56,7 @@ impl Reseal<'_> {
             actor: self.actor,
         };
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
-        let event = Event {
-            kind: "keys.rotated",
-            agent: Some(self.agent),
-            data,
-        };
+        let event = Event::new("keys.rotated", data).of(self.agent);
         let keys = ResealKeys {
             agent: scope.keys().agent(Mode::Live, self.agent),
         };

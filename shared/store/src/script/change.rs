@@ -67,6 +67,19 @@ pub(crate) struct Event<'a> {
     pub(crate) data: Value,
 }
 
+impl<'a> Event<'a> {
+    /// An event of no agent.
+    pub(crate) const fn new(kind: &'a str, data: Value) -> Self {
+        let agent = None;
+        Self { kind, agent, data }
+    }
+
+    pub(crate) fn of(self, agent: impl Into<Option<&'a str>>) -> Self {
+        let agent = agent.into();
+        Self { agent, ..self }
+    }
+}
+
 /// A field and its new value; `None` clears it.
 pub type FieldChange = (&'static str, Option<String>);
 

@@ -48,17 +48,14 @@ pub async fn deny(
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event = Event {
-        kind: "spend.denied",
-        agent: Some(&record.agent),
-        data: json!({
-            "intentId": record.id,
-            "amount": record.amount,
-            "amountNanos": record.amount.get().to_string(),
-            "currency": record.currency,
-            "why": why,
-        }),
-    };
+    let data = json!({
+        "intentId": record.id,
+        "amount": record.amount,
+        "amountNanos": record.amount.get().to_string(),
+        "currency": record.currency,
+        "why": why,
+    });
+    let event = Event::new("spend.denied", data).of(record.agent.as_str());
     let mut reply = scope.execute(store, &DENY, event, keys, args).await?;
     match reply.word()?.as_str() {
         "denied" => Ok(true),

@@ -124,11 +124,7 @@ pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a>
     if let Some(fields) = data.as_object_mut() {
         fields.insert("userId".to_owned(), user.into());
     }
-    Event {
-        kind,
-        agent: None,
-        data,
-    }
+    Event::new(kind, data)
 }
 
 /// Records an action or attempt of the user `id`. Does nothing if the account does not exist.

@@ -131,11 +131,8 @@ impl NewVirtualKey<'_> {
             keys_max: &self.limit.most.map(|most| most.to_string()).unwrap_or_default(),
             fields: fields.concat(),
         };
-        let event = Event {
-            kind: "virtual_key.created",
-            agent: Some(self.agent),
-            data: json!({ "keyId": self.key_id, "name": self.name }),
-        };
+        let data = json!({ "keyId": self.key_id, "name": self.name });
+        let event = Event::new("virtual_key.created", data).of(self.agent);
         let mut reply = match scope.execute(store, &CREATE, event, keys, args).await {
             Err(error @ (StoreError::OverBudget { .. } | StoreError::NotPermitted(_))) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
@@ -168,11 +165,7 @@ pub async fn revoke(
 ) -> Result<Revoked, StoreError> {
     let keys = VirtualKeyKeys::new(scope, agent, key_id);
     let args = RevokeArgs { key_id };
-    let event = Event {
-        kind: "virtual_key.revoked",
-        agent: Some(agent),
-        data: json!({ "keyId": key_id }),
-    };
+    let event = Event::new("virtual_key.revoked", json!({ "keyId": key_id })).of(agent);
     let mut reply = scope.execute(store, &REVOKE, event, keys, args).await?;
     match reply.word()?.as_str() {
         "revoked" => Ok(Revoked::Done),

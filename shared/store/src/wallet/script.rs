@@ -26,11 +26,8 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
     }
     for _ in 0..ATTEMPTS {
         let new = NewPlace::draw(store, scope, USER).await?;
-        let event = Event {
-            kind: "wallet.opened",
-            agent: None,
-            data: json!({ "wallet": new.id, "walletId": new.number.get() }),
-        };
+        let data = json!({ "wallet": new.id, "walletId": new.number.get() });
+        let event = Event::new("wallet.opened", data);
         let number = new.number.to_string();
         let keys = OpenKeys {
             wallet: account.wallet(scope.mode, USER),

@@ -156,11 +156,7 @@ pub async fn create(
 ) -> Result<Created, StoreError> {
     let account = scope.keys();
     shown.insert("webhookId".to_owned(), id.into());
-    let event = Event {
-        kind: "webhook.created",
-        agent: None,
-        data: shown.into(),
-    };
+    let event = Event::new("webhook.created", shown.into());
     let keys = CreateKeys {
         webhooks: account.webhooks(scope.mode),
         webhook: account.webhook(scope.mode, id),
@@ -194,11 +190,7 @@ impl Update<'_> {
         let account = scope.keys();
         let endpoint = Endpoint::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
-        let event = Event {
-            kind: "webhook.updated",
-            agent: None,
-            data: self.shown.into(),
-        };
+        let event = Event::new("webhook.updated", self.shown.into());
         let set = |set| account.deliveries_in(scope.mode, self.id, set);
         let keys = UpdateKeys {
             webhook: account.webhook(scope.mode, self.id),
@@ -228,11 +220,7 @@ impl Update<'_> {
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let account = scope.keys();
     let endpoint = Endpoint::new(scope, id);
-    let event = Event {
-        kind: "webhook.deleted",
-        agent: None,
-        data: json!({ "webhookId": id }),
-    };
+    let event = Event::new("webhook.deleted", json!({ "webhookId": id }));
     let set = |set| account.deliveries_in(scope.mode, id, set);
     let keys = DeleteKeys {
         webhooks: account.webhooks(scope.mode),
@@ -264,11 +252,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
 /// # Errors
 /// [`StoreError`]; the event may have been made.
 pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, StoreError> {
-    let event = Event {
-        kind: TESTED,
-        agent: None,
-        data: json!({ "webhookId": id }),
-    };
+    let event = Event::new(TESTED, json!({ "webhookId": id }));
     let keys = WebhookKey {
         webhook: scope.keys().webhook(scope.mode, id),
     };
@@ -298,11 +282,7 @@ impl Reseal<'_> {
     /// Replaces the old text by the new one.
     /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Resealed, StoreError> {
-        let event = Event {
-            kind: "keys.rotated",
-            agent: None,
-            data: json!({ "webhookId": self.webhook }),
-        };
+        let event = Event::new("keys.rotated", json!({ "webhookId": self.webhook }));
         let keys = WebhookKey {
             webhook: scope.keys().webhook(scope.mode, self.webhook),
         };

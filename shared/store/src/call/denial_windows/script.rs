@@ -39,11 +39,7 @@ pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreE
         mode: Mode::Live,
         actor: &counted.key_id,
     };
-    let event = Event {
-        kind: KIND,
-        agent: Some(&counted.agent),
-        data: counted.data(),
-    };
+    let event = Event::new(KIND, counted.data()).of(counted.agent.as_str());
     let keys = WindowKeys {
         counted_denials: scope.keys().bucket().counted_denials(),
     };

@@ -122,12 +122,10 @@ impl Confirmation<'_> {
             record_life: &life,
             fields: fields.iter().map(String::as_str).collect(),
         };
-        let event = Event {
-            kind: "deposit.confirmed",
-            agent: agent_of_owner(owner),
-            data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
-                "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
-        };
+        let data = json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id,
+            "reference": self.reference, "amountNanos": amount, "amount": deposit.amount,
+            "currency": deposit.currency });
+        let event = Event::new("deposit.confirmed", data).of(agent_of_owner(owner));
         scope.execute(store, &CONFIRM, event, keys, args).await
     }
 }

@@ -194,11 +194,8 @@ impl NewEscrow<'_> {
 
     fn event(&self, asked: &Requester<'_>, number: Option<u64>) -> Event<'_> {
         let amount = (self.amount, self.currency);
-        Event {
-            kind: "escrow.create",
-            agent: self.payer.agent(),
-            data: facts(number, (self.payer, self.payee), amount, Some(&asked.once.id)),
-        }
+        let data = facts(number, (self.payer, self.payee), amount, Some(&asked.once.id));
+        Event::new("escrow.create", data).of(self.payer.agent())
     }
 
     fn crosses_accounts(&self) -> bool {

@@ -163,10 +163,6 @@ async fn execute(
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event = Event {
-        kind: "escrow.fund",
-        agent: payer.agent(),
-        data: facts_of(escrow, Some(&once.id)),
-    };
+    let event = Event::new("escrow.fund", facts_of(escrow, Some(&once.id))).of(payer.agent());
     asked.scope.execute(store, &FUND, event, keys, args).await
 }

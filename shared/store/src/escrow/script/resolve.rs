@@ -178,11 +178,7 @@ async fn keep_refused(
     intent: NewIntent<'_>,
     (verdict, refusal): (Verdict<'_>, Blocked),
 ) -> Result<CallOutcome<()>, StoreError> {
-    let event = Event {
-        kind: verdict.audit(),
-        agent: escrow.payee.agent(),
-        data: facts_of(escrow, Some(&refusal.intent)),
-    };
+    let event = Event::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent))).of(escrow.payee.agent());
     let intent = NewIntent {
         transaction: None,
         ..intent

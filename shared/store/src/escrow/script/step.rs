@@ -116,11 +116,7 @@ impl Step<'_> {
             data.insert("becomes".to_owned(), self.becomes.as_str().into());
             data.extend(self.note.map(|note| ("why".to_owned(), note.into())));
         }
-        let event = Event {
-            kind: self.audit,
-            agent: self.escrow.payer.agent(),
-            data,
-        };
+        let event = Event::new(self.audit, data).of(self.escrow.payer.agent());
         let mut reply = self.scope().execute(store, &RESOLVE, event, keys, args).await?;
         let stepped = match reply.word()?.as_str() {
             "won" => Stepped::Won,

@@ -83,11 +83,8 @@ async fn attempt(
         delivered: set(DeliverySet::Delivered),
         failed: set(DeliverySet::Failed),
     };
-    let event = Event {
-        kind: "webhook.redelivered",
-        agent: None,
-        data: json!({ "webhookId": webhook, "deliveryId": id }),
-    };
+    let data = json!({ "webhookId": webhook, "deliveryId": id });
+    let event = Event::new("webhook.redelivered", data);
     let args = RedeliverArgs {
         member: &endpoint.member(),
         number: &stored.number,
