@@ -89,18 +89,10 @@ impl ApiKey {
         let mut range = redis::cmd("ZREVRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
         let ids: Vec<String> = store.command(&range).await?;
-        if ids.is_empty() {
-            return Ok(0);
-        }
-        let mut query = redis::pipe();
-        for id in &ids {
-            query
-                .cmd("HMGET")
-                .arg(account.api_key(id))
-                .arg("revoked_at")
-                .arg("expires_at");
-        }
-        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&query).await?;
+        let fields = ids
+            .iter()
+            .map(|id| (account.api_key(id), &["revoked_at", "expires_at"]));
+        let ends: Vec<(Option<String>, Option<String>)> = store.each("HMGET", fields).await?;
         let set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
         let active = ends.iter().filter(|(revoked, expires)| {
             let expired = expires.as_deref().and_then(|text| text.parse::<u64>().ok());
@@ -117,14 +109,8 @@ impl ApiKey {
         let mut range = redis::cmd("ZRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
         let ids: Vec<String> = store.command(&range).await?;
-        if ids.is_empty() {
-            return Ok(None);
-        }
-        let mut query = redis::pipe();
-        for id in &ids {
-            query.cmd("HEXISTS").arg(account.api_key(id)).arg("revoked_at");
-        }
-        let revoked: Vec<bool> = store.pipeline(&query).await?;
+        let fields = ids.iter().map(|id| (account.api_key(id), "revoked_at"));
+        let revoked: Vec<bool> = store.each("HEXISTS", fields).await?;
         let mut keys = ids.into_iter().zip(revoked);
         Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
     }

@@ -94,14 +94,9 @@ impl SortedSet<'_> {
         if chunk.records.is_empty() {
             return Ok(());
         }
-        let mut query = redis::pipe();
-        for mark in &chunk.records {
-            query
-                .cmd("HMGET")
-                .arg((filter.key)(&mark.member))
-                .arg(filter.fields);
-        }
-        let read: Vec<Vec<Option<String>>> = self.store.pipeline(&query).await?;
+        let members = chunk.records.iter().map(|mark| &mark.member);
+        let fields = members.map(|member| ((filter.key)(member), filter.fields));
+        let read: Vec<Vec<Option<String>>> = self.store.each("HMGET", fields).await?;
         let last = chunk.records.len() - 1;
         for (at, (mark, fields)) in chunk.records.into_iter().zip(read).enumerate() {
             seen.scanned += 1;

@@ -65,12 +65,9 @@ async fn read<'i>(
     let ids: Vec<&str> = unique.into_iter().collect();
     let mut names = Names::new();
     for some in ids.chunks(CHUNK) {
-        let mut query = redis::pipe();
-        for id in some {
-            let (key, field) = record(id);
-            query.cmd("HMGET").arg(key).arg("name").arg(field);
-        }
-        let found: Vec<(Option<String>, Option<String>)> = store.pipeline(&query).await?;
+        let fields = some.iter().map(|id| record(id));
+        let fields = fields.map(|(key, field)| (key, "name", field));
+        let found: Vec<(Option<String>, Option<String>)> = store.each("HMGET", fields).await?;
         let named = some.iter().zip(found).filter_map(|(id, (name, exists))| {
             exists?;
             Some(((*id).to_owned(), name.filter(|name| !name.is_empty())?))

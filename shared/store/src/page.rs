@@ -269,11 +269,8 @@ impl SortedSet<'_> {
         // Members of the same score are ordered by their bytes.
         let mut search = Search::between(above, above + beside);
         while let Some(ranks) = search.places() {
-            let mut query = redis::pipe();
-            for rank in &ranks {
-                query.cmd("ZREVRANGE").arg(self.set).arg(*rank).arg(*rank);
-            }
-            let found: Vec<Vec<String>> = self.store.pipeline(&query).await?;
+            let members = ranks.iter().map(|rank| (self.set, rank, rank));
+            let found: Vec<Vec<String>> = self.store.each("ZREVRANGE", members).await?;
             let late = found
                 .iter()
                 .map(|one| one.first().is_none_or(|one| *one < mark.member));
@@ -301,13 +298,6 @@ pub(super) async fn records(
     ids: Vec<String>,
     key: impl Fn(&str) -> String,
 ) -> Result<Vec<(String, HashMap<String, String>)>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut query = redis::pipe();
-    for id in &ids {
-        query.cmd("HGETALL").arg(key(id));
-    }
-    let records: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
+    let records: Vec<HashMap<String, String>> = store.each("HGETALL", ids.iter().map(|id| key(id))).await?;
     Ok(ids.into_iter().zip(records).collect())
 }

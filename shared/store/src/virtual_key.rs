@@ -84,14 +84,8 @@ pub async fn active_agents(store: &Store, account: &AccountKeys) -> Result<Vec<S
     let mut range = redis::cmd("ZRANGE");
     range.arg(account.active_keys()).arg(0).arg(ACTIVE_SHOWN - 1);
     let ids: Vec<String> = store.command(&range).await?;
-    let mut query = redis::pipe();
-    for id in &ids {
-        query.cmd("HGET").arg(account.virtual_key(id)).arg("agent");
-    }
-    let holders: Vec<Option<String>> = match ids.is_empty() {
-        true => Vec::new(),
-        false => store.pipeline(&query).await?,
-    };
+    let fields = ids.iter().map(|id| (account.virtual_key(id), "agent"));
+    let holders: Vec<Option<String>> = store.each("HGET", fields).await?;
     let mut agents: Vec<String> = Vec::new();
     for agent in holders.into_iter().flatten() {
         if !agents.contains(&agent) {

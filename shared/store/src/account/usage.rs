@@ -140,14 +140,8 @@ fn refusals(text: Option<&str>) -> u64 {
 async fn deliveries(store: &Store, account: &AccountKeys, mode: Mode) -> Result<u64, StoreError> {
     let webhooks = redis::Cmd::zrange(account.webhooks(mode), 0, -1);
     let webhooks: Vec<String> = store.command(&webhooks).await?;
-    if webhooks.is_empty() {
-        return Ok(0);
-    }
-    let mut query = redis::pipe();
-    for webhook in &webhooks {
-        query.cmd("HLEN").arg(account.deliveries(mode, webhook));
-    }
-    let counts: Vec<u64> = store.pipeline(&query).await?;
+    let texts = webhooks.iter().map(|webhook| account.deliveries(mode, webhook));
+    let counts: Vec<u64> = store.each("HLEN", texts).await?;
     Ok(counts.iter().sum())
 }
 

@@ -175,12 +175,10 @@ async fn read_agents(
     ids: &[String],
 ) -> Result<Vec<AgentSummary>, StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let mut query = redis::pipe();
-    for id in ids {
-        let fields = query.cmd("HMGET").arg(account.agent(mode, id)).arg(&FIELDS);
-        fields.arg(&day).arg(&month);
-    }
-    let records: Vec<Vec<Option<String>>> = store.pipeline(&query).await?;
+    let fields = ids
+        .iter()
+        .map(|id| (account.agent(mode, id), &FIELDS, &day, &month));
+    let records: Vec<Vec<Option<String>>> = store.each("HMGET", fields).await?;
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))
         .collect::<Option<_>>()

@@ -46,11 +46,8 @@ impl Day {
         first: u64,
         last: u64,
     ) -> Result<Vec<Self>, StoreError> {
-        let mut query = redis::pipe();
-        for number in first..=last {
-            query.cmd("HGETALL").arg(account.audit_day(mode, number));
-        }
-        let records: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
+        let keys = (first..=last).map(|number| account.audit_day(mode, number));
+        let records: Vec<HashMap<String, String>> = store.each("HGETALL", keys).await?;
         let days = (first..).zip(records);
         days.map(|(number, fields)| Self::from_fields(number, &fields))
             .collect::<Option<_>>()

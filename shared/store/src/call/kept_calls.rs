@@ -28,14 +28,8 @@ pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result
         .arg(most.saturating_sub(1))
         .arg("WITHSCORES");
     let (total, listed): (u64, Vec<(String, u64)>) = store.pipeline(&query).await?;
-    if listed.is_empty() {
-        return Ok(KeptCalls::default());
-    }
-    let mut query = redis::pipe();
-    for (id, _) in &listed {
-        query.cmd("GET").arg(account.bucket().kept_hold(id));
-    }
-    let texts: Vec<Option<String>> = store.pipeline(&query).await?;
+    let holds = listed.iter().map(|(id, _)| account.bucket().kept_hold(id));
+    let texts: Vec<Option<String>> = store.each("GET", holds).await?;
     let gone = texts.iter().filter(|text| text.is_none()).count() as u64;
     let found = listed.into_iter().zip(texts);
     let newest = found.filter_map(|((id, at_ms), text)| {

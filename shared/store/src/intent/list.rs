@@ -154,21 +154,14 @@ impl<'a> List<'a> {
 
     /// Reads the positions of the intents at these indexes.
     async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<Place>>, StoreError> {
-        let mut query = redis::pipe();
-        for index in indexes {
-            query.cmd("LINDEX").arg(&self.key).arg(*index);
-        }
-        let ids: Vec<Option<String>> = self.store.pipeline(&query).await?;
-        let mut query = redis::pipe();
-        for id in &ids {
+        let items = indexes.iter().map(|index| (&self.key, index));
+        let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
+        let fields = ids.iter().map(|id| {
             let key = self.account.intent(self.mode, id.as_deref().unwrap_or_default());
-            query
-                .cmd("HMGET")
-                .arg(key)
-                .arg(&["seq", "filed", "at", "decided_at"]);
-        }
+            (key, &["seq", "filed", "at", "decided_at"])
+        });
         type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
-        let found: Vec<Found> = self.store.pipeline(&query).await?;
+        let found: Vec<Found> = self.store.each("HMGET", fields).await?;
         let is_state = matches!(self.index, IntentIndex::State(_));
         let places = found.into_iter().map(|(seq, filed, at, decided)| {
             let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };

@@ -76,14 +76,10 @@ impl Notice<'_> {
     ) -> Result<Vec<Option<u64>>, StoreError> {
         let mut found = Vec::with_capacity(notices.len());
         for some in notices.chunks(CHUNK) {
-            let mut query = redis::pipe();
-            for notice in some {
-                query
-                    .cmd("HGET")
-                    .arg(notice.key(account, mode, period))
-                    .arg(notice.field());
-            }
-            let times: Vec<Option<u64>> = store.pipeline(&query).await?;
+            let fields = some
+                .iter()
+                .map(|notice| (notice.key(account, mode, period), notice.field()));
+            let times: Vec<Option<u64>> = store.each("HGET", fields).await?;
             found.extend(times);
         }
         Ok(found)

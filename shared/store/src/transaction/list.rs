@@ -121,11 +121,8 @@ impl<'a> Numbers<'a> {
         let Some(list) = &self.list else {
             return Ok(places.iter().map(|place| place + 1).collect());
         };
-        let mut query = redis::pipe();
-        for place in places {
-            query.cmd("LINDEX").arg(list).arg(*place);
-        }
-        let numbers: Vec<Option<u64>> = self.store.pipeline(&query).await?;
+        let items = places.iter().map(|place| (list, place));
+        let numbers: Vec<Option<u64>> = self.store.each("LINDEX", items).await?;
         Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
     }
 

@@ -39,12 +39,10 @@ impl Totals {
             if agents.is_empty() {
                 return Ok(sums);
             }
-            let mut query = redis::pipe();
-            for agent in &agents {
-                let record = account.agent(mode, agent);
-                query.cmd("HMGET").arg(record).arg(&["balance", "pending"]);
-            }
-            let held: Vec<(Option<u64>, Option<u64>)> = store.pipeline(&query).await?;
+            let fields = agents
+                .iter()
+                .map(|agent| (account.agent(mode, agent), &["balance", "pending"]));
+            let held: Vec<(Option<u64>, Option<u64>)> = store.each("HMGET", fields).await?;
             for (balance, pending) in held {
                 sums.add(balance, pending);
             }

@@ -23,15 +23,11 @@ impl Chain<'_> {
             return Ok(None);
         }
         let rows = rows(numbers);
-        let mut query = redis::pipe();
-        for (first, last) in &rows {
-            query
-                .cmd("LRANGE")
-                .arg(self.keys.audit(self.mode))
-                .arg(first - archived - 1)
-                .arg(last - archived - 1);
-        }
-        let found: Vec<Vec<Vec<u8>>> = self.store.pipeline(&query).await?;
+        let list = self.keys.audit(self.mode);
+        let ranges = rows
+            .iter()
+            .map(|(first, last)| (&list, first - archived - 1, last - archived - 1));
+        let found: Vec<Vec<Vec<u8>>> = self.store.each("LRANGE", ranges).await?;
         // Ranks are those of the numbers only while nothing is archived.
         if self.extent().await?.archived.seq != archived {
             return Ok(None);
@@ -58,14 +54,10 @@ impl Chain<'_> {
         let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
         parts.sort_unstable();
         parts.dedup();
-        let mut query = redis::pipe();
-        for part in &parts {
-            query.cmd("GET").arg(self.keys.audit_decisions(self.mode, part));
-        }
-        let texts: Vec<Option<String>> = match parts.is_empty() {
-            true => Vec::new(),
-            false => self.store.pipeline(&query).await?,
-        };
+        let keys = parts
+            .iter()
+            .map(|part| self.keys.audit_decisions(self.mode, part));
+        let texts: Vec<Option<String>> = self.store.each("GET", keys).await?;
         let texts: HashMap<&str, Option<String>> = parts.into_iter().zip(texts).collect();
         let found = ids.iter().map(|id| {
             let text = decisions::key_part(id).and_then(|part| texts.get(part)?.as_deref());

@@ -199,14 +199,10 @@ impl Chain<'_> {
         let list = self.keys.audit(self.mode);
         let mut search = Search::between(low, high);
         while let Some(numbers) = search.places() {
-            let mut query = redis::pipe();
-            for number in &numbers {
-                query
-                    .cmd("LINDEX")
-                    .arg(&list)
-                    .arg(number - extent.archived.seq - 1);
-            }
-            let lines: Vec<Option<Vec<u8>>> = self.store.pipeline(&query).await?;
+            let places = numbers
+                .iter()
+                .map(|number| (&list, number - extent.archived.seq - 1));
+            let lines: Vec<Option<Vec<u8>>> = self.store.each("LINDEX", places).await?;
             search.record(&numbers, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
         }
         Ok(search.found())
@@ -216,11 +212,8 @@ impl Chain<'_> {
     async fn place_of(&self, list: &str, length: u64, number: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, length);
         while let Some(places) = search.places() {
-            let mut query = redis::pipe();
-            for place in &places {
-                query.cmd("LINDEX").arg(list).arg(*place);
-            }
-            let numbers: Vec<Option<u64>> = self.store.pipeline(&query).await?;
+            let items = places.iter().map(|place| (list, place));
+            let numbers: Vec<Option<u64>> = self.store.each("LINDEX", items).await?;
             let late = numbers
                 .iter()
                 .map(|found| found.is_none_or(|found| found >= number));
