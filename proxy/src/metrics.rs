@@ -25,33 +25,25 @@ const OWN_TIME: [f64; 11] = [
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5,
 ];
 
-/// A stage of a call, as metrics and spans name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// From the received head to the owner of the key.
-    Resolve,
-    /// The caller sends the body.
-    Receive,
-    /// Body and headers are parsed, and the estimate is computed.
-    Read,
-    /// The store decides.
-    Decide,
-    /// The provider answers.
-    Upstream,
-    /// The ledger moves to the real cost.
-    Settle,
+domain::words! {
+    /// A stage of a call, as metrics and spans name it.
+    pub enum Stage {
+        /// From the received head to the owner of the key.
+        Resolve = "resolve",
+        /// The caller sends the body.
+        Receive = "receive",
+        /// Body and headers are parsed, and the estimate is computed.
+        Read = "read",
+        /// The store decides.
+        Decide = "decide",
+        /// The provider answers.
+        Upstream = "upstream",
+        /// The ledger moves to the real cost.
+        Settle = "settle",
+    }
 }
 
 impl Stage {
-    /// In the order of a call.
-    pub const ALL: [Self; 6] = [
-        Self::Resolve,
-        Self::Receive,
-        Self::Read,
-        Self::Decide,
-        Self::Upstream,
-        Self::Settle,
-    ];
     /// Length of [`Stage::ALL`].
     pub const COUNT: usize = Self::ALL.len();
 
@@ -61,17 +53,6 @@ impl Stage {
         matches!(self, Self::Receive | Self::Decide)
     }
 
-    /// Returns the value of the label `stage`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Resolve => "resolve",
-            Self::Receive => "receive",
-            Self::Read => "read",
-            Self::Decide => "decide",
-            Self::Upstream => "upstream",
-            Self::Settle => "settle",
-        }
-    }
 }
 
 /// Label of an exchange of which nothing was sent.
@@ -81,25 +62,13 @@ const NOT_SENT: &str = "local";
 /// series.
 const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
 
-/// A limit of every plan (decision D71) that denied a call as `rate_limited`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limited {
-    /// The account's budget of runs.
-    Runs,
-    /// The account may make no records.
-    StoreShare,
-}
-
-impl Limited {
-    /// All values, in the order of their declaration.
-    const ALL: [Self; 2] = [Self::Runs, Self::StoreShare];
-
-    /// Returns the value of the label.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Runs => "runs",
-            Self::StoreShare => "store_share",
-        }
+domain::words! {
+    /// A limit of every plan (decision D71) that denied a call as `rate_limited`.
+    pub enum Limited {
+        /// The account's budget of runs.
+        Runs = "runs",
+        /// The account may make no records.
+        StoreShare = "store_share",
     }
 }
 

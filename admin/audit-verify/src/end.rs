@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 /// The warning where no signed note was compared.
 pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with (they are in audit.archive, the first of a trail after audit.checkpoint_every_ms): that nothing is missing at the end is known from the store alone.";
 
-/// Where something is known from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// A signed note that the caller gave.
-    Note,
-    /// The signed note in the archive.
-    Archive,
-    /// The store itself.
-    Store,
+domain::words! {
+    /// Where something is known from.
+    pub enum Source {
+        /// A signed note that the caller gave.
+        Note = "note",
+        /// The signed note in the archive.
+        Archive = "archive",
+        /// The store itself.
+        Store = "store",
+    }
 }
 
 /// That a chain has so many entries, and the hash of the last one.
@@ -32,15 +33,6 @@ pub struct Known {
 }
 
 impl Source {
-    /// The word in documents.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Archive => "archive",
-            Self::Store => "store",
-        }
-    }
-
     /// As the subject of a sentence.
     const fn name(self) -> &'static str {
         match self {

@@ -3,47 +3,24 @@
 /// Why a stream ended whose hold a cap did not let grow.
 const HOLD_EXHAUSTED: &str = "hold_exhausted";
 
-/// What a call is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A call to be approved and forwarded.
-    Approved,
-    /// A call of a frozen agent.
-    Frozen,
-    /// A call with a key that was revoked.
-    Revoked,
-    /// A call that does not fit under a limit.
-    OverCap,
-    /// A body that is no JSON.
-    Malformed,
+domain::words! {
+    /// What a call is made for.
+    #[derive(PartialOrd, Ord)]
+    pub enum Kind {
+        /// A call to be approved and forwarded.
+        Approved = "approved",
+        /// A call of a frozen agent.
+        Frozen = "frozen",
+        /// A call with a key that was revoked.
+        Revoked = "revoked",
+        /// A call that does not fit under a limit.
+        OverCap = "over-cap",
+        /// A body that is no JSON.
+        Malformed = "malformed",
+    }
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 5] = [
-        Self::Approved,
-        Self::Frozen,
-        Self::Revoked,
-        Self::OverCap,
-        Self::Malformed,
-    ];
-
-    /// Its name in key files and reports.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approved => "approved",
-            Self::Frozen => "frozen",
-            Self::Revoked => "revoked",
-            Self::OverCap => "over-cap",
-            Self::Malformed => "malformed",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
     /// How its calls have to end: statuses, and the reason.
     const fn expected(self) -> (u16, &'static str) {
         match self {

@@ -1,27 +1,14 @@
 //! Metrics of signing in.
 
-/// Outcome of an attempt to sign in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Login {
-    /// Signed in.
-    Done,
-    /// Wrong password or code, or nobody of that name.
-    Wrong,
-    /// Too many attempts before.
-    Locked,
-}
-
-impl Login {
-    /// All values, in the order of their declaration.
-    const ALL: [Self; 3] = [Self::Done, Self::Wrong, Self::Locked];
-
-    /// Returns the value of the label.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Wrong => "wrong",
-            Self::Locked => "locked",
-        }
+domain::words! {
+    /// Outcome of an attempt to sign in.
+    pub enum Login {
+        /// Signed in.
+        Done = "done",
+        /// Wrong password or code, or nobody of that name.
+        Wrong = "wrong",
+        /// Too many attempts before.
+        Locked = "locked",
     }
 }
 

@@ -83,7 +83,7 @@ impl Recorder {
             .filter(|id| id.len() <= ID_BYTES_MAX);
         let call = Call {
             number,
-            endpoint: request.endpoint.word(),
+            endpoint: request.endpoint.as_str(),
             model: request.model.clone(),
             client_request_id: id.map(str::to_owned),
             stream: request.stream,
@@ -195,7 +195,7 @@ impl Call {
 mod tests {
     use super::*;
     use crate::completion::tests::request;
-    use crate::request::Endpoint;
+    use domain::measured::Endpoint;
 
     #[test]
     fn the_oldest_calls_are_forgotten() {

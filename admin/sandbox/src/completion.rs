@@ -1,8 +1,9 @@
 //! Whole answers in the provider's shape. The same request always has the same text and usage.
 
-use super::request::{Endpoint, Request, tokens};
+use super::request::{Request, tokens};
 use super::usage::{Usage, with_member};
 use clock::now_ms;
+use domain::measured::Endpoint;
 use serde_json::{Value, json};
 
 /// Numbers of an embedding repeat after so many: it is no hash of the text, only of its length.

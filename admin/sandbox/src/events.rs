@@ -5,7 +5,8 @@ mod responses;
 
 use super::completion;
 use super::plan::{EVENT_BYTES, Fault, Plan};
-use super::request::{Endpoint, Request, tokens};
+use super::request::{Request, tokens};
+use domain::measured::Endpoint;
 use std::collections::VecDeque;
 
 /// One event.

@@ -5,6 +5,7 @@ mod embeddings;
 mod responses;
 
 use super::reply::{self, Reply};
+use domain::measured::Endpoint;
 use serde_json::Value;
 
 /// Longest request body.
@@ -19,25 +20,6 @@ const PART_TOKENS: u64 = 1;
 const QUOTED: usize = 120;
 /// Most choices, as the provider has it.
 const CHOICES_MAX: u64 = 128;
-
-/// The endpoint that a request came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Endpoint {
-    Chat,
-    Responses,
-    Embeddings,
-}
-
-impl Endpoint {
-    /// Its word in the list of calls.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::Chat => "chat.completions",
-            Self::Responses => "responses",
-            Self::Embeddings => "embeddings",
-        }
-    }
-}
 
 /// What an answer depends on.
 #[derive(Debug, Clone)]

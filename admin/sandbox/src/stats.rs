@@ -1,6 +1,6 @@
 //! Counters of the sandbox, from which tests learn what reached the upstream. They contain no secret.
 
-use super::request::Endpoint;
+use domain::measured::Endpoint;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! What `usage` says, in the words of each endpoint.
 
-use super::request::Endpoint;
+use domain::measured::Endpoint;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

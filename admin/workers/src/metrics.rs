@@ -11,56 +11,27 @@ pub use thresholds::ThresholdMetrics;
 use domain::mode::Mode;
 use std::time::Duration;
 
-/// A worker that goes round and round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worker {
-    /// Moves old entries of the audit trail to the archive.
-    Archiver,
-    /// Delivers what is in transit between accounts.
-    Transit,
-    /// Counts what is open.
-    GaugeCollector,
-    /// Puts checkpoints into the archive.
-    Checkpointer,
-    /// Names the accounts that take too much of the store.
-    Guard,
-    /// Moves old intents to the archive.
-    IntentArchiver,
-    /// Finds overdue holds.
-    Reaper,
-    /// Seals the audit trail.
-    Sealer,
-    /// Notices who is near a limit.
-    ThresholdWatcher,
-}
-
-impl Worker {
-    /// All values, in the order of their declaration.
-    const ALL: [Self; 9] = [
-        Self::Archiver,
-        Self::Transit,
-        Self::GaugeCollector,
-        Self::Checkpointer,
-        Self::Guard,
-        Self::IntentArchiver,
-        Self::Reaper,
-        Self::Sealer,
-        Self::ThresholdWatcher,
-    ];
-
-    /// Returns the value of the label. Two are older names, which dashboards and alerts know.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Archiver => "archiver",
-            Self::Transit => "carrier",
-            Self::GaugeCollector => "census",
-            Self::Checkpointer => "checkpointer",
-            Self::Guard => "guard",
-            Self::IntentArchiver => "intent_archiver",
-            Self::Reaper => "reaper",
-            Self::Sealer => "sealer",
-            Self::ThresholdWatcher => "threshold_watcher",
-        }
+domain::words! {
+    /// A worker that goes round and round.
+    pub enum Worker {
+        /// Moves old entries of the audit trail to the archive.
+        Archiver = "archiver",
+        /// Delivers what is in transit between accounts.
+        Transit = "carrier",
+        /// Counts what is open.
+        GaugeCollector = "census",
+        /// Puts checkpoints into the archive.
+        Checkpointer = "checkpointer",
+        /// Names the accounts that take too much of the store.
+        Guard = "guard",
+        /// Moves old intents to the archive.
+        IntentArchiver = "intent_archiver",
+        /// Finds overdue holds.
+        Reaper = "reaper",
+        /// Seals the audit trail.
+        Sealer = "sealer",
+        /// Notices who is near a limit.
+        ThresholdWatcher = "threshold_watcher",
     }
 }
 

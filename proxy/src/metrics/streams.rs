@@ -9,28 +9,15 @@ const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 18
 /// Bucket bounds of the time to the first byte, in seconds.
 const FIRST_BYTE: [f64; 11] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
 
-/// Outcome of an extension of a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extension {
-    /// The hold was raised.
-    Raised,
-    /// Cap or the plan refused it, or the key is revoked.
-    Refused,
-    /// There was no decision.
-    Failed,
-}
-
-impl Extension {
-    /// All values, in the order of their declaration.
-    const ALL: [Self; 3] = [Self::Raised, Self::Refused, Self::Failed];
-
-    /// Returns the value of the label.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Raised => "raised",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
+domain::words! {
+    /// Outcome of an extension of a hold.
+    pub enum Extension {
+        /// The hold was raised.
+        Raised = "raised",
+        /// Cap or the plan refused it, or the key is revoked.
+        Refused = "refused",
+        /// There was no decision.
+        Failed = "failed",
     }
 }
 

@@ -7,44 +7,21 @@ use telemetry::registrar::Registrar;
 /// Bucket bounds of the provider's answers, in seconds, up to the default deadline of 100 seconds.
 pub const ANSWER_TIME: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
 
-/// The provider's answer to an approved call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UpstreamResult {
-    /// 2xx
-    Success,
-    /// 3xx
-    Redirect,
-    /// 4xx
-    ClientError,
-    /// 5xx, or a status beyond the classes.
-    ServerError,
-    /// No whole answer within `upstream.timeout_ms`.
-    Timeout,
-    /// The provider was not reached, or the connection broke.
-    Unreachable,
-}
-
-impl UpstreamResult {
-    /// All values, in the order of their declaration.
-    pub(super) const ALL: [Self; 6] = [
-        Self::Success,
-        Self::Redirect,
-        Self::ClientError,
-        Self::ServerError,
-        Self::Timeout,
-        Self::Unreachable,
-    ];
-
-    /// Returns the value of the label.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "2xx",
-            Self::Redirect => "3xx",
-            Self::ClientError => "4xx",
-            Self::ServerError => "5xx",
-            Self::Timeout => "timeout",
-            Self::Unreachable => "unreachable",
-        }
+domain::words! {
+    /// The provider's answer to an approved call.
+    pub enum UpstreamResult {
+        /// 2xx
+        Success = "2xx",
+        /// 3xx
+        Redirect = "3xx",
+        /// 4xx
+        ClientError = "4xx",
+        /// 5xx, or a status beyond the classes.
+        ServerError = "5xx",
+        /// No whole answer within `upstream.timeout_ms`.
+        Timeout = "timeout",
+        /// The provider was not reached, or the connection broke.
+        Unreachable = "unreachable",
     }
 }
 

@@ -90,7 +90,7 @@ domain::schema_types! {
     /// What an API key may do.
     PermissionName = words(Permission::ALL.map(Permission::as_str));
     /// The role of a user, the strongest first.
-    RoleName = words(Role::ALL.map(Role::as_str));
+    RoleName = words(Role::ALL.into_iter().rev().map(Role::as_str));
     /// What kind of request an intent belongs to.
     IntentKind = words(intent::Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
     /// Where an intent stands. `settled` and `blocked` are final.

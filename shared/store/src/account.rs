@@ -12,53 +12,40 @@ use domain::mode::Mode;
 /// Account ids read in one round trip.
 const PAGE: usize = 500;
 
-/// Fields of an account's record that exist once per mode. Scripts write them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModeField {
-    /// Number of the last audit entry.
-    AuditSeq,
-    /// Count of webhooks.
-    Webhooks,
-    /// Incremented by every change of a webhook.
-    WebhooksVersion,
-    /// Number of the last audit entry whose events were dispatched to webhooks.
-    Dispatched,
-    /// Count of wallets whose agent was deleted.
-    ClosedWallets,
-    /// Bytes of text in intents and escrows.
-    TextBytes,
-    /// Count of transactions received from other accounts.
-    TransactionsIn,
-    /// Count of escrows that the account pays.
-    Escrows,
-    /// Count of deposits, pending and confirmed.
-    Deposits,
-    /// Count of refused requests that are recorded: see `refusals.lua`.
-    Refusals,
-    /// Count of events so far.
-    Events,
-    /// Minute whose coalesced violations are not dispatched yet; absent if none wait.
-    Violations,
+domain::words! {
+    /// Fields of an account's record that exist once per mode. Scripts write them.
+    pub enum ModeField {
+        /// Number of the last audit entry.
+        AuditSeq = "audit_seq",
+        /// Count of webhooks.
+        Webhooks = "webhooks",
+        /// Incremented by every change of a webhook.
+        WebhooksVersion = "webhooks_version",
+        /// Number of the last audit entry whose events were dispatched to webhooks.
+        Dispatched = "dispatched",
+        /// Count of wallets whose agent was deleted.
+        ClosedWallets = "closed_wallets",
+        /// Bytes of text in intents and escrows.
+        TextBytes = "text_bytes",
+        /// Count of transactions received from other accounts.
+        TransactionsIn = "txn_in",
+        /// Count of escrows that the account pays.
+        Escrows = "escrows",
+        /// Count of deposits, pending and confirmed.
+        Deposits = "deposits",
+        /// Count of refused requests that are recorded: see `refusals.lua`.
+        Refusals = "refusals",
+        /// Count of events so far.
+        Events = "events",
+        /// Minute whose coalesced violations are not dispatched yet; absent if none wait.
+        Violations = "violations",
+    }
 }
 
 impl ModeField {
     /// Name of the field in the record.
     pub fn name(self, mode: Mode) -> String {
-        let word = match self {
-            Self::AuditSeq => "audit_seq",
-            Self::Webhooks => "webhooks",
-            Self::WebhooksVersion => "webhooks_version",
-            Self::Dispatched => "dispatched",
-            Self::ClosedWallets => "closed_wallets",
-            Self::TextBytes => "text_bytes",
-            Self::TransactionsIn => "txn_in",
-            Self::Escrows => "escrows",
-            Self::Deposits => "deposits",
-            Self::Refusals => "refusals",
-            Self::Events => "events",
-            Self::Violations => "violations",
-        };
-        format!("{mode}_{word}")
+        format!("{mode}_{self}")
     }
 }
 

@@ -48,7 +48,7 @@ impl Authority {
     /// `least` or one above it.
     pub fn of_session(account: &str, session: &str, (user, email): (&str, &str), least: Role) -> Self {
         let account = AccountKeys::new(account);
-        let roles = Role::ALL.iter().filter(|role| **role >= least);
+        let roles = Role::ALL.iter().rev().filter(|role| **role >= least);
         let roles: Vec<&str> = roles.map(|role| role.as_str()).collect();
         let start = User::stored_start(user);
         Self {

@@ -1,7 +1,8 @@
 //! The body of a chat-completions request.
 
-use super::{CHOICES_MAX, Endpoint, MESSAGE_TOKENS, PART_TOKENS, Request, missing, not_json, quoted, tokens};
+use super::{CHOICES_MAX, MESSAGE_TOKENS, PART_TOKENS, Request, missing, not_json, quoted, tokens};
 use crate::reply::Reply;
+use domain::measured::Endpoint;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

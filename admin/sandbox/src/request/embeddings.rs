@@ -1,7 +1,8 @@
 //! The body of a request for embeddings.
 
-use super::{Endpoint, Request, missing, quoted, string, tokens};
+use super::{Request, missing, quoted, string, tokens};
 use crate::reply::{self, Reply};
+use domain::measured::Endpoint;
 use serde_json::Value;
 
 /// Numbers of an embedding where the request does not say.

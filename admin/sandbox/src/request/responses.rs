@@ -1,7 +1,8 @@
 //! The body of a request for a response.
 
-use super::{Endpoint, MESSAGE_TOKENS, PART_TOKENS, Request, missing, quoted, string, tokens};
+use super::{MESSAGE_TOKENS, PART_TOKENS, Request, missing, quoted, string, tokens};
 use crate::reply::Reply;
+use domain::measured::Endpoint;
 use serde_json::Value;
 
 /// Members of an item that are part of the prompt.
