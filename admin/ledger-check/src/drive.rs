@@ -11,10 +11,23 @@ const IN_FLIGHT: usize = 3;
 
 /// Something to read, and what it is read for.
 pub(super) struct Job<T> {
-    pub(super) what: T,
-    pub(super) reads: Vec<Read>,
+    what: T,
+    reads: Vec<Read>,
     /// About how many records come back.
-    pub(super) weight: usize,
+    weight: usize,
+}
+
+impl<T> Job<T> {
+    /// A job of reads that bring one record each.
+    pub(super) fn new(reads: impl Into<Vec<Read>>, what: T) -> Self {
+        let reads = reads.into();
+        let weight = reads.len();
+        Self { what, reads, weight }
+    }
+
+    pub(super) fn weighing(self, weight: usize) -> Self {
+        Self { weight, ..self }
+    }
 }
 
 /// Reads all jobs; `fold` gets the answers to each, in the order of the jobs.

@@ -64,7 +64,7 @@ impl Pass<'_> {
             sums.insert(keys.agent(place.mode, agent), 0);
         }
         for id in &ids {
-            let text = answers.read::<Option<String>>().flatten();
+            let text = answers.text();
             let hold = text.and_then(|text| Hold::parse(id, &text));
             let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(place)) else {
                 continue;
@@ -77,7 +77,7 @@ impl Pass<'_> {
         let mut answers = store.many(&reads).await?;
         let mut wrong = Vec::new();
         for (key, sum) in sums {
-            let held = answers.read::<Option<String>>().flatten();
+            let held = answers.text();
             let says = held.as_deref().unwrap_or("0");
             if says != sum.to_string() {
                 let detail = format!("it says {says} nanos, and its open holds come to {sum}");

@@ -25,12 +25,11 @@ impl Pass<'_> {
             .flat_map(|bucket| [(bucket, false), (bucket, true)]);
         let jobs = indexes.map(|(bucket, kept)| {
             let index = if kept { bucket.kept() } else { bucket.due() };
-            let reads = vec![Read::sorted(bucket, index, 0, u64::from(u32::MAX))];
-            Job {
-                what: (bucket, kept),
-                reads,
-                weight: 20,
-            }
+            Job::new(
+                [Read::sorted(bucket, index, 0, u64::from(u32::MAX))],
+                (bucket, kept),
+            )
+            .weighing(20)
         });
         let mut listed = Vec::new();
         drive(store, jobs, |(bucket, kept), mut answers| {
@@ -54,15 +53,13 @@ impl Pass<'_> {
             } else {
                 bucket.hold(&id)
             };
-            let reads = vec![Read::text(bucket, &key), Read::score(bucket, &index, &id)];
-            Job {
-                what: (index, key),
-                reads,
-                weight: 2,
-            }
+            Job::new(
+                [Read::text(bucket, &key), Read::score(bucket, &index, &id)],
+                (index, key),
+            )
         });
         drive(store, jobs, |(index, key), mut answers| {
-            let text = answers.read::<Option<String>>().flatten();
+            let text = answers.text();
             let still = answers.read::<Option<f64>>().flatten().is_some();
             // Resolved while we looked, it is in neither.
             if still && text.is_none_or(|text| text == "V") {

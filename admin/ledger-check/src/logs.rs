@@ -32,17 +32,13 @@ impl Pass<'_> {
                 keys.record(),
                 &ModeField::AuditSeq.name(place.mode),
             );
-            Job {
-                what: place,
-                reads: vec![base(), size, seq, base()],
-                weight: 4,
-            }
+            Job::new([base(), size, seq, base()], place)
         });
         drive(store, jobs, |place, mut answers| {
-            let base = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let base = answers.number().unwrap_or(0);
             let size = answers.read::<u64>();
-            let now = answers.read::<Option<u64>>().flatten().unwrap_or(0);
-            if answers.read::<Option<u64>>().flatten().unwrap_or(0) != base {
+            let now = answers.number().unwrap_or(0);
+            if answers.number().unwrap_or(0) != base {
                 return; // some were archived while we looked
             }
             let given = self.page(place).audit_seq;
@@ -69,14 +65,12 @@ impl Pass<'_> {
             .places()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
-        let bases = sizes.iter().map(|(place, seq)| Job {
-            what: (*place, *seq),
-            reads: vec![archived(accounts.keys(*place), *place)],
-            weight: 1,
-        });
+        let bases = sizes
+            .iter()
+            .map(|(place, seq)| Job::new([archived(accounts.keys(*place), *place)], (*place, *seq)));
         let mut live = Vec::new();
         drive(store, bases, |(place, seq), mut answers| {
-            let base = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let base = answers.number().unwrap_or(0);
             live.push((place, base, seq.saturating_sub(base)));
         })
         .await?;
@@ -85,16 +79,12 @@ impl Pass<'_> {
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = (size - first).min(BATCH as u64);
                 let lines = Read::list(keys.bucket(), keys.audit(place.mode), first, count);
-                Job {
-                    what: (*place, *base, first),
-                    reads: vec![lines, archived(keys, *place)],
-                    weight: BATCH,
-                }
+                Job::new([lines, archived(keys, *place)], (*place, *base, first)).weighing(BATCH)
             })
         });
         drive(store, jobs, |(place, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
-            if answers.read::<Option<u64>>().flatten().unwrap_or(0) != base {
+            if answers.number().unwrap_or(0) != base {
                 return; // some were archived while we looked
             }
             self.count(entries.len());
@@ -119,15 +109,11 @@ impl Pass<'_> {
         }
         let jobs = lists.into_iter().map(|(place, key)| {
             let bucket = accounts.keys(place).bucket();
-            let reads = vec![match waits(&key) {
+            let read = match waits(&key) {
                 true => Read::sorted_length(bucket, &key),
                 false => Read::list_length(bucket, &key),
-            }];
-            Job {
-                what: (place, key),
-                reads,
-                weight: 1,
-            }
+            };
+            Job::new([read], (place, key))
         });
         let mut sized = Vec::new();
         drive(store, jobs, |(place, key), mut answers| {
@@ -141,15 +127,11 @@ impl Pass<'_> {
             let bucket = accounts.keys(*place).bucket();
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = BATCH as u64;
-                let reads = vec![match waits(key) {
+                let read = match waits(key) {
                     true => Read::sorted(bucket, key, first, count),
                     false => Read::list(bucket, key, first, count),
-                }];
-                Job {
-                    what: (*place, key.as_str()),
-                    reads,
-                    weight: BATCH / 2,
-                }
+                };
+                Job::new([read], (*place, key.as_str())).weighing(BATCH / 2)
             })
         });
         drive(store, jobs, |(place, key), mut answers| {

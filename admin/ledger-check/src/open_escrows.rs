@@ -21,12 +21,11 @@ impl Pass<'_> {
         }
         let jobs = sets.into_iter().map(|(place, owner)| {
             let keys = accounts.keys(place);
-            let reads = vec![Read::set(keys.bucket(), keys.open_escrows(place.mode, &owner))];
-            Job {
-                what: (place, owner),
-                reads,
-                weight: 20,
-            }
+            Job::new(
+                [Read::set(keys.bucket(), keys.open_escrows(place.mode, &owner))],
+                (place, owner),
+            )
+            .weighing(20)
         });
         let mut members = Vec::new();
         drive(store, jobs, |(place, owner), mut answers| {
@@ -48,16 +47,11 @@ impl Pass<'_> {
                 || Read::global(escrow_lookup(number)),
                 |number| place_read(Series::Escrow, number),
             );
-            let reads = vec![record, place_of];
-            Job {
-                what: (place, owner, number),
-                reads,
-                weight: 2,
-            }
+            Job::new([record, place_of], (place, owner, number))
         });
         drive(store, jobs, |(place, owner, number), mut answers| {
             let record = answers.read::<[Option<String>; 4]>().unwrap_or_default();
-            let payer = answers.read::<Option<String>>().flatten();
+            let payer = answers.text();
             let [status, from, to_account, to] = record.each_ref().map(Option::as_deref);
             let elsewhere = payer
                 .as_deref()
@@ -98,12 +92,10 @@ impl Pass<'_> {
             }
         }
         let jobs = held.into_iter().map(|(place, number, bucket, set)| {
-            let reads = vec![Read::is_member(bucket, &set, &number.to_string())];
-            Job {
-                what: (place, number, set),
-                reads,
-                weight: 1,
-            }
+            Job::new(
+                [Read::is_member(bucket, &set, &number.to_string())],
+                (place, number, set),
+            )
         });
         let mut missing = Vec::new();
         drive(store, jobs, |what, mut answers| {
@@ -115,19 +107,11 @@ impl Pass<'_> {
         let jobs = missing.into_iter().map(|(place, number, set)| {
             let keys = accounts.keys(place);
             let key = keys.escrow(place.mode, number);
-            let reads = vec![Read::field(keys.bucket(), &key, "status")];
-            Job {
-                what: (set, key),
-                reads,
-                weight: 1,
-            }
+            Job::new([Read::field(keys.bucket(), &key, "status")], (set, key))
         });
         drive(store, jobs, |(set, key), mut answers| {
             // It is resolved once and for ever: still unresolved, it was so when the set was read.
-            if matches!(
-                answers.read::<Option<String>>().flatten().as_deref(),
-                Some("funded" | "disputed")
-            ) {
+            if matches!(answers.text().as_deref(), Some("funded" | "disputed")) {
                 self.wrong(
                     Invariant::EscrowState,
                     &[&key, &set],

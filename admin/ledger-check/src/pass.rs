@@ -148,6 +148,11 @@ impl<'a> Pass<'a> {
             .add(comparison, side, (self.accounts.word(place), key), parts);
     }
 
+    /// The same where the sides may be of different accounts.
+    pub(super) fn reconcile_across(&mut self, comparison: Comparison, side: Side, key: &str, parts: &[&str]) {
+        self.reconciliation.add(comparison, side, ("", key), parts);
+    }
+
     /// Two answers of the same reading disagree.
     pub(super) fn wrong(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.found.add(invariant, records, detail);

@@ -34,7 +34,7 @@ pub(super) enum Comparison {
     Email,
 }
 
-const JOINS: usize = 9;
+const COMPARISONS: usize = Comparison::Email as usize + 1;
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +67,8 @@ struct Items {
     perhaps: Vec<String>,
 }
 
-/// Partitions whose sums differed.
-pub(super) type Suspects = HashSet<(Comparison, usize)>;
+/// Places of the sums that differed.
+pub(super) type Suspects = HashSet<usize>;
 
 /// All comparisons of one pass.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Reconciliation {
     pub(super) fn new(seed: RandomState, suspects: Suspects) -> Self {
         Self {
             seed,
-            sums: vec![0; JOINS * PARTITIONS],
+            sums: vec![0; COMPARISONS * PARTITIONS],
             suspects,
             items: BTreeMap::new(),
             held: 0,
@@ -105,12 +105,13 @@ impl Reconciliation {
         let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
         parts.hash(&mut hasher);
         let item = hasher.finish();
-        let sum = &mut self.sums[comparison as usize * PARTITIONS + partition];
+        let at = comparison as usize * PARTITIONS + partition;
+        let sum = &mut self.sums[at];
         *sum = match side {
             Side::Record => sum.wrapping_add(item),
             Side::Match | Side::Perhaps => sum.wrapping_sub(item),
         };
-        if self.held < ITEMS_MAX && self.suspects.contains(&(comparison, partition)) {
+        if self.held < ITEMS_MAX && self.suspects.contains(&at) {
             self.held += 1;
             let items = self
                 .items
@@ -131,21 +132,8 @@ impl Reconciliation {
     /// Ends the pass: the partitions whose sums differ, and the items that are without their like in those that were
     /// suspected before.
     pub(super) fn finish(self) -> (Suspects, Vec<Mismatch>) {
-        const ALL: [Comparison; JOINS] = [
-            Comparison::IntentTransaction,
-            Comparison::IntentList,
-            Comparison::Deposit,
-            Comparison::EscrowMoney,
-            Comparison::EscrowWinner,
-            Comparison::TransactionList,
-            Comparison::Place,
-            Comparison::EscrowList,
-            Comparison::Email,
-        ];
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
-        let suspects = differ
-            .map(|(at, _)| (ALL[at / PARTITIONS], at % PARTITIONS))
-            .collect();
+        let suspects = differ.map(|(at, _)| at).collect();
         let mismatch = self
             .items
             .into_iter()

@@ -130,12 +130,7 @@ impl Pass<'_> {
             }
             (Kind::EscrowRelease | Kind::EscrowDispute, Some(escrow)) => {
                 let escrow = escrow.to_string();
-                self.reconciliation.add(
-                    Comparison::EscrowWinner,
-                    Side::Match,
-                    ("", &escrow),
-                    &[&intent.id],
-                );
+                self.reconcile_across(Comparison::EscrowWinner, Side::Match, &escrow, &[&intent.id]);
             }
             (Kind::EscrowFund, Some(_)) if !moved => {
                 self.wrong(
@@ -171,7 +166,7 @@ impl Pass<'_> {
 
     /// The look-up of an escrow that an earlier version made.
     fn looked_up(&mut self, place: Place, key: &str, mut answers: Answers) {
-        let lookup = answers.read::<Option<String>>().flatten();
+        let lookup = answers.text();
         if lookup.as_deref() != Some(self.accounts.word(place)) {
             let detail = format!("its look-up names {}", lookup.as_deref().unwrap_or("nothing"));
             self.wrong(Invariant::Names, &[key], detail);
@@ -212,8 +207,7 @@ impl Pass<'_> {
             _ => {}
         }
         for (comparison, parts) in items {
-            self.reconciliation
-                .add(comparison, Side::Record, ("", &number_text), &parts);
+            self.reconcile_across(comparison, Side::Record, &number_text, &parts);
         }
         if let Some(funded) = escrow.funded_at {
             let when = (funded, escrow.resolved_at);
@@ -231,9 +225,9 @@ impl Pass<'_> {
     }
 
     fn hold(&mut self, bucket: Bucket, id: &str, kept: bool, mut answers: Answers) {
-        let text = answers.read::<Option<String>>().flatten();
+        let text = answers.text();
         let listed = answers.read::<Option<f64>>().flatten();
-        let after = answers.read::<Option<String>>().flatten();
+        let after = answers.text();
         // Resolved or extended while we looked, or the tombstone of a voided one.
         if text.is_none() || text != after || text.as_deref() == Some("V") {
             return;

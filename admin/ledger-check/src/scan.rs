@@ -180,10 +180,7 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
 
 fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) -> Sorted {
     let bucket = accounts.keys(place).bucket();
-    let read = |what, reads| {
-        let weight = 1;
-        Sorted::Read(Job { what, reads, weight })
-    };
+    let read = |what, reads: Vec<Read>| Sorted::Read(Job::new(reads, what));
     let hash = || vec![Read::hash(bucket, key)];
     let after_account = || key[accounts.keys(place).prefix().len()..].to_owned();
     match parsed {
@@ -240,37 +237,27 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
 }
 
 fn place(series: Series, number: Number) -> Job<Record> {
-    Job {
-        reads: vec![place_read(series, number)],
-        what: Record::Place(series, number),
-        weight: 1,
-    }
+    Job::new([place_read(series, number)], Record::Place(series, number))
 }
 
 fn users(account: &str, key: &str) -> Job<Record> {
-    Job {
-        reads: vec![Read::hash(Bucket::from_account(account), key)],
-        what: Record::Users(account.to_owned(), key.to_owned()),
-        weight: 1,
-    }
+    Job::new(
+        [Read::hash(Bucket::from_account(account), key)],
+        Record::Users(account.to_owned(), key.to_owned()),
+    )
 }
 
 fn email_lookup(key: String) -> Job<Record> {
-    Job {
-        reads: vec![Read::global(&key)],
-        what: Record::EmailLookup(key),
-        weight: 1,
-    }
+    Job::new([Read::global(&key)], Record::EmailLookup(key))
 }
 
 fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {
     let fields = ["hash", "agent", "revoked_at"].map(str::to_owned);
     let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::from_account(account));
-    Job {
-        reads: vec![Read::fields(bucket, key, &fields)],
-        what: Record::Key(kind, account, id, key.to_owned()),
-        weight: 1,
-    }
+    Job::new(
+        [Read::fields(bucket, key, &fields)],
+        Record::Key(kind, account, id, key.to_owned()),
+    )
 }
 
 /// A hold, and whether its index names it. It is read before and after the index: there both times, it was there
@@ -281,13 +268,12 @@ fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
         false => (bucket.hold(id), bucket.due()),
     };
     let text = || Read::text(bucket, &key);
-    Job {
-        reads: vec![text(), Read::score(bucket, index, id), text()],
-        what: Record::Hold {
+    Job::new(
+        [text(), Read::score(bucket, index, id), text()],
+        Record::Hold {
             bucket,
             id: id.to_owned(),
             kept,
         },
-        weight: 1,
-    }
+    )
 }

@@ -32,12 +32,7 @@ impl Pass<'_> {
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
             let keys = accounts.keys(place);
-            let reads = vec![Read::hash(keys.bucket(), keys.record())];
-            Job {
-                what: place,
-                reads,
-                weight: 1,
-            }
+            Job::new([Read::hash(keys.bucket(), keys.record())], place)
         });
         drive(store, jobs, |place, mut answers| {
             self.count(1);
@@ -94,21 +89,15 @@ impl Pass<'_> {
             };
             let keys = accounts.keys(place);
             let seq = || Read::field(keys.bucket(), keys.record(), &format!("{}_txn_seq", place.mode));
-            let reads = vec![seq(), Read::hash(keys.bucket(), &key), seq()];
-            let weight = 3;
-            Job {
-                what: (what, key),
-                reads,
-                weight,
-            }
+            Job::new([seq(), Read::hash(keys.bucket(), &key), seq()], (what, key))
         });
         let mut again = Vec::new();
         let from_ms = server_clock::now_ms(store).await?;
         let mut read = Vec::new();
         drive(store, jobs, |(what, key), mut answers| {
-            let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let before = answers.number().unwrap_or(0);
             let fields = answers.read::<Fields>().unwrap_or_default();
-            let after = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let after = answers.number().unwrap_or(0);
             if before != after {
                 again.push(what);
                 return;
@@ -195,22 +184,12 @@ impl Pass<'_> {
                 } else {
                     bucket.hold(id)
                 };
-                let reads = vec![Read::text(bucket, key)];
-                let weight = 1;
-                jobs.push(Job {
-                    what: id.clone(),
-                    reads,
-                    weight,
-                });
+                jobs.push(Job::new([Read::text(bucket, key)], id.clone()));
             }
         }
         let mut resolved = Vec::new();
         drive(store, jobs.into_iter(), |id, mut answers| {
-            if answers
-                .read::<Option<String>>()
-                .flatten()
-                .is_none_or(|text| text == "V")
-            {
+            if answers.text().is_none_or(|text| text == "V") {
                 resolved.push(id);
             }
         })

@@ -137,8 +137,7 @@ impl Pass<'_> {
         match counterparty.strip_prefix("escrow:") {
             Some(escrow) => {
                 let parts = [of_escrow.0, &amount, &of_escrow.1];
-                self.reconciliation
-                    .add(Comparison::EscrowMoney, Side::Match, ("", escrow), &parts);
+                self.reconcile_across(Comparison::EscrowMoney, Side::Match, escrow, &parts);
             }
             None => {
                 let key = self.accounts.keys(place).transactions(place.mode);
@@ -188,16 +187,11 @@ impl Pass<'_> {
         let jobs = accounts.places().map(|place| {
             let keys = accounts.keys(place);
             let table = Read::hash_length(keys.bucket(), keys.transactions(place.mode));
-            let reads = vec![table, seq_of(keys, place)];
-            Job {
-                what: place,
-                reads,
-                weight: 2,
-            }
+            Job::new([table, seq_of(keys, place)], place)
         });
         drive(store, jobs, |place, mut answers| {
             let size = answers.read::<u64>().unwrap_or(u64::MAX);
-            let seq = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let seq = answers.number().unwrap_or(0);
             if size > seq {
                 let key = accounts.keys(place).transactions(place.mode);
                 let detail = format!("{size} transactions, and the last number given is {seq}");
@@ -248,7 +242,7 @@ impl Pass<'_> {
             if !last {
                 return;
             }
-            let now = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            let now = answers.number().unwrap_or(0);
             if let Some(wrong) = std::mem::take(&mut check).end(list.expected, now) {
                 self.wrong(Invariant::WalletBalance, &[&list.key], wrong);
             }
@@ -264,15 +258,15 @@ fn seq_of(keys: &AccountKeys, place: Place) -> Read {
 fn transactions_of(keys: &AccountKeys, place: Place, first: u64, last: u64) -> Job<(Place, u64)> {
     let until = last.min(first + BATCH as u64 - 1);
     let numbers: Vec<String> = (first..=until).map(|number| number.to_string()).collect();
-    Job {
-        what: (place, first),
-        weight: numbers.len(),
-        reads: vec![Read::fields(
+    Job::new(
+        [Read::fields(
             keys.bucket(),
             keys.transactions(place.mode),
             &numbers,
         )],
-    }
+        (place, first),
+    )
+    .weighing(numbers.len())
 }
 
 /// The reads of a list; the last one takes a little more, and the last number given after that.
@@ -286,11 +280,7 @@ fn parts_of(keys: &AccountKeys, list: List) -> impl Iterator<Item = Job<(List, b
             let size = if last { count - first + BEYOND } else { LIST_PART };
             let mut reads = vec![Read::list(bucket, &list.key, first, size)];
             reads.extend(last.then(|| seq.clone()));
-            Job {
-                what: (list.clone(), last),
-                reads,
-                // Numbers are short.
-                weight: usize::try_from(size / 5).unwrap_or(BATCH),
-            }
+            // Numbers are short.
+            Job::new(reads, (list.clone(), last)).weighing(usize::try_from(size / 5).unwrap_or(BATCH))
         })
 }

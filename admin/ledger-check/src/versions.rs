@@ -21,15 +21,11 @@ impl Pass<'_> {
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
             let (bucket, id) = (witness_of(accounts.keys(place).bucket()), accounts.id(place));
-            Job {
-                what: place,
-                reads: vec![Read::field(bucket, bucket.witnessed(), id)],
-                weight: 1,
-            }
+            Job::new([Read::field(bucket, bucket.witnessed(), id)], place)
         });
         let mut witnessed = Vec::new();
         drive(store, jobs, |place, mut answers| {
-            let text = answers.read::<Option<String>>().flatten();
+            let text = answers.text();
             witnessed.extend(text.as_deref().and_then(witness::parse).map(|view| (place, view)));
         })
         .await?;

@@ -6,48 +6,39 @@ use std::collections::BTreeMap;
 /// Violations that one pass keeps; what is beyond is only counted.
 const KEPT_MAX: usize = 20_000;
 
-macro_rules! invariants {
-    ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
-        /// Something that always holds.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Invariant { $($(#[$doc])+ $name,)+ }
-
-        impl Invariant {
-            /// The word used in reports.
-            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
-        }
-    };
-}
-
-invariants! {
-    /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none below
-    /// zero; their numbers have no gap, and the lists name exactly the right ones in order.
-    WalletBalance = "wallet-balance";
-    /// What was deposited and not spent is in wallets, escrows and transit.
-    Conservation = "conservation";
-    /// A wallet's pending money is that of its pending deposits, and each confirmed one has its transaction.
-    Pending = "pending";
-    /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should be.
-    EscrowState = "escrow-state";
-    /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it
-    /// belongs.
-    Intent = "intent";
-    /// Days add up to the month, agents to their account, and no counter is below what was charged to it.
-    Counters = "counters";
-    /// Open and kept holds are in their index, and the reverse.
-    Holds = "holds";
-    /// The audit log has every number up to the last one given.
-    AuditSequence = "audit-sequence";
-    /// Each row in transit makes sense, and what it carries has left its sender.
-    Transit = "transit";
-    /// No account has come less far than its witness on another server was told: else the store lost writes of it.
-    Versions = "versions";
-    /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
-    /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its parties,
-    /// and no number that has a record can be drawn again.
-    Names = "names";
-    /// Every key of the store has a name that Tollgate gives.
-    UnknownKey = "unknown-key";
+domain::words! {
+    /// Something that always holds.
+    #[derive(PartialOrd, Ord)]
+    pub enum Invariant {
+        /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none below
+        /// zero; their numbers have no gap, and the lists name exactly the right ones in order.
+        WalletBalance = "wallet-balance",
+        /// What was deposited and not spent is in wallets, escrows and transit.
+        Conservation = "conservation",
+        /// A wallet's pending money is that of its pending deposits, and each confirmed one has its transaction.
+        Pending = "pending",
+        /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should be.
+        EscrowState = "escrow-state",
+        /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it
+        /// belongs.
+        Intent = "intent",
+        /// Days add up to the month, agents to their account, and no counter is below what was charged to it.
+        Counters = "counters",
+        /// Open and kept holds are in their index, and the reverse.
+        Holds = "holds",
+        /// The audit log has every number up to the last one given.
+        AuditSequence = "audit-sequence",
+        /// Each row in transit makes sense, and what it carries has left its sender.
+        Transit = "transit",
+        /// No account has come less far than its witness on another server was told: else the store lost writes of it.
+        Versions = "versions",
+        /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
+        /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its parties,
+        /// and no number that has a record can be drawn again.
+        Names = "names",
+        /// Every key of the store has a name that Tollgate gives.
+        UnknownKey = "unknown-key",
+    }
 }
 
 impl Serialize for Invariant {

@@ -142,6 +142,16 @@ impl Answers {
         redis::from_redis_value(value).ok()
     }
 
+    /// The next answer where it is a text.
+    pub fn text(&mut self) -> Option<String> {
+        self.read::<Option<String>>().flatten()
+    }
+
+    /// The next answer where it is a number.
+    pub fn number(&mut self) -> Option<u64> {
+        self.read::<Option<u64>>().flatten()
+    }
+
     /// Splits off the next `count` answers.
     pub fn split(&mut self, count: usize) -> Self {
         let part: Vec<Option<Value>> = self.0.by_ref().take(count).collect();

@@ -45,7 +45,7 @@ impl Pass<'_> {
 
     /// Takes in the look-up of an e-mail.
     pub(crate) fn email_lookup(&mut self, key: &str, mut answers: Answers) {
-        let text = answers.read::<Option<String>>().flatten().unwrap_or_default();
+        let text = answers.text().unwrap_or_default();
         let mut accounts = HashSet::new();
         for EmailOwner { account, .. } in EmailOwner::parse(&text) {
             if !accounts.insert(account.clone()) {
@@ -53,21 +53,18 @@ impl Pass<'_> {
                 self.wrong(Invariant::Names, &[key], detail);
                 continue;
             }
-            self.reconciliation
-                .add(Comparison::Email, Side::Match, ("", key), &[&account]);
+            self.reconcile_across(Comparison::Email, Side::Match, key, &[&account]);
         }
     }
 
     /// Reads the look-ups of the users that were noted.
     pub(crate) async fn read_email_lookups(&mut self) -> Result<(), StoreError> {
         let noted = std::mem::take(&mut self.emails.0);
-        let jobs = noted.into_iter().map(|led| Job {
-            reads: vec![Read::global(&led.lookup)],
-            what: led,
-            weight: 1,
-        });
+        let jobs = noted
+            .into_iter()
+            .map(|led| Job::new([Read::global(&led.lookup)], led));
         drive(self.store, jobs, |led, mut answers| {
-            let text = answers.read::<Option<String>>().flatten().unwrap_or_default();
+            let text = answers.text().unwrap_or_default();
             self.led(&led, &EmailOwner::parse(&text));
         })
         .await
@@ -89,8 +86,7 @@ impl Pass<'_> {
             None => Some(format!("no look-up leads to {}", owner.user)),
         };
         if there.is_some() && !self.accounts.partial {
-            self.reconciliation
-                .add(Comparison::Email, Side::Record, ("", lookup), &[&owner.account]);
+            self.reconcile_across(Comparison::Email, Side::Record, lookup, &[&owner.account]);
         }
         if let Some(detail) = detail {
             self.wrong(Invariant::Names, &[users, lookup], detail);

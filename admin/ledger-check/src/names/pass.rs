@@ -15,7 +15,7 @@ use store::read::{Answers, Read};
 impl Pass<'_> {
     /// Takes in the place of a number.
     pub(crate) fn placed(&mut self, series: Series, number: Number, mut answers: Answers) {
-        let Some(text) = answers.read::<Option<String>>().flatten() else {
+        let Some(text) = answers.text() else {
             return;
         };
         let account = text.split(' ').next().unwrap_or_default();
@@ -25,8 +25,7 @@ impl Pass<'_> {
         let highest = self.names.highest.entry((series, number.bucket())).or_default();
         *highest = number.place().max(*highest);
         let name = called(series, number.get());
-        self.reconciliation
-            .add(Comparison::Place, Side::Match, ("", &name), &[&text]);
+        self.reconcile_across(Comparison::Place, Side::Match, &name, &[&text]);
     }
 
     /// Takes in a wallet, also a closed one.
@@ -35,9 +34,7 @@ impl Pass<'_> {
         if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Wallet, number.get());
             let says = format!("{word} {owner} {id}");
-            return self
-                .reconciliation
-                .add(Comparison::Place, Side::Record, ("", &name), &[&says]);
+            return self.reconcile_across(Comparison::Place, Side::Record, &name, &[&says]);
         }
         let says = format!("{word} {owner} {number}");
         for name in [number.to_string(), id.to_owned()] {
@@ -54,17 +51,14 @@ impl Pass<'_> {
         let payer = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Escrow, number.get());
-            self.reconciliation
-                .add(Comparison::Place, Side::Record, ("", &name), &[payer]);
+            self.reconcile_across(Comparison::Place, Side::Record, &name, &[payer]);
         }
         let text = number.to_string();
-        self.reconciliation
-            .add(Comparison::EscrowList, Side::Record, ("", &text), &[payer]);
+        self.reconcile_across(Comparison::EscrowList, Side::Record, &text, &[payer]);
         let elsewhere = to_account.filter(|account| *account != self.accounts.id(place));
         if let Some(to_account) = elsewhere.filter(|account| self.accounts.find(account).is_some()) {
             let payee = format!("{to_account} {}", place.mode);
-            self.reconciliation
-                .add(Comparison::EscrowList, Side::Record, ("", &text), &[&payee]);
+            self.reconcile_across(Comparison::EscrowList, Side::Record, &text, &[&payee]);
         }
     }
 
@@ -107,18 +101,19 @@ impl Pass<'_> {
     /// Reads the look-ups outside the buckets that were noted.
     pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
         let noted = std::mem::take(&mut self.names.outside);
-        let jobs = noted.into_iter().map(|led| Job {
-            reads: vec![match &led.says {
-                Says::Text(_) => Read::global(&led.lookup),
-                Says::Member(member) => Read::global_member(&led.lookup, member),
-            }],
-            what: led,
-            weight: 1,
+        let jobs = noted.into_iter().map(|led| {
+            Job::new(
+                [match &led.says {
+                    Says::Text(_) => Read::global(&led.lookup),
+                    Says::Member(member) => Read::global_member(&led.lookup, member),
+                }],
+                led,
+            )
         });
         drive(self.store, jobs, |led, mut answers| {
             let detail = match &led.says {
                 Says::Text(says) => {
-                    let found = answers.read::<Option<String>>().flatten();
+                    let found = answers.text();
                     (found.as_ref() != Some(says)).then(|| {
                         let found = found.as_deref().unwrap_or("nothing");
                         format!("its look-up names {found}, and should name {says}")
@@ -142,14 +137,10 @@ impl Pass<'_> {
         let jobs = highest.into_iter().filter_map(|((series, bucket), highest)| {
             let bucket = Bucket::from_number(Number::new(highest, bucket)?);
             let counter = bucket.counter(series);
-            Some(Job {
-                reads: vec![Read::text(bucket, &counter)],
-                what: (counter, highest),
-                weight: 1,
-            })
+            Some(Job::new([Read::text(bucket, &counter)], (counter, highest)))
         });
         drive(self.store, jobs, |(counter, highest), mut answers| {
-            let last = answers.read::<Option<u64>>().flatten();
+            let last = answers.number();
             if last.is_none_or(|last| last < highest) {
                 let last = last.map_or("none".to_owned(), |last| last.to_string());
                 let detail = format!("the last place drawn is {last}, and {highest} has a record");
@@ -165,11 +156,7 @@ impl Pass<'_> {
         let jobs = accounts.places().map(|place| {
             let keys = accounts.keys(place);
             let list = keys.escrows(place.mode);
-            Job {
-                reads: vec![Read::sorted_length(keys.bucket(), &list)],
-                what: (place, list),
-                weight: 1,
-            }
+            Job::new([Read::sorted_length(keys.bucket(), &list)], (place, list))
         });
         let mut lists = Vec::new();
         drive(store, jobs, |(place, list), mut answers| {
@@ -181,10 +168,8 @@ impl Pass<'_> {
         .await?;
         let jobs = lists.iter().flat_map(|(place, list, length)| {
             let bucket = accounts.keys(*place).bucket();
-            (0..*length).step_by(BATCH).map(move |first| Job {
-                reads: vec![Read::sorted(bucket, list, first, BATCH as u64)],
-                what: *place,
-                weight: BATCH,
+            (0..*length).step_by(BATCH).map(move |first| {
+                Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *place).weighing(BATCH)
             })
         });
         drive(store, jobs, |place, mut answers| {
@@ -192,8 +177,7 @@ impl Pass<'_> {
             self.count(numbers.len());
             for (number, _) in numbers {
                 let party = [accounts.word(place)];
-                self.reconciliation
-                    .add(Comparison::EscrowList, Side::Match, ("", &number), &party);
+                self.reconcile_across(Comparison::EscrowList, Side::Match, &number, &party);
             }
         })
         .await
@@ -202,7 +186,6 @@ impl Pass<'_> {
     /// An escrow that the list of its payee learns of soon.
     pub(crate) fn will_be_listed(&mut self, number: u64, to_account: &str, mode: &str) {
         let (number, payee) = (number.to_string(), format!("{to_account} {mode}"));
-        self.reconciliation
-            .add(Comparison::EscrowList, Side::Perhaps, ("", &number), &[&payee]);
+        self.reconcile_across(Comparison::EscrowList, Side::Perhaps, &number, &[&payee]);
     }
 }

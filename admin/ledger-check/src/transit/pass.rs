@@ -25,11 +25,9 @@ impl Pass<'_> {
         let apart = if store.is_cluster() { CLOCKS_APART_MS } else { 0 };
         self.rows.from_ms = server_clock::now_ms(store).await?.saturating_sub(apart);
         let mut rows = Vec::new();
-        let jobs = buckets.iter().map(|bucket| Job {
-            what: *bucket,
-            reads: vec![Read::hash(*bucket, bucket.transit())],
-            weight: 10,
-        });
+        let jobs = buckets
+            .iter()
+            .map(|bucket| Job::new([Read::hash(*bucket, bucket.transit())], *bucket).weighing(10));
         drive(store, jobs, |bucket, mut answers| {
             let found = answers.read::<HashMap<String, String>>().unwrap_or_default();
             rows.extend(found.into_iter().map(|(id, row)| (bucket, id, row)));
@@ -83,11 +81,7 @@ impl Pass<'_> {
             let key = self.accounts.keys(place).escrow(mode, number);
             reads.push(Read::field(bucket, key, "status"));
         }
-        Some(Job {
-            what: (place, row),
-            reads,
-            weight: 1,
-        })
+        Some(Job::new(reads, (place, row)))
     }
 
     fn row(&mut self, place: Place, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
@@ -122,19 +116,14 @@ impl Pass<'_> {
                 if arrived_ms.is_none() && self.accounts.find(&row.to_account).is_some() {
                     let parts = ["release", &amount.to_string(), &row.to_account];
                     if row.credit.is_some() {
-                        self.reconciliation.add(
-                            Comparison::EscrowMoney,
-                            Side::Perhaps,
-                            ("", &number),
-                            &parts,
-                        );
+                        self.reconcile_across(Comparison::EscrowMoney, Side::Perhaps, &number, &parts);
                     }
                     if let Some(intent) = &row.intent {
                         self.may_have_moved(row, &intent.id);
-                        self.reconciliation.add(
+                        self.reconcile_across(
                             Comparison::EscrowWinner,
                             Side::Perhaps,
-                            ("", &number),
+                            &number,
                             &[&intent.id],
                         );
                     }
