@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use domain::mode::Mode;
 use serde_json::json;
 use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
-use store::audit::OPERATOR;
 use store::script::change::Scope;
 
 /// `agent …`
@@ -42,11 +41,7 @@ impl Agent {
         };
         let Target { account, agent, mode } = target;
         context.account(&account).await?;
-        let scope = Scope {
-            account: &account,
-            mode,
-            actor: OPERATOR,
-        };
+        let scope = Scope::of_operator(&account, mode);
         let outcome = set_frozen(&context.store, &scope, &agent, freeze).await?;
         let (changed, text) = match outcome {
             Frozen::Done => (

@@ -194,11 +194,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
     let key = Record::read(&context.store, &keys, id)
         .await?
         .ok_or_else(missing)?;
-    let scope = Scope {
-        account,
-        mode: key.mode,
-        actor: OPERATOR,
-    };
+    let scope = Scope::of_operator(account, key.mode);
     match api_key::revoke(&context.store, &scope, id).await? {
         Revoked::Done => Ok(Report::new(
             format!("API key {id} is revoked; the next request with it is refused."),

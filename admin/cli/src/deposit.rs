@@ -12,7 +12,6 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
-use store::audit::OPERATOR;
 use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
 use store::deposit::{Deposit as Record, DepositState, Place};
 use store::keys::AccountKeys;
@@ -94,11 +93,7 @@ impl Deposit {
 impl Make {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.account).await?;
-        let scope = Scope {
-            account: &self.account,
-            mode: self.mode,
-            actor: OPERATOR,
-        };
+        let scope = Scope::of_operator(&self.account, self.mode);
         let keys = AccountKeys::new(&self.account);
         if !Record::may_be_called(&context.store, &keys, self.mode, &self.reference).await? {
             return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
@@ -194,11 +189,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 impl Which {
     async fn confirm(self, context: &Context) -> Result<Report, Failure> {
         let (account, mode) = self.place(context).await?;
-        let scope = Scope {
-            account: &account,
-            mode,
-            actor: OPERATOR,
-        };
+        let scope = Scope::of_operator(&account, mode);
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
                 let again = again.then_some("it was confirmed before");
@@ -213,11 +204,7 @@ impl Which {
 
     async fn cancel(self, context: &Context) -> Result<Report, Failure> {
         let (account, mode) = self.place(context).await?;
-        let scope = Scope {
-            account: &account,
-            mode,
-            actor: OPERATOR,
-        };
+        let scope = Scope::of_operator(&account, mode);
         match cancel(&context.store, &scope, &self.reference).await? {
             Cancelled::Done { deposit, again } => {
                 let again = again.then_some("it was cancelled before");

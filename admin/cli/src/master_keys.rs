@@ -164,11 +164,7 @@ async fn rotate_webhooks(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let (store, keys) = (&context.store, AccountKeys::new(account));
-    let scope = Scope {
-        account,
-        mode,
-        actor: OPERATOR,
-    };
+    let scope = Scope::of_operator(account, mode);
     for WebhookRecord { id, .. } in WebhookRecord::all(store, &keys, mode).await? {
         let owner = WebhookSecretOf {
             account,

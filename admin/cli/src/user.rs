@@ -49,58 +49,32 @@ pub(super) enum User {
     },
     /// Give a user another role; it binds the next call
     SetRole {
-        /// The user's e-mail
-        #[arg(long, value_parser = value::known_email)]
-        email: String,
-        /// The account, where several have the e-mail
-        #[arg(long, value_name = "ID", value_parser = value::id)]
-        account: Option<String>,
+        #[command(flatten)]
+        name: Name,
         /// What the user may do from now on
         #[arg(long)]
         role: RoleName,
     },
     /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
     ResetPassword {
-        /// The user's e-mail
-        #[arg(long, value_parser = value::known_email)]
-        email: String,
-        /// The account, where several have the e-mail
-        #[arg(long, value_name = "ID", value_parser = value::id)]
-        account: Option<String>,
+        #[command(flatten)]
+        name: Name,
         /// Read the new password from standard input, one line
         #[arg(long)]
         password_stdin: bool,
     },
     /// Remove a user: all sessions end, API keys that the user made are revoked, and the e-mail is free again
     Remove {
-        /// The user's e-mail
-        #[arg(long, value_parser = value::known_email)]
-        email: String,
-        /// The account, where several have the e-mail
-        #[arg(long, value_name = "ID", value_parser = value::id)]
-        account: Option<String>,
+        #[command(flatten)]
+        name: Name,
         /// Do not revoke the API keys that the user made
         #[arg(long)]
         keep_api_keys: bool,
     },
     /// Lift the lock that ten wrong passwords put on a user's login
-    Unlock {
-        /// The user's e-mail
-        #[arg(long, value_parser = value::known_email)]
-        email: String,
-        /// The account, where several have the e-mail
-        #[arg(long, value_name = "ID", value_parser = value::id)]
-        account: Option<String>,
-    },
+    Unlock(Name),
     /// Take a user's second factor away, when the device and the recovery codes are lost
-    DisableTotp {
-        /// The user's e-mail
-        #[arg(long, value_parser = value::known_email)]
-        email: String,
-        /// The account, where several have the e-mail
-        #[arg(long, value_name = "ID", value_parser = value::id)]
-        account: Option<String>,
-    },
+    DisableTotp(Name),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -136,29 +110,15 @@ impl User {
                 password_stdin: _,
             } => create(context, &account, email, role.into()).await,
             Self::List { account } => list(context, &account).await,
-            Self::SetRole { email, account, role } => {
-                change::set_role(context, &Name::of(email, account), role.into()).await
-            }
+            Self::SetRole { name, role } => change::set_role(context, &name, role.into()).await,
             Self::ResetPassword {
-                email,
-                account,
+                name,
                 password_stdin: true,
-            } => {
-                let name = Name::of(email, account);
-                change::set_password(context, &name, &password::read_stdin()?).await
-            }
-            Self::ResetPassword { email, account, .. } => {
-                help::reset_link(context, &Name::of(email, account)).await
-            }
-            Self::Remove {
-                email,
-                account,
-                keep_api_keys,
-            } => change::remove(context, &Name::of(email, account), keep_api_keys).await,
-            Self::Unlock { email, account } => help::unlock(context, &Name::of(email, account)).await,
-            Self::DisableTotp { email, account } => {
-                change::disable_totp(context, &Name::of(email, account)).await
-            }
+            } => change::set_password(context, &name, &password::read_stdin()?).await,
+            Self::ResetPassword { name, .. } => help::reset_link(context, &name).await,
+            Self::Remove { name, keep_api_keys } => change::remove(context, &name, keep_api_keys).await,
+            Self::Unlock(name) => help::unlock(context, &name).await,
+            Self::DisableTotp(name) => change::disable_totp(context, &name).await,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup};
 use super::password::{given_token, no_link};
-use super::person::{Fresh, given_email, new_password, not_hashed, scope, signed_in};
+use super::person::{Fresh, given_email, new_password, not_hashed, signed_in};
 use super::team::given_role;
 use crate::state::{Call, OpenCall, PeopleState};
 use clock::now_ms;
@@ -21,6 +21,7 @@ use store::invitation::script::{self as script, Invited, Joined};
 use store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use store::keys::{AccountKeys, Tries};
 use store::page::Order;
+use store::script::change::Scope;
 use store::user::User;
 use store::versions::AccountVersion;
 use utoipa::ToSchema;
@@ -111,7 +112,7 @@ pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["email", "role"])?;
     let (email, role) = (given_email(&body)?, given_role(&body)?);
     let store = &call.state.store;
-    let scope = scope(&call.caller.account, &call.caller.actor);
+    let scope = Scope::live(&call.caller.account, &call.caller.actor);
     for dead in open(&call).await?.1 {
         script::revoke(store, &scope, &dead).await?;
     }
@@ -160,7 +161,7 @@ pub async fn revoke(call: Call) -> Answer {
     let (invitations, _) = open(&call).await?;
     let found = invitations.iter().find(|invitation| invitation.body.id == id);
     let found = found.ok_or_else(missing)?;
-    let scope = scope(&call.caller.account, &call.caller.actor);
+    let scope = Scope::live(&call.caller.account, &call.caller.actor);
     match script::revoke(&call.state.store, &scope, found).await? {
         true => Reply::done(),
         false => Err(missing()),
@@ -226,7 +227,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         totp_pending: None,
     };
     let fresh = Fresh::new(call.headers(), call.client)?;
-    let scope = scope(&account.id, &user.id);
+    let scope = Scope::live(&account.id, &user.id);
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match script::accept(&people.store, &scope, &invitation, &user, &fresh.session(people)).await? {
         Joined::Done(session) => {

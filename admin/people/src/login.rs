@@ -2,8 +2,7 @@
 
 use super::guesses::{attempts, source, take};
 use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, scope,
-    signed_in,
+    AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
@@ -20,6 +19,7 @@ use serde_json::json;
 use store::account::Account;
 use store::attempts::Attempts;
 use store::keys::Tries;
+use store::script::change::Scope;
 use store::session::script::{End, Open, Opened, end};
 use store::session::{Session, SessionPlace};
 use store::user::email::EmailOwner;
@@ -204,7 +204,7 @@ async fn enter(
             kind: "user.login",
             data: json!({ "ip": ip, "factor": factor }),
         };
-        let scope = scope(&account.id, &stored.user.id);
+        let scope = Scope::live(&account.id, &stored.user.id);
         if let Opened::Done(session) = open
             .execute(&people.store, &scope, &fresh.session(people))
             .await?
@@ -239,7 +239,7 @@ pub(super) async fn refused(
     }
     let (store, data) = (&call.state.store, &data);
     let noting = ids.into_iter().map(|(account, user)| async move {
-        let scope = scope(&account, &user);
+        let scope = Scope::live(&account, &user);
         note(store, &scope, &user, "user.login_failed", data.clone()).await
     });
     let noting = stream::iter(noting).buffer_unordered(ACCOUNTS_AT_ONCE);
@@ -266,7 +266,7 @@ pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Re
         return Ok(());
     };
     if let Some(place) = SessionPlace::find(&people.store, &token.hash()).await? {
-        let scope = scope(&place.account, &place.user);
+        let scope = Scope::live(&place.account, &place.user);
         end(
             &people.store,
             &scope,
@@ -282,7 +282,7 @@ pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Re
 /// `POST /logout`
 pub async fn logout(call: Call) -> Answer {
     let me = Me::of(&call)?;
-    let scope = scope(&call.caller.account, me.id);
+    let scope = Scope::live(&call.caller.account, me.id);
     end(
         &call.state.store,
         &scope,

@@ -2,9 +2,7 @@
 
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup, refused};
-use super::person::{
-    Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
-};
+use super::person::{Fresh, Me, find, given_code, given_password, new_password, not_hashed, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use crypto::token::Token;
@@ -16,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::attempts::Attempts;
 use store::keys::Tries;
+use store::script::change::Scope;
 use store::session::script::{Open, Opened};
 use store::user::User;
 use store::user::script::find_reset;
@@ -51,7 +50,7 @@ pub async fn change(call: Call) -> Answer {
     let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
     let password = people.passwords.hash(new, salt).await.map_err(not_hashed)?;
     let fresh = Fresh::new(call.headers(), call.client)?;
-    let scope = scope(&call.caller.account, me.id);
+    let scope = Scope::live(&call.caller.account, me.id);
     for _ in 0..ATTEMPTS {
         let user = User {
             password: password.clone(),
@@ -152,7 +151,7 @@ pub async fn reset(call: OpenCall) -> Answer {
             kind: "user.password_changed",
             data: json!({ "by": "link", "factor": factor }),
         };
-        let scope = scope(&account.id, &stored.user.id);
+        let scope = Scope::live(&account.id, &stored.user.id);
         match open
             .execute(&people.store, &scope, &fresh.session(people))
             .await?

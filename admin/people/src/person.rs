@@ -7,7 +7,6 @@ use axum::http::{HeaderMap, header};
 use clock::now_ms;
 use crypto::token::Token;
 use domain::email;
-use domain::mode::Mode;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::{Who, require_no_loss, session};
@@ -156,15 +155,6 @@ impl Fresh {
     }
 }
 
-/// The scope of changes to users: they are in the account's live audit log.
-pub(super) const fn scope<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
-    Scope {
-        account,
-        mode: Mode::Live,
-        actor,
-    }
-}
-
 /// The user of the calling session.
 pub(super) struct Me<'a> {
     pub(super) id: &'a str,
@@ -223,7 +213,7 @@ impl<'a> Me<'a> {
             tries.clear(store).await?;
             return Ok(stored);
         }
-        let scope = scope(&call.caller.account, self.id);
+        let scope = Scope::live(&call.caller.account, self.id);
         note(
             store,
             &scope,

@@ -1,6 +1,6 @@
 //! `/sessions`: where the caller is signed in.
 
-use super::person::{Me, scope};
+use super::person::Me;
 use crate::state::{Call, PeopleState};
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
@@ -9,6 +9,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use store::page::Order;
+use store::script::change::Scope;
 use store::session::script::{End, end};
 use utoipa::ToSchema;
 
@@ -73,7 +74,7 @@ pub async fn list(call: Call) -> Answer {
 pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Session)?;
     let me = Me::of(&call)?;
-    let scope = scope(&call.caller.account, me.id);
+    let scope = Scope::live(&call.caller.account, me.id);
     if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {
         return Err(Problem::new(Code::NotFound, "You have no such session."));
     }
@@ -88,7 +89,7 @@ pub async fn revoke(call: Call) -> Answer {
 pub async fn revoke_others(call: Call) -> Answer {
     call.body()?.require_only(&[])?;
     let me = Me::of(&call)?;
-    let scope = scope(&call.caller.account, me.id);
+    let scope = Scope::live(&call.caller.account, me.id);
     let others = End::AllBut(me.session);
     end(&call.state.store, &scope, me.id, others, "session.revoked").await?;
     Reply::done()

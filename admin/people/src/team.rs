@@ -1,6 +1,6 @@
 //! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
 
-use super::person::{UserView, scope};
+use super::person::UserView;
 use crate::state::{ATTEMPTS, Call, PeopleState};
 use api::ApiKeyView as KeyView;
 use clock::now_ms;
@@ -145,7 +145,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
         for late in ApiKey::made_by(store, &keys, id).await? {
             let scope = Scope {
                 mode: late.mode,
-                ..scope(&call.caller.account, &call.caller.actor)
+                ..Scope::live(&call.caller.account, &call.caller.actor)
             };
             revoke(store, &scope, &late.id).await?;
         }
@@ -163,7 +163,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
 
 /// Makes a change; false when the user was changed meanwhile.
 async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
-    let scope = scope(&call.caller.account, &call.caller.actor);
+    let scope = Scope::live(&call.caller.account, &call.caller.actor);
     match change.execute(&call.state.store, &scope).await? {
         UserChanged::Done => Ok(true),
         UserChanged::Changed => Ok(false),

@@ -1,7 +1,7 @@
 //! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a
 //! recovery code.
 
-use super::person::{Me, given_code, given_password, scope};
+use super::person::{Me, given_code, given_password};
 use crate::state::{ATTEMPTS, Call, PeopleState};
 use clock::now_ms;
 use crypto::seal::TotpSecretOf;
@@ -12,6 +12,7 @@ use qrcode::render::svg;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
+use store::script::change::Scope;
 use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
@@ -267,7 +268,7 @@ async fn change<T>(
             kind,
             data: json!({}),
         };
-        let scope = scope(&call.caller.account, me.id);
+        let scope = Scope::live(&call.caller.account, me.id);
         if change.execute(&call.state.store, &scope).await? == UserChanged::Done {
             return Ok(done);
         }

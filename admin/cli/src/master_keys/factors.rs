@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crypto::seal::{Keyring, TotpSecretOf};
 use domain::mode::Mode;
 use serde_json::json;
-use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::script::{ChangeUser, Ending, UserChanged};
@@ -20,11 +19,7 @@ pub(super) async fn rotate_factors(
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     let keys = AccountKeys::new(account);
-    let scope = Scope {
-        account,
-        mode: Mode::Live,
-        actor: OPERATOR,
-    };
+    let scope = Scope::of_operator(account, Mode::Live);
     for listed in Stored::list(&context.store, &keys).await? {
         let mut known = Some(listed);
         for _ in 0..ATTEMPTS {

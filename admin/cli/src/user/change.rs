@@ -1,15 +1,15 @@
 //! What the operator changes of a user: role, password, second factor, existence.
 
 use super::super::context::Context;
-use super::super::password;
+use super::super::{password, value};
 use crate::failure::Failure;
 use crate::report::Report;
+use clap::Args;
 use domain::mode::Mode;
 use domain::role::Role;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use store::api_key::ApiKey;
-use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
@@ -20,15 +20,14 @@ use store::user::{Stored, User};
 const ATTEMPTS: usize = 8;
 
 /// How the operator names a user.
-pub(super) struct Name {
+#[derive(Debug, Args)]
+pub(in super::super) struct Name {
+    /// The user's e-mail
+    #[arg(long, value_parser = value::known_email)]
     pub(super) email: String,
+    /// The account, where several have the e-mail
+    #[arg(long, value_name = "ID", value_parser = value::id)]
     pub(super) account: Option<String>,
-}
-
-impl Name {
-    pub(super) const fn of(email: String, account: Option<String>) -> Self {
-        Self { email, account }
-    }
 }
 
 /// A user and its account.
@@ -76,11 +75,7 @@ impl Found {
     }
 
     pub(super) fn scope(&self) -> Scope<'_> {
-        Scope {
-            account: &self.owner.account,
-            mode: Mode::Live,
-            actor: OPERATOR,
-        }
+        Scope::of_operator(&self.owner.account, Mode::Live)
     }
 
     /// The JSON document of a command on the user, with the fields of `more`.

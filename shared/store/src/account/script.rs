@@ -203,7 +203,9 @@ pub async fn move_plan(
         plan: plans.to,
         expected: plans.from.unwrap_or_default(),
     };
-    let mut reply = live(id, actor).execute(store, &SET_PLAN, event, (), args).await?;
+    let mut reply = Scope::live(id, actor)
+        .execute(store, &SET_PLAN, event, (), args)
+        .await?;
     match reply.word()?.as_str() {
         "set" => Ok(Some(PlanSet::Done)),
         "same" => Ok(Some(PlanSet::AlreadySo)),
@@ -218,7 +220,9 @@ pub async fn move_plan(
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
     let event = Event::new("store.accepted", json!({}));
     store.versions().forget(id);
-    let mut reply = live(id, actor).execute(store, &ACCEPT, event, (), ()).await?;
+    let mut reply = Scope::live(id, actor)
+        .execute(store, &ACCEPT, event, (), ())
+        .await?;
     match reply.word()?.as_str() {
         "accepted" => Ok(true),
         "no_account" => Ok(false),
@@ -232,7 +236,7 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     owner.join(store, &user.email).await?;
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
     let event = Event::new("user.created", data);
-    let scope = live(id, actor);
+    let scope = Scope::live(id, actor);
     let keys = AddUserKeys {
         users: scope.keys().users(),
     };
@@ -251,15 +255,6 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
     };
     owner.leave_to_another(store, &user.email).await?;
     Ok(refused)
-}
-
-/// Changes of the account as a whole are recorded in its live audit log.
-const fn live<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
-    Scope {
-        account,
-        mode: Mode::Live,
-        actor,
-    }
 }
 
 fn owner_of(account: &str, user: &User) -> EmailOwner {

@@ -50,11 +50,7 @@ impl Reseal<'_> {
     /// Replaces the old text by the new one.
     /// Safe to retry.
     pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
-        let scope = Scope {
-            account: self.account,
-            mode: Mode::Live,
-            actor: self.actor,
-        };
+        let scope = Scope::live(self.account, self.actor);
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
         let event = Event::new("keys.rotated", data).of(self.agent);
         let keys = ResealKeys {

@@ -114,7 +114,19 @@ pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Show
     told
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// A change of the live records.
+    pub const fn live(account: &'a str, actor: &'a str) -> Self {
+        let mode = Mode::Live;
+        Self { account, mode, actor }
+    }
+
+    /// A change by the operator.
+    pub const fn of_operator(account: &'a str, mode: Mode) -> Self {
+        let actor = audit::OPERATOR;
+        Self { account, mode, actor }
+    }
+
     pub(crate) fn keys(&self) -> AccountKeys {
         AccountKeys::new(self.account)
     }

@@ -5,7 +5,6 @@ use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
-use domain::mode::Mode;
 
 script! {
     /// Records an ended rate window. Runs on a full store: it removes about as many bytes as it writes, and the record
@@ -33,12 +32,8 @@ pub enum Recorded {
 /// Writes the record of `counted`, which must hold more denials than have records of their own.
 /// Safe to retry.
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
-    let scope = Scope {
-        account: &counted.account,
-        // Virtual keys have no test mode.
-        mode: Mode::Live,
-        actor: &counted.key_id,
-    };
+    // Virtual keys have no test mode.
+    let scope = Scope::live(&counted.account, &counted.key_id);
     let event = Event::new(KIND, counted.data()).of(counted.agent.as_str());
     let keys = WindowKeys {
         counted_denials: scope.keys().bucket().counted_denials(),
