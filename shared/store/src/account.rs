@@ -97,7 +97,7 @@ impl Account {
 
     /// Returns the ids of all accounts, sorted. An account whose creation was interrupted has an id and no record.
     pub async fn ids(store: &Store) -> Result<Vec<String>, StoreError> {
-        members(store, keys::ACCOUNTS).await
+        sorted_members(store, keys::ACCOUNTS).await
     }
 
     /// Returns the count of account ids.
@@ -107,25 +107,36 @@ impl Account {
 
     /// Returns the agents of `account` with a stored provider key, sorted.
     pub async fn sealed_agents(store: &Store, account: &str) -> Result<Vec<String>, StoreError> {
-        members(store, &AccountKeys::new(account).sealed_agents()).await
+        sorted_members(store, &AccountKeys::new(account).sealed_agents()).await
     }
 }
 
-/// Returns all members of a set, sorted. Reads it page by page, so that no single command blocks the server for long.
-async fn members(store: &Store, key: &str) -> Result<Vec<String>, StoreError> {
+/// Returns all members of a set, sorted.
+async fn sorted_members(store: &Store, key: &str) -> Result<Vec<String>, StoreError> {
+    let (mut all, _) = members(store, key, usize::MAX).await?;
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+/// Reads members of a set until there are `most`, page by page, so that no single command blocks the server for long.
+/// Says also whether these are all.
+pub(crate) async fn members(
+    store: &Store,
+    key: &str,
+    most: usize,
+) -> Result<(Vec<String>, bool), StoreError> {
     let mut all = Vec::new();
     let mut cursor = "0".to_owned();
-    loop {
+    while all.len() < most {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(key).arg(&cursor).arg("COUNT").arg(PAGE);
         let (next, page): (String, Vec<String>) = store.command(&scan).await?;
         all.extend(page);
         if next == "0" {
-            break;
+            return Ok((all, true));
         }
         cursor = next;
     }
-    all.sort_unstable();
-    all.dedup();
-    Ok(all)
+    Ok((all, false))
 }

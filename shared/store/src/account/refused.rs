@@ -112,11 +112,8 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
         list: &list.lines(),
         life: &LIFE.as_millis().to_string(),
     };
-    let mut reply = store.reply(&REFUSE, keys, args).await?;
-    match reply.word()?.as_str() {
-        "named" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&REFUSE, keys, args).await?;
+    reply.is_one_of(&["named"])
 }
 
 /// Reads the list; skips malformed lines.

@@ -220,14 +220,10 @@ pub async fn move_plan(
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
     let event = Event::new("store.accepted", json!({}));
     store.versions().forget(id);
-    let mut reply = Scope::live(id, actor)
+    let reply = Scope::live(id, actor)
         .execute(store, &ACCEPT, event, (), ())
         .await?;
-    match reply.word()?.as_str() {
-        "accepted" => Ok(true),
-        "no_account" => Ok(false),
-        _ => reply.unexpected(),
-    }
+    reply.is("accepted", &["no_account"])
 }
 
 /// Adds a user to the account.

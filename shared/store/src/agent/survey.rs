@@ -1,6 +1,7 @@
 //! Summary of all agents of an account and mode: what each spent and holds, and what needs attention. Reads
 //! [`AGENTS_MAX`] agents at most; [`Survey::partial`] says if there are more.
 
+use crate::account::members;
 use crate::keys::AccountKeys;
 use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
@@ -78,7 +79,7 @@ impl Survey {
         type Found = (u64, Vec<String>, Vec<(String, u64)>);
         let (rows, ids, frozen): Found = store.pipeline(&query).await?;
         let (keyed, all_keyed) = match mode {
-            Mode::Live => with_provider_keys(store, account).await?,
+            Mode::Live => members(store, &account.sealed_agents(), AGENTS_MAX).await?,
             Mode::Test => (Vec::new(), true),
         };
         let mut known = HashSet::new();
@@ -132,26 +133,6 @@ impl Survey {
         }
         Ok(exist)
     }
-}
-
-/// Returns agents with a provider key, and whether these are all.
-async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec<String>, bool), StoreError> {
-    let mut all = Vec::new();
-    let mut cursor = "0".to_owned();
-    while all.len() < AGENTS_MAX {
-        let mut scan = redis::cmd("SSCAN");
-        scan.arg(account.sealed_agents())
-            .arg(&cursor)
-            .arg("COUNT")
-            .arg(CHUNK);
-        let (next, page): (String, Vec<String>) = store.command(&scan).await?;
-        all.extend(page);
-        if next == "0" {
-            return Ok((all, true));
-        }
-        cursor = next;
-    }
-    Ok((all, false))
 }
 
 const FIELDS: [&str; 10] = [

@@ -125,12 +125,8 @@ async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError>
         intent: &once.id,
         fingerprint: &once.fingerprint,
     };
-    let mut reply = store.reply(&CLAIM, keys, args).await?;
-    match reply.word()?.as_str() {
-        "claimed" => Ok(true),
-        "known" => Ok(false),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&CLAIM, keys, args).await?;
+    reply.is("claimed", &["known"])
 }
 
 /// Stores `new` as refused, under the id of `refusal`, in the caller's account.

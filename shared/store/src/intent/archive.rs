@@ -101,11 +101,7 @@ impl ArchivedIntents<'_> {
             count: self.intents.len().to_string(),
             intents,
         };
-        let mut reply = store.reply(&ARCHIVE_INTENTS, keys, args).await?;
-        match reply.word()?.as_str() {
-            "archived" => Ok(true),
-            "changed" => Ok(false),
-            _ => reply.unexpected(),
-        }
+        let reply = store.reply(&ARCHIVE_INTENTS, keys, args).await?;
+        reply.is("archived", &["changed"])
     }
 }

@@ -1,7 +1,6 @@
 //! Twins of `lookup/*.lua`: look-ups outside the buckets that are written beside a record. [`crate::keys`] says why
 //! each is safe.
 
-use crate::script::reply::Reply;
 use crate::script::script;
 use crate::{Store, StoreError};
 
@@ -65,11 +64,8 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 /// Safe to retry.
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
     let (keys, args) = (NoteKeys { set }, NoteArgs { member });
-    let mut reply = store.reply(&NOTE, keys, args).await?;
-    match reply.word()?.as_str() {
-        "noted" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&NOTE, keys, args).await?;
+    reply.is_one_of(&["noted"])
 }
 
 /// Adds `user` of `account` to the look-up of an e-mail, atomically. A look-up with `most` accounts stays unchanged.
@@ -86,19 +82,14 @@ pub async fn join(
         user,
         accounts_max: &most.to_string(),
     };
-    done(store.reply(&JOIN, LookupKeys { lookup }, args).await?)
+    let reply = store.reply(&JOIN, LookupKeys { lookup }, args).await?;
+    reply.is_one_of(&["done"])
 }
 
 /// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
 /// Safe to retry.
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
     let (keys, args) = (LookupKeys { lookup }, LeaveArgs { account, user });
-    done(store.reply(&LEAVE, keys, args).await?)
-}
-
-fn done(mut reply: Reply) -> Result<(), StoreError> {
-    match reply.word()?.as_str() {
-        "done" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&LEAVE, keys, args).await?;
+    reply.is_one_of(&["done"])
 }

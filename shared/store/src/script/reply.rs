@@ -26,6 +26,16 @@ impl Reply {
         Err(StoreError::unexpected(self.script))
     }
 
+    /// Whether the word is `yes`, and not one of `no`.
+    pub(crate) fn is(mut self, yes: &str, no: &[&str]) -> Result<bool, StoreError> {
+        self.parsed(|word| (word == yes || no.contains(&word)).then_some(word == yes))
+    }
+
+    /// Reads one of these words, which mean the same.
+    pub(crate) fn is_one_of(mut self, words: &[&str]) -> Result<(), StoreError> {
+        self.parsed(|word| words.contains(&word).then_some(()))
+    }
+
     /// Reads a word that `parse` understands.
     pub(crate) fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, StoreError> {
         let parsed = self.words.next().as_deref().and_then(parse);
@@ -95,6 +105,8 @@ mod tests {
         assert_eq!(settled.nanos().unwrap(), Nanos::from_stored(12));
         assert_eq!(settled.number::<u64>().unwrap(), 7);
         assert_eq!(settled.rest(), ["a", "b"]);
+        assert!(reply(&["yes"]).is("yes", &["no"]).unwrap() && !reply(&["no"]).is("yes", &["no"]).unwrap());
+        reply(&["known"]).is_one_of(&["noted", "known"]).unwrap();
         let record = |fields: &HashMap<String, String>| fields.get("name").cloned();
         assert_eq!(reply(&["id", "1", "name", "n"]).record(record).unwrap(), "n");
     }
@@ -105,6 +117,8 @@ mod tests {
         assert!(is_error(reply(&[]).word().unwrap_err()));
         assert!(is_error(reply(&["x"]).number::<u64>().unwrap_err()));
         assert!(is_error(reply(&["-1"]).nanos().unwrap_err()));
+        assert!(is_error(reply(&["a"]).is("b", &["c"]).unwrap_err()));
+        assert!(is_error(reply(&["a"]).is_one_of(&["b", "c"]).unwrap_err()));
         assert!(is_error(
             reply(&["a", "1", "b"]).record(|_| Some(())).unwrap_err()
         ));

@@ -56,10 +56,6 @@ pub async fn deny(
         "why": why,
     });
     let event = Event::new("spend.denied", data).of(record.agent.as_str());
-    let mut reply = scope.execute(store, &DENY, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "denied" => Ok(true),
-        "changed" => Ok(false),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &DENY, event, keys, args).await?;
+    reply.is("denied", &["changed"])
 }

@@ -58,12 +58,8 @@ impl Notice<'_> {
             field: &self.field(),
             kept_until: &kept_until,
         };
-        let mut reply = store.reply(&NOTICE, keys, args).await?;
-        match reply.word()?.as_str() {
-            "noticed" => Ok(true),
-            "known" => Ok(false),
-            _ => reply.unexpected(),
-        }
+        let reply = store.reply(&NOTICE, keys, args).await?;
+        reply.is("noticed", &["known"])
     }
 
     /// Reads when each of some notices was recorded in its present period, in ms since 1970.

@@ -135,11 +135,8 @@ pub async fn note(
     kind: &str,
     data: Value,
 ) -> Result<(), StoreError> {
-    let mut reply = scope.execute(store, &NOTE, about(id, kind, data), (), ()).await?;
-    match reply.word()?.as_str() {
-        "noted" | "no_account" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &NOTE, about(id, kind, data), (), ()).await?;
+    reply.is_one_of(&["noted", "no_account"])
 }
 
 /// Stores the reset token's hash; false if the user was changed meanwhile.
@@ -169,12 +166,8 @@ pub async fn issue_reset(
         life: &life,
     };
     let event = about(id, "user.reset_issued", serde_json::json!({}));
-    let mut reply = scope.execute(store, &ISSUE_RESET, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "issued" => Ok(true),
-        "changed" | "no_account" => Ok(false),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &ISSUE_RESET, event, keys, args).await?;
+    reply.is("issued", &["changed", "no_account"])
 }
 
 /// Finds account and e-mail of the reset token with this hash.

@@ -35,11 +35,8 @@ pub async fn update(
     let words = store
         .execute(&WITNESS, &keys.into_values(), &args.into_values())
         .await?;
-    let mut reply = Reply::new(&WITNESS, words);
-    match reply.word()?.as_str() {
-        "noted" | "known" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = Reply::new(&WITNESS, words);
+    reply.is_one_of(&["noted", "known"])
 }
 
 /// Reads the version of `account` that `bucket` witnesses.

@@ -239,12 +239,8 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
         webhook_id: id,
         member: &endpoint.member(),
     };
-    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "deleted" => Ok(true),
-        "missing" => Ok(false),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    reply.is("deleted", &["missing"])
 }
 
 /// Creates a test event, delivered to this webhook only.

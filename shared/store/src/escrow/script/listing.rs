@@ -57,9 +57,6 @@ pub(crate) async fn list_with_payee(
         number: &number.to_string(),
         is_open: if is_open { "1" } else { "" },
     };
-    let mut reply = store.reply(&LIST, keys, args).await?;
-    match reply.word()?.as_str() {
-        "listed" => Ok(()),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&LIST, keys, args).await?;
+    reply.is_one_of(&["listed"])
 }

@@ -181,12 +181,8 @@ impl Lease {
             pause: &pause.as_millis().to_string(),
             history_max: &history_max.to_string(),
         };
-        let mut reply = store.reply(&FINISH, keys, args).await?;
-        match reply.word()?.as_str() {
-            "kept" => Ok(true),
-            "stale" => Ok(false),
-            _ => reply.unexpected(),
-        }
+        let reply = store.reply(&FINISH, keys, args).await?;
+        reply.is("kept", &["stale"])
     }
 
     /// Releases the lease, if it is still held.
@@ -209,11 +205,8 @@ impl Lease {
             member: &self.endpoint.member(),
             token: &self.token,
         };
-        let mut reply = store.reply(&RELEASE, keys, args).await?;
-        match reply.word()?.as_str() {
-            "released" | "lost" => Ok(()),
-            _ => reply.unexpected(),
-        }
+        let reply = store.reply(&RELEASE, keys, args).await?;
+        reply.is_one_of(&["released", "lost"])
     }
 }
 
