@@ -4,6 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
+use crate::calls::filter;
 use crate::catch_up::catch_up;
 use crate::state::{ApiState, Call};
 use domain::mode::Mode;
@@ -15,7 +16,6 @@ use endpoint::doc::is;
 use endpoint::{Answer, Listing, Problem, Reply, operations};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use store::account::counters::AccountCounters;
 use store::agent::survey::Survey;
 use store::audit::statistics::Day;
@@ -68,7 +68,10 @@ struct Row {
 /// `GET /thresholds`
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["threshold", "cap"])?;
-    let (threshold, watched) = (threshold(&query)?, watched(&query)?);
+    let thresholds = Threshold::ALL.map(Threshold::as_str);
+    let threshold = filter::value(&query, "threshold", thresholds, Threshold::parse)?;
+    let threshold = threshold.unwrap_or(Threshold::Half);
+    let watched = filter::value(&query, "cap", Watched::ALL.map(Watched::as_str), Watched::parse)?;
     let paging = call.paging(&query, "thresholds")?;
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     let sealed = catch_up(&call).await?;
@@ -138,22 +141,4 @@ fn view(usage: &LimitUsage, noticed_ms: Option<u64>, at_ms: u64) -> Result<Thres
         resets_at: iso_from_ms(resets_ms),
         noticed_at: noticed_ms.map(iso_from_ms),
     })
-}
-
-fn threshold(query: &BTreeMap<String, String>) -> Result<Threshold, Problem> {
-    let Some(word) = query.get("threshold") else {
-        return Ok(Threshold::Half);
-    };
-    let known = Threshold::ALL.map(Threshold::as_str).join(", ");
-    Threshold::parse(word).ok_or_else(|| Problem::validation(format!("threshold must be one of {known}.")))
-}
-
-fn watched(query: &BTreeMap<String, String>) -> Result<Option<Watched>, Problem> {
-    let Some(word) = query.get("cap") else {
-        return Ok(None);
-    };
-    let known = Watched::ALL.map(Watched::as_str).join(", ");
-    let watched =
-        Watched::parse(word).ok_or_else(|| Problem::validation(format!("cap must be one of {known}.")))?;
-    Ok(Some(watched))
 }

@@ -6,6 +6,7 @@ pub(crate) use doc::section;
 
 use super::wallet::name::of_query;
 use super::wallet::require_own;
+use crate::calls::filter;
 use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
@@ -95,7 +96,7 @@ enum Whose {
 /// `GET /transactions`
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId", "walletId", "type", "from", "to"])?;
-    let filter = filter(&query)?;
+    let filter = filter_of(&query)?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
     }
@@ -111,7 +112,7 @@ pub async fn list(call: Call) -> Answer {
 /// `GET /wallets/{id}/transactions`
 pub async fn list_of_wallet(call: Call) -> Answer {
     let query = call.list_query(&["type", "from", "to"])?;
-    let filter = filter(&query)?;
+    let filter = filter_of(&query)?;
     paging(&call, &query)?;
     let found = require_own(&call).await?;
     let whose = Whose::Holder(holder(&found.wallet));
@@ -140,14 +141,9 @@ fn holder(wallet: &Wallet) -> String {
 }
 
 /// Type and span of time of a query.
-fn filter(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
-    let kind = match query.get("type") {
-        None => None,
-        Some(word) => Some(TransactionType::parse(word).ok_or_else(|| {
-            let known: Vec<&str> = TransactionType::ALL.iter().map(|kind| kind.as_str()).collect();
-            Problem::validation(format!("type must be one of {}.", known.join(", ")))
-        })?),
-    };
+fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
+    let known = TransactionType::ALL.map(TransactionType::as_str);
+    let kind = filter::value(query, "type", known, TransactionType::parse)?;
     Ok(Filter {
         holder: None,
         kind,

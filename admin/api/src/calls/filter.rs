@@ -265,6 +265,19 @@ pub(crate) fn word(
     Ok(word.cloned())
 }
 
+/// What one of some words stands for.
+///
+/// # Errors
+/// 400 for any other.
+pub(crate) fn value<T>(
+    query: &BTreeMap<String, String>,
+    field: &str,
+    words: impl IntoIterator<Item = &'static str> + Clone,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    Ok(word(query, field, words)?.and_then(|word| parse(&word)))
+}
+
 fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {
     let amount = query.get(field).map(|text| parse_amount(text)).transpose();
     amount.map_err(|error| Problem::validation(format!("{field} {error}.")))

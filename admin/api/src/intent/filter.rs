@@ -1,7 +1,7 @@
 //! Which intents a list shows: those of one index, and of these by run and time.
 
 use super::is_intent;
-use crate::calls::filter::run;
+use crate::calls::filter::{run, word};
 use crate::spend::Stored;
 use domain::intent::{Kind, State};
 use endpoint::{Problem, require_agent_id, time};
@@ -24,25 +24,15 @@ pub(super) fn index(query: &BTreeMap<String, String>) -> Result<IntentIndex<'_>,
         let names = FILTERS.join(", ");
         return Err(Problem::validation(format!("Give one of {names} at a time.")));
     }
-    let unknown = |known: &[&str]| {
-        let known = known.join(", ");
-        Problem::validation(format!("{name} must be one of {known}."))
-    };
     match name.as_str() {
         "kind" => {
             let kinds = Kind::ALL.iter().filter(|kind| is_intent(**kind));
-            let words: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
-            let known = words.contains(&value.as_str());
-            known
-                .then_some(IntentIndex::Kind(value))
-                .ok_or_else(|| unknown(&words))
+            word(query, name, kinds.map(|kind| kind.as_str()))?;
+            Ok(IntentIndex::Kind(value))
         }
         "state" => {
-            let words: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
-            let known = words.contains(&value.as_str());
-            known
-                .then_some(IntentIndex::State(value))
-                .ok_or_else(|| unknown(&words))
+            word(query, name, State::ALL.map(State::as_str))?;
+            Ok(IntentIndex::State(value))
         }
         _ if value == USER => Ok(IntentIndex::Agent(value)),
         _ => {

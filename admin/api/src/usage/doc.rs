@@ -37,8 +37,8 @@ fn over_time() -> Doc {
         .eg("gpt-4o");
     Doc::of("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
         .says("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
-        .query("groupBy", words(Group::WORDS).with("x-default", Group::WORDS[0]), "What the rows are of. Calls without a run id are runs of their own, and share the row whose `group` is null.")
-        .query("interval", words(Interval::WORDS).with("x-default", Interval::WORDS[0]), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")
+        .query("groupBy", words(Group::ALL.map(Group::as_str)).with("x-default", Group::Model.as_str()), "What the rows are of. Calls without a run id are runs of their own, and share the row whose `group` is null.")
+        .query("interval", words(Interval::ALL.map(Interval::as_str)).with("x-default", Interval::Day.as_str()), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")
         .query("from", time(), "The first interval is the one with this moment; 30 days before `to` without it.")
         .query("to", time(), "The last interval is the one that ends at this moment or has it; the present one without it.")
         .query("agentId", agent_id(), "Calls of this agent.")

@@ -177,9 +177,10 @@ async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answe
 impl UsageQuery {
     async fn of_query(call: &Call, query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let interval = Interval::of_query(query)?;
+        let group = filter::value(query, "groupBy", Group::ALL.map(Group::as_str), Group::parse)?;
         let now_ms = server_clock::now_ms(&call.state.store).await?;
         Ok(Self {
-            group: Group::of_query(query)?,
+            group: group.unwrap_or(Group::Model),
             interval,
             span: Span::of_query(query, interval, now_ms)?,
             agent: filter::agent(query)?,

@@ -15,11 +15,14 @@ pub(crate) const DAYS_MAX: u64 = 400;
 /// Most days of a span by the hour.
 pub(crate) const HOURLY_DAYS_MAX: u64 = 31;
 
-/// Length of the intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interval {
-    Day,
-    Hour,
+domain::words! {
+    /// Length of the intervals.
+    pub(crate) enum Interval {
+        /// A UTC day.
+        Day = "day",
+        /// A UTC hour.
+        Hour = "hour",
+    }
 }
 
 /// A span of whole intervals, in ms since 1970; the end is not in it.
@@ -30,26 +33,15 @@ pub(crate) struct Span {
 }
 
 impl Interval {
-    /// Every interval, by its word.
-    pub(crate) const WORDS: [&'static str; 2] = ["day", "hour"];
-
     /// Reads `interval`; by the day without it.
     ///
     /// # Errors
     /// 400 for another word.
     pub(crate) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        match query.get("interval").map(String::as_str) {
-            None | Some("day") => Ok(Self::Day),
-            Some("hour") => Ok(Self::Hour),
-            Some(_) => Err(Problem::validation("interval must be day or hour.")),
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Hour => "hour",
-        }
+        let interval = query
+            .get("interval")
+            .map_or(Some(Self::Day), |word| Self::parse(word));
+        interval.ok_or_else(|| Problem::validation("interval must be day or hour."))
     }
 
     const fn ms(self) -> u64 {

@@ -4,20 +4,24 @@ use domain::call_record::CallRecord;
 use domain::id::Kind;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
-use endpoint::Problem;
 use endpoint::doc::is;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::names::Names;
 use utoipa::ToSchema;
 
-/// What the rows are of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
-    Model,
-    Agent,
-    Key,
-    Run,
+domain::words! {
+    /// What the rows are of.
+    pub(crate) enum Group {
+        /// Models.
+        Model = "model",
+        /// Agents.
+        Agent = "agent",
+        /// Virtual keys.
+        Key = "key",
+        /// Runs.
+        Run = "run",
+    }
 }
 
 /// What was used.
@@ -85,34 +89,6 @@ pub(super) struct Sums {
 }
 
 impl Group {
-    /// Every group, by its word.
-    pub(crate) const WORDS: [&'static str; 4] = ["model", "agent", "key", "run"];
-
-    /// Reads `groupBy`; by model without it.
-    ///
-    /// # Errors
-    /// 400 for another word.
-    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        match query.get("groupBy").map(String::as_str) {
-            None | Some("model") => Ok(Self::Model),
-            Some("agent") => Ok(Self::Agent),
-            Some("key") => Ok(Self::Key),
-            Some("run") => Ok(Self::Run),
-            Some(_) => Err(Problem::validation(
-                "groupBy must be one of model, agent, key, run.",
-            )),
-        }
-    }
-
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Model => Self::WORDS[0],
-            Self::Agent => Self::WORDS[1],
-            Self::Key => Self::WORDS[2],
-            Self::Run => Self::WORDS[3],
-        }
-    }
-
     /// The group of a call. One without a run id has one of its own, which is no group.
     fn of(self, call: &CallRecord) -> Option<String> {
         match self {
