@@ -52,7 +52,6 @@ impl Stage {
     pub const fn records_failures(self) -> bool {
         matches!(self, Self::Receive | Self::Decide)
     }
-
 }
 
 /// Label of an exchange of which nothing was sent.

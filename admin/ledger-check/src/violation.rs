@@ -10,14 +10,15 @@ domain::words! {
     /// Something that always holds.
     #[derive(PartialOrd, Ord)]
     pub enum Invariant {
-        /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none below
-        /// zero; their numbers have no gap, and the lists name exactly the right ones in order.
+        /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none
+        /// below zero; their numbers have no gap, and the lists name exactly the right ones in order.
         WalletBalance = "wallet-balance",
         /// What was deposited and not spent is in wallets, escrows and transit.
         Conservation = "conservation",
         /// A wallet's pending money is that of its pending deposits, and each confirmed one has its transaction.
         Pending = "pending",
-        /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should be.
+        /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should
+        /// be.
         EscrowState = "escrow-state",
         /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it
         /// belongs.
@@ -33,8 +34,8 @@ domain::words! {
         /// No account has come less far than its witness on another server was told: else the store lost writes of it.
         Versions = "versions",
         /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
-        /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its parties,
-        /// and no number that has a record can be drawn again.
+        /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its
+        /// parties, and no number that has a record can be drawn again.
         Names = "names",
         /// Every key of the store has a name that Tollgate gives.
         UnknownKey = "unknown-key",

@@ -4,6 +4,7 @@
 pub mod batch;
 mod cluster;
 mod durable;
+mod each;
 pub mod scan;
 mod server;
 mod versioned;
@@ -24,8 +25,7 @@ use futures::future::BoxFuture;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{
-    Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisFuture, RedisResult, TlsCertificates,
-    ToRedisArgs, Value,
+    Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisFuture, RedisResult, TlsCertificates, Value,
 };
 use secrecy::ExposeSecret;
 use settings::durability::Durability;
@@ -251,25 +251,6 @@ impl Store {
                 let run: RedisFuture<'_, T> = Box::pin(pipeline.query_async(&mut routed));
                 self.in_time(run).await
             }
-        }
-    }
-
-    /// Executes one command for each of `args` as [`pipeline`](Self::pipeline) does, and nothing if there are none.
-    ///
-    /// # Errors
-    /// [`StoreError`], also if a single command failed.
-    pub(crate) async fn each<T: FromRedisValue>(
-        &self,
-        command: &str,
-        args: impl IntoIterator<Item = impl ToRedisArgs>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut query = redis::pipe();
-        for args in args {
-            query.cmd(command).arg(args);
-        }
-        match query.is_empty() {
-            true => Ok(Vec::new()),
-            false => self.pipeline(&query).await,
         }
     }
 
