@@ -26,6 +26,18 @@ fn run(redis: &Redis, args: &[&str], code: i32) -> Value {
     document(&cli(redis).run(&args), code)
 }
 
+/// The entries of calls in the account's audit trail.
+fn entries(redis: &Redis, account: &str) -> Vec<Value> {
+    let export = cli(redis).run(&["audit", "export", "--account", account]);
+    let lines = export
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    lines
+        .filter(|entry: &Value| text(entry, "/type").starts_with("decision"))
+        .collect()
+}
+
 #[tokio::test]
 async fn an_open_hold_is_listed_and_settled_once_when_it_is_overdue() {
     let redis = Redis::start();
@@ -64,6 +76,10 @@ async fn an_open_hold_is_listed_and_settled_once_when_it_is_overdue() {
     assert_fields!(run(&redis, &["holds", "settle", "--id", &id, "--actual", "0"], 1), {
         "code": "NOT_FOUND",
     });
+    let ends = entries(&redis, &bot.account.id);
+    assert_eq!(ends.len(), 1);
+    assert_fields!(ends[0], { "type": "decision.approved", "actor": "operator" });
+    assert_fields!(ends[0]["data"], { "outcome": "settled", "actualNanos": "500000000" });
     assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 0);
 }
 
@@ -87,10 +103,34 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     let account = bot.account.id.as_str();
     let released = run(
         &redis,
-        &["holds", "release", "--id", &id, "--account", account],
+        &[
+            "holds",
+            "release",
+            "--id",
+            &id,
+            "--account",
+            account,
+            "--reason",
+            "ticket 9: 100 %",
+        ],
         0,
     );
     assert_fields!(released, { "actualUsd": 0, "was": "kept" });
+    let ends = entries(&redis, account);
+    let said: Vec<_> = ends
+        .iter()
+        .map(|end| (&end["actor"], &end["data"]["outcome"]))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (&json!("worker"), &json!("kept")),
+            (&json!("operator"), &json!("corrected"))
+        ]
+    );
+    assert!(ends.iter().all(|end| text(end, "/data/keyId").starts_with("vk_")));
+    assert_fields!(ends[0]["data"], { "operatorReason": null });
+    assert_fields!(ends[1]["data"], { "operatorReason": "ticket 9: 100 %", "actualUsd": 0 });
     assert_eq!(bot.counters().await.day_nanos, 0);
     assert_fields!(run(&redis, &["holds", "release", "--id", &id], 1), { "code": "NOT_FOUND" });
 }

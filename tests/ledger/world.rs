@@ -4,7 +4,7 @@ use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, 
 use crate::scripts::Scripts;
 use crate::snapshot::{self, Window};
 use domain::denial_window::KIND;
-use domain::entry::How;
+use domain::entry::{EndedBy, How};
 use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -298,7 +298,7 @@ impl<'a> World<'a> {
         (estimate, extension): (u64, u64),
         cost: u64,
     ) -> Checked {
-        self.settle_with(name, (estimate, Some(extension)), cost, None)
+        self.settle_with(name, (estimate, Some(extension)), cost, (None, None))
             .await
     }
 
@@ -310,7 +310,20 @@ impl<'a> World<'a> {
         cost: u64,
         as_of: Option<AsOf>,
     ) -> Checked {
-        self.settle_with(name, (estimate, None), cost, as_of).await
+        self.settle_with(name, (estimate, None), cost, (as_of, None))
+            .await
+    }
+
+    /// Settles for somebody else than the hold's edge.
+    pub async fn settle_for(
+        &mut self,
+        ended_by: &EndedBy,
+        name: &HoldName,
+        estimate: u64,
+        cost: u64,
+    ) -> Checked {
+        self.settle_with(name, (estimate, None), cost, (None, Some(ended_by)))
+            .await
     }
 
     async fn settle_with(
@@ -318,7 +331,7 @@ impl<'a> World<'a> {
         name: &HoldName,
         (estimate, extension): (u64, Option<u64>),
         cost: u64,
-        as_of: Option<AsOf>,
+        (as_of, ended_by): (Option<AsOf>, Option<&EndedBy>),
     ) -> Checked {
         let settle = Settle {
             name: name.clone(),
@@ -334,9 +347,10 @@ impl<'a> World<'a> {
         };
         let from = clock::now_ms();
         let store = &self.scripts.store;
-        let found = match as_of {
-            Some(as_of) => settle.execute_as_of(as_of, store).await,
-            None => settle.execute(store).await,
+        let found = match (as_of, ended_by) {
+            (Some(as_of), _) => settle.execute_as_of(as_of, store).await,
+            (None, Some(ended_by)) => settle.execute_for(ended_by, store).await,
+            (None, None) => settle.execute(store).await,
         };
         let at = Window {
             from,
@@ -347,7 +361,7 @@ impl<'a> World<'a> {
             return self.compare().await;
         }
         let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;
-        let expected = self.model.settle(&settle, at);
+        let expected = self.model.settle(&settle, ended_by, at);
         same(&settle, found, &expected)?;
         self.compare().await
     }

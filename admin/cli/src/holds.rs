@@ -6,7 +6,7 @@ use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
-use domain::entry::How;
+use domain::entry::{EndedBy, How};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
@@ -51,6 +51,9 @@ pub(super) struct Target {
     /// Its account, to search less
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: Option<String>,
+    /// Why, for the audit trail
+    #[arg(long, value_name = "TEXT", value_parser = value::reason)]
+    reason: Option<String>,
 }
 
 impl Holds {
@@ -93,9 +96,9 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
 }
 
 async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> Result<Report, Failure> {
-    let id = &target.id;
+    let Target { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
-    let found = open_holds::find(&context.store, target.account.as_deref(), id)
+    let found = open_holds::find(&context.store, account.as_deref(), id)
         .await?
         .ok_or_else(missing)?;
     if found.state == State::Open {
@@ -110,7 +113,10 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
         extension: None,
         measured: None,
     };
-    match settle.execute(&context.store).await? {
+    let operator = EndedBy::Operator {
+        reason: reason.clone(),
+    };
+    match settle.execute_for(&operator, &context.store).await? {
         Settled::Done => Ok(Report::new(
             format!(
                 "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",

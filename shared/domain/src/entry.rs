@@ -4,10 +4,12 @@
 
 mod call;
 mod checks;
+mod ended_by;
 mod words;
 
 pub use call::{How, NONE, run_of_word, run_word};
 pub use checks::{Check, before_memo};
+pub use ended_by::EndedBy;
 
 use super::chain;
 use super::denial_window;
@@ -28,7 +30,8 @@ const SHOWN_MAX: usize = 1000;
 /// |---|---|
 /// | 1 | |
 /// | 2 | the [measurements](crate::measured::Measured) in the line of a call that ended |
-pub const LINE_VERSION: u64 = 2;
+/// | 3 | [who](EndedBy) ended a call's hold, where it was not its edge |
+pub const LINE_VERSION: u64 = 3;
 
 /// What happened, once.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 use super::Bench;
 use crate::model::{Call, Charge, State};
 use crate::world::{ACCOUNT, Checked, LONG, World, settlement};
+use domain::entry::EndedBy;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -177,6 +178,14 @@ async fn kept(bench: &Bench<'_>) -> Checked {
             }
             world.void(&call.name).await?;
             world.settle(&call.name, estimate, 5).await?;
+        }
+        // What the operator ends by hand says so, of an open hold and of a kept one.
+        for (life, reason) in [(LONG, None), (NOW, Some("invoice 17".to_owned()))] {
+            let by_hand = approved(&mut world, named, estimate, life).await?;
+            let hold = world.hold(&by_hand);
+            world.reap(&hold).await?;
+            let operator = EndedBy::Operator { reason };
+            world.settle_for(&operator, &by_hand.name, estimate, 6).await?;
         }
         // An unknown cost leaves the charge as it was.
         let unknown = approved(&mut world, named, estimate, NOW).await?;

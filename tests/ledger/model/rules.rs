@@ -7,7 +7,7 @@ use crate::snapshot::Window;
 use domain::cap::{self, CapSnapshot};
 use domain::denial::{Denial, Stage};
 use domain::denial_window::OWN_RECORDS;
-use domain::entry::How;
+use domain::entry::{EndedBy, How};
 use domain::measured::Measured;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -366,7 +366,7 @@ impl Model {
     }
 
     /// The expected answer of `settle`.
-    pub fn settle(&mut self, settle: &Settle, at: Window) -> Settled {
+    pub fn settle(&mut self, settle: &Settle, ended_by: Option<&EndedBy>, at: Window) -> Settled {
         let (id, how) = (settle.name.allow_id.as_str(), settle.how);
         let (estimate, cost) = (settle.estimate.get(), settle.cost.get());
         if self.tombstones.contains_key(id) {
@@ -382,21 +382,31 @@ impl Model {
         // Only a caller that knows the real cost corrects a kept hold.
         let corrected = self.kept(id).is_some() && how != How::Estimated;
         let how = if corrected { How::Corrected } else { how };
-        self.ended(found, how, cost, settle.measured.as_ref(), at);
+        self.ended(found, (how, cost), (ended_by, settle.measured.as_ref()), at);
         self.charges[found].amount += i128::from(cost) - i128::from(held);
         self.charges[found].state = State::Settled;
         Settled::Done
     }
 
     /// Writes the line of an approved call that came to its end.
-    fn ended(&mut self, charge: usize, how: How, cost: u64, measured: Option<&Measured>, at: Window) {
+    fn ended(
+        &mut self,
+        charge: usize,
+        (how, cost): (How, u64),
+        (ended_by, measured): (Option<&EndedBy>, Option<&Measured>),
+        at: Window,
+    ) {
         let charge = &self.charges[charge];
         let text = self.hold_text(charge);
         let (how, id) = (how.as_str(), &charge.id);
-        let line = match measured {
-            Some(measured) => format!("v2 A {how} {cost} {id} {} {text}", measured.to_word()),
-            None => format!("A {how} {cost} {id} {text}"),
+        let version = match (ended_by, measured) {
+            (Some(_), _) => "v3 ",
+            (None, Some(_)) => "v2 ",
+            (None, None) => "",
         };
+        let words = [ended_by.map(EndedBy::to_word), measured.map(Measured::to_word)];
+        let words: String = words.into_iter().flatten().map(|word| word + " ").collect();
+        let line = format!("{version}A {how} {cost} {id} {words}{text}");
         self.log.push((at, line));
     }
 
@@ -406,7 +416,7 @@ impl Model {
         let found = self.open(id).or_else(|| self.kept(id));
         self.tombstones.insert(id.to_owned(), at.later(life));
         let Some(found) = found else { return Voided::Barred };
-        self.ended(found, How::Voided, 0, None, at);
+        self.ended(found, (How::Voided, 0), (None, None), at);
         let charge = &mut self.charges[found];
         charge.amount = 0;
         charge.state = State::Voided;
@@ -438,7 +448,7 @@ impl Model {
         );
         charge.state = State::Kept { at };
         let estimate = charge.estimate;
-        self.ended(found, How::Kept, estimate, None, at);
+        self.ended(found, (How::Kept, estimate), (Some(&EndedBy::Worker), None), at);
         let life = millis(KEPT_LIFE);
         let ended = self
             .kept_extra

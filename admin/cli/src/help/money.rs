@@ -63,14 +63,17 @@ pub(super) const PAGES: &[Page] = &[
         path: "holds settle",
         about: "Charges the real cost of a call in place of its estimate, in the counters of its agent, run, day, \
                 month and plan.",
-        changes: "the hold and its counters; audited as the call's settlement.",
-        examples: &["tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042"],
+        changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
+        examples: &[
+            "tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042 \\\n    \
+                     --reason 'invoice of November'",
+        ],
         refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
     },
     Page {
         path: "holds release",
         about: "Takes back the estimate of a call that the provider did not serve.",
-        changes: "the hold and its counters; audited as the call's settlement.",
+        changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
         refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
     },

@@ -1,6 +1,6 @@
 //! Entries of proxied calls: `A …` for an approved call that ended, `D …` for a denied one.
 
-use super::{Check, Entry, checks};
+use super::{Check, EndedBy, Entry, checks};
 use crate::denial::{Denial, Stage};
 use crate::id::Kind;
 use crate::measured::Measured;
@@ -86,25 +86,28 @@ impl<'a> Memo<'a> {
 
 /// The first version whose lines may say what was measured.
 const MEASURED_SINCE: u64 = 2;
+/// The first version whose lines may say who ended the hold.
+const ENDED_BY_SINCE: u64 = 3;
 
 /// Reads what follows number, time and version.
 pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let (letter, rest) = rest.split_once(' ')?;
     match letter {
-        "A" => ended(seq, at_ms, version >= MEASURED_SINCE, rest),
+        "A" => ended(seq, at_ms, version, rest),
         "D" => denied(seq, at_ms, rest),
         _ => None,
     }
 }
 
-/// `<how> <cost> <allow id> [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier
+/// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier
 /// version says no checks.
-fn ended(seq: u64, at_ms: u64, may_be_measured: bool, rest: &str) -> Option<Entry> {
+fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(4, ' ');
     let how = How::parse(words.next()?)?;
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
-    let (measured, hold) = measured(may_be_measured, words.next()?)?;
+    let (ended_by, rest) = ended_by(version >= ENDED_BY_SINCE, words.next()?);
+    let (measured, hold) = measured(version >= MEASURED_SINCE, rest)?;
     let mut words = hold.splitn(6, ' ');
     if words.next()? != "H" {
         return None;
@@ -130,6 +133,9 @@ fn ended(seq: u64, at_ms: u64, may_be_measured: bool, rest: &str) -> Option<Entr
         data.insert("call".to_owned(), measured.shown());
     }
     show(&mut data, &checks, None);
+    if let Some(reason) = ended_by.as_ref().and_then(EndedBy::reason) {
+        data.insert("operatorReason".to_owned(), reason.into());
+    }
     let kind = match how {
         How::Voided => "decision.voided",
         How::Unsent => "decision.denied",
@@ -139,7 +145,21 @@ fn ended(seq: u64, at_ms: u64, may_be_measured: bool, rest: &str) -> Option<Entr
         Some(_) => deny_id(id),
         None => id.to_owned(),
     };
-    Some(entry(seq, at_ms, id, kind, &memo, data))
+    let entry = entry(seq, at_ms, id, kind, &memo, data);
+    Some(match ended_by {
+        Some(by) => Entry {
+            actor: by.actor().to_owned(),
+            ..entry
+        },
+        None => entry,
+    })
+}
+
+/// Parts who ended the hold, where the line says so, and the rest.
+fn ended_by(may_be_there: bool, text: &str) -> (Option<EndedBy>, &str) {
+    let parts = text.split_once(' ').filter(|_| may_be_there);
+    let said = parts.and_then(|(word, rest)| Some((EndedBy::parse(word)?, rest)));
+    said.map_or((None, text), |(by, rest)| (Some(by), rest))
 }
 
 /// Parts what was measured and the text of the hold.

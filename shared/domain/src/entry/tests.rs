@@ -92,6 +92,52 @@ fn what_was_measured_of_a_call_is_an_object_of_its_entry() {
     }
 }
 
+/// A hold that another than its edge ended names that one as the actor; the key stays in the details. Lines of an
+/// earlier version were hashed with the key as the actor.
+#[test]
+fn who_ended_a_hold_in_the_place_of_its_edge_is_the_actor() {
+    let plain = String::from_utf8(ENDED.to_vec()).unwrap();
+    let id = "allow_01KAH3V9J80123456789ABCDEG ";
+    let marked = |version: &str, word: &str| {
+        let line = plain.replacen("A settled", &format!("{version}A corrected"), 1);
+        Entry::of_line(8, line.replacen(id, &format!("{id}{word}"), 1).as_bytes())
+    };
+    for (word, actor, reason) in [
+        ("worker ", "worker", None),
+        ("operator ", "operator", None),
+        ("operator:invoice%2017 ", "operator", Some("invoice 17")),
+        ("", "vk_1", None),
+    ] {
+        let entry = marked("v3 ", word);
+        assert_eq!(
+            (entry.kind.as_str(), entry.actor.as_str()),
+            ("decision.approved", actor),
+            "{word}"
+        );
+        assert_eq!(entry.data["keyId"], "vk_1");
+        assert_eq!(
+            entry.data.get("operatorReason").and_then(Value::as_str),
+            reason,
+            "{word}"
+        );
+        let mut without = entry.clone();
+        without.data.remove("operatorReason");
+        without.actor = "vk_1".to_owned();
+        assert_eq!(without, marked("", ""), "everything else is as it was");
+        assert_eq!(marked("v2 ", word).kind == UNREADABLE, !word.is_empty(), "{word}");
+    }
+    assert_eq!(marked("v3 ", "somebody ").kind, UNREADABLE);
+    let both = "operator chat.completions,0,,9,4,12,812,,completed,0 ";
+    assert!(marked("v3 ", both).data.contains_key("call"));
+    let kept = sealed(
+        8,
+        b"8 1795000000456 v3 A kept 200 allow_01KAH3V9J80123456789ABCDEG worker H 200 20775 202611 1 ,,,,,, \
+        acct_1 bot run-1 vk_1 p1 m",
+    );
+    let hash = "5ce1164582507a4d2132b8ec4314076a32c5fb26c477b6d473726f991f520a00";
+    assert!(kept.ends_with(&format!("\"hash\":\"{hash}\"}}")), "{kept}");
+}
+
 /// The line says everything that stood there; the entry shows what was looked at.
 #[test]
 fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
@@ -181,13 +227,13 @@ fn a_line_says_its_version() {
         (format!("7 5 v{} x", u64::MAX), true),
         ("7 5 v x".to_owned(), false),
         ("7 5 vx x".to_owned(), false),
-        ("7 5 v3".to_owned(), false),
+        ("7 5 v9".to_owned(), false),
         ("v2 5 x".to_owned(), false),
         (String::new(), false),
     ] {
         assert_eq!(is_of_later_release(line.as_bytes()), is_later, "{line}");
     }
-    assert!(!is_of_later_release(b"7 5 v3 \xff"));
+    assert!(!is_of_later_release(b"7 5 v9 \xff"));
 }
 
 #[test]

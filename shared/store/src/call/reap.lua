@@ -17,5 +17,5 @@ if ended[1] then call('ZREM', KEYS.kept_index, unpack(ended)) end
 call('ZADD', KEYS.kept_index, now_ms, ARGV.allow_id)
 call('DEL', KEYS.hold)
 call('ZREM', KEYS.due, ARGV.allow_id)
-end_hold(value, true, 'kept', string.match(value, '^H (%d+) '), '')
+end_hold(value, true, 'kept', string.match(value, '^H (%d+) '), '', ARGV.ended_by)
 return {'kept'}

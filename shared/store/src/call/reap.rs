@@ -5,6 +5,7 @@ use crate::keys::Bucket;
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::script;
 use crate::{Store, StoreError};
+use domain::entry::EndedBy;
 use std::time::Duration;
 
 script! {
@@ -13,8 +14,8 @@ script! {
     source: [CLOCK, END_HOLD, include_str!("reap.lua")],
     when_full: Run,
     keys: EndKeys,
-    /// The life of a kept hold is in ms.
-    args: struct ReapArgs<'a>: &'a str { allow_id, kept_life },
+    /// The life of a kept hold is in ms. `ended_by` is the word of [`EndedBy`].
+    args: struct ReapArgs<'a>: &'a str { allow_id, kept_life, ended_by },
 }
 
 /// How long a kept hold can be listed and corrected: 34 days, within the lifetime of the run and the counters that it
@@ -44,6 +45,7 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     let args = ReapArgs {
         allow_id: &hold.name.allow_id,
         kept_life: &KEPT_LIFE.as_millis().to_string(),
+        ended_by: &EndedBy::Worker.to_word(),
     };
     let mut reply = store.reply(&REAP, keys.to_end(), args).await?;
     match reply.word()?.as_str() {

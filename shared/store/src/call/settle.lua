@@ -4,7 +4,8 @@
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
 --   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that
---   is right as well, that of an extension whose reply was lost, or empty. Generation and version are those of the
+--   is right as well, that of an extension whose reply was lost, or empty. `ended_by` is who settles if it is not the
+--   hold's edge, a word of shared/domain/src/entry/ended_by.rs, or empty. Generation and version are those of the
 --   account when the hold was opened, or are left out
 -- Returns: 'settled' | 'missing' (nothing to move, nothing moved) | 'mismatch' (neither estimate)
 --   | 'lacks_writes' (there is no hold, and the account has not come as far as when it was opened)
@@ -25,10 +26,11 @@ if estimate ~= ARGV.estimate and estimate ~= ARGV.extension then return 'mismatc
 if kept then
   call('DEL', KEYS.kept_hold)
   call('ZREM', KEYS.kept_index, ARGV.allow_id)
-  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost, ARGV.measured)
+  end_hold(kept, false, ARGV.how == 'estimated' and ARGV.how or 'corrected', ARGV.cost, ARGV.measured,
+    ARGV.ended_by)
 else
   call('DEL', KEYS.hold)
   call('ZREM', KEYS.due, ARGV.allow_id)
-  end_hold(value_text, true, ARGV.how, ARGV.cost, ARGV.measured)
+  end_hold(value_text, true, ARGV.how, ARGV.cost, ARGV.measured, ARGV.ended_by)
 end
 return 'settled'

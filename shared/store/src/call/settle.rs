@@ -4,7 +4,7 @@ use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
-use domain::entry::How;
+use domain::entry::{EndedBy, How};
 use domain::measured::Measured;
 use domain::money::Nanos;
 
@@ -14,8 +14,11 @@ script! {
     source: [CLOCK, END_HOLD, &with_fragments(include_str!("settle.lua"), &[LACKS_WRITES])],
     when_full: Run,
     keys: EndKeys,
-    /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, and so is `extension`.
-    args: struct SettleArgs<'a>: &'a str { allow_id, estimate, cost, how, measured, extension, generation, version },
+    /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, `ended_by` that of
+    /// [`EndedBy`] or empty, and `extension` may be empty.
+    args: struct SettleArgs<'a>: &'a str {
+        allow_id, estimate, cost, how, measured, extension, ended_by, generation, version
+    },
 }
 
 /// Settles the hold of `name` from `estimate` to `cost`: the real cost, the estimate if it stays charged, or zero if it
@@ -59,19 +62,27 @@ impl Settle {
 
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
     pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(keys, None, store).await
+        self.execute_keyed(keys, None, None, store).await
     }
 
     /// Like [`execute`](Self::execute), but accepts a missing hold only from an account whose version is at least
     /// `as_of`.
     pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(&self.name.keys(), Some(as_of), store).await
+        self.execute_keyed(&self.name.keys(), Some(as_of), None, store)
+            .await
+    }
+
+    /// Like [`execute`](Self::execute), for somebody else than the hold's edge: the audit log names `ended_by`.
+    pub async fn execute_for(&self, ended_by: &EndedBy, store: &Store) -> Result<Settled, StoreError> {
+        self.execute_keyed(&self.name.keys(), None, Some(ended_by), store)
+            .await
     }
 
     async fn execute_keyed(
         &self,
         keys: &HoldKeys,
         as_of: Option<AsOf>,
+        ended_by: Option<&EndedBy>,
         store: &Store,
     ) -> Result<Settled, StoreError> {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
@@ -79,6 +90,7 @@ impl Settle {
         let cost = self.cost.get().to_string();
         let measured = self.measured.as_ref().map(Measured::to_word);
         let extension = self.extension.map(|nanos| nanos.get().to_string());
+        let ended_by = ended_by.map(EndedBy::to_word);
         let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,
@@ -87,6 +99,7 @@ impl Settle {
             how: self.how.as_str(),
             measured: measured.as_deref().unwrap_or_default(),
             extension: extension.as_deref().unwrap_or_default(),
+            ended_by: ended_by.as_deref().unwrap_or_default(),
             generation: &generation,
             version: &version,
         };

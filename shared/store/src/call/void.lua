@@ -16,6 +16,6 @@ if not value or value == 'V' then return {'voided'} end
 call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)
-local run_known = end_hold(value, open, 'voided', '0', '')
+local run_known = end_hold(value, open, 'voided', '0', '', '')
 if run_known then call('HINCRBY', KEYS.run, 'calls', -1) end
 return {'refunded'}

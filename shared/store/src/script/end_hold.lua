@@ -9,8 +9,9 @@
 -- lost end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the
 -- call cost beyond its estimate is then not counted until it is settled again.
 -- `measured_text` is what the edge measured of the call, or empty. A line that says it is of version 2: an earlier
--- release neither seals nor shows it (shared/domain/src/entry.rs).
-local function end_hold(value_text, open, how_text, cost_text, measured_text)
+-- release neither seals nor shows it (shared/domain/src/entry.rs). `ended_by_text` is who ends the hold if it is
+-- not its edge, a word of shared/domain/src/entry/ended_by.rs, or empty; a line that says it is of version 3.
+local function end_hold(value_text, open, how_text, cost_text, measured_text, ended_by_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts end below 2^53
   local by_text = format('%d', by)
@@ -27,8 +28,9 @@ local function end_hold(value_text, open, how_text, cost_text, measured_text)
     spent = false
   end
   local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
-  local version_text = measured_text == '' and '' or 'v2 '
-  local call_text = measured_text == '' and value_text or measured_text .. ' ' .. value_text
+  local version_text, call_text = '', value_text
+  if measured_text ~= '' then version_text, call_text = 'v2 ', measured_text .. ' ' .. call_text end
+  if ended_by_text ~= '' then version_text, call_text = 'v3 ', ended_by_text .. ' ' .. call_text end
   call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. how_text .. ' ' .. cost_text .. ' '
     .. ARGV.allow_id .. ' ' .. call_text)
   return spent

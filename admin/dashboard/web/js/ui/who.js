@@ -6,7 +6,7 @@ import { href } from '../router.js';
 import { Id, Name } from './show.js';
 
 /** What the trail calls those who have no record. */
-const OTHERS = { operator: 'Operator' };
+const OTHERS = { operator: 'Operator', worker: 'Worker' };
 const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', user: 'Person', agent: 'Agent' };
 
 /** @param {{id: string|null, names: ReturnType<import('../names.js').useNames>}} props an id without a name stands alone */
