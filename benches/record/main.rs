@@ -122,7 +122,16 @@ async fn run(options: &Options) -> Outcome<String> {
     settings.archive = dir.path().join("archive").display().to_string();
     let archive = Arc::new(Archive::of(&settings)?);
     let began = Instant::now();
-    let verdict = online(&store, &archive, &account.id, Mode::Live, Vec::new(), |_, _| {}).await?;
+    let verdict = online(
+        &store,
+        &archive,
+        &account.id,
+        Mode::Live,
+        Vec::new(),
+        std::time::Duration::from_secs(60),
+        |_, _| {},
+    )
+    .await?;
     let verified = rate(count, began);
     if !verdict.ok() || verdict.entries != count {
         return Err(format!("{verdict:?}").into());

@@ -285,6 +285,11 @@ async fn checkpoints_are_signed_notes() {
     let first = success(&caller.get("/v1/audit/checkpoint?size=1").await, 200);
     assert_eq!((&first["size"], &first["hash"]), (&json!(1), &entries[0]["hash"]));
     assert_eq!(first["publicKey"], now["publicKey"]);
+    // Its note says how far the trail had come: it is none of a trail that ends there.
+    let key = PublicKey::parse(text(&now, "/publicKey")).unwrap();
+    let checkpoint = key.verify(text(&first, "/note"), &origin).unwrap();
+    assert_eq!(checkpoint.end().size, entries.len() as u64);
+    assert_eq!(hex::encode(checkpoint.end().hash), text(&now, "/hash"));
     let none = success(&caller.get("/v1/audit/checkpoint?size=0").await, 200);
     assert_eq!((&none["size"], text(&none, "/hash")), (&json!(0), GENESIS));
     let sealed: String = world.redis.command(&["HGET", "tollgate/store", "checkpoint_key"]);

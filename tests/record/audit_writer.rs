@@ -40,6 +40,13 @@ impl AuditWriter {
         }
     }
 
+    /// Appends lines as if they were written now.
+    pub async fn write_now(&self, lines: &[(u64, String)]) {
+        let now_ms = clock::now_ms();
+        let lines: Vec<_> = lines.iter().map(|(_, rest)| (now_ms, rest.clone())).collect();
+        self.write(&lines).await;
+    }
+
     /// Appends lines, each with its time.
     pub async fn write(&self, lines: &[(u64, String)]) {
         for lines in lines.chunks(AT_ONCE) {

@@ -52,6 +52,18 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     let refused = "tollgate_admin_audit_checkpoints_refused_total";
     until("a refusal", || admin.metric::<u64>(refused) > Some(0)).await;
     broken(&fixture.verify(&[], 1), 49, "missing at the end");
+    // An older note that somebody kept, in the place of the last one, hides nothing from a server that saw that.
+    let (last, kept) = (std::fs::read(&path).unwrap(), path.with_file_name("live.kept"));
+    let oldest = std::fs::read(kept.join("000000000050")).unwrap();
+    std::fs::write(&path, &oldest).unwrap();
+    fixture.writer.forge(&all[..50], &hashes[..50], 50).await;
+    let before = admin.metric::<u64>(refused);
+    until("refusals of the older note", || {
+        admin.metric(refused) > before.map(|n| n + 2)
+    })
+    .await;
+    std::fs::write(&path, &last).unwrap();
+    fixture.writer.forge(&all[..48], &hashes[..48], 48).await;
     // Grown again with other entries: it is not moved over them either.
     fixture.writer.write(&lines(20)).await;
     let before = admin.metric::<u64>(refused);
@@ -73,6 +85,17 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     assert_eq!(size(&path), Some(55), "the old note stays");
     fixture.writer.forge(&all, &hashes, 55).await;
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+    // What a server keeps each day stays where the last note is removed or replaced.
+    std::fs::rename(&path, path.with_extension("moved")).unwrap();
+    let verdict = fixture.verify(&[], 0);
+    assert_fields!(verdict, { "ok": true, "endProven": false, "provenTo": 50 });
+    assert!(
+        verdict["warnings"]
+            .to_string()
+            .contains("it was removed or replaced"),
+        "{verdict}"
+    );
+    std::fs::rename(path.with_extension("moved"), &path).unwrap();
     fixture.writer.write(&lines(1)).await;
     until("a checkpoint of 56", || size(&path) == Some(56)).await;
     // A note with a foreign signature is refused.
@@ -155,6 +178,19 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
     }
     let reply = caller.get(&format!("{path}?size={}", noted + 6)).await;
     problem(&reply, 400, "VALIDATION");
+    // The note of an earlier state, in the place of the last one, hides no cut: it names the end at its signing.
+    let earlier = success(&caller.get(&format!("{path}?size=10")).await, 200);
+    std::fs::write(place.join("live"), text(&earlier, "/note")).unwrap();
+    writer.forge(&all[..10], &hashes[..10], 10).await;
+    let message = problem(&caller.get(path).await, 409, "CONFLICT");
+    assert!(message.contains("cut off"), "{message}");
+    broken(
+        &audit(&cli, &account.id, &["verify"], 1),
+        11,
+        "missing at the end",
+    );
+    writer.forge(&all, &hashes, all.len()).await;
+    put();
     let out = dir.path().join("signed.jsonl").display().to_string();
     let note = format!("{out}.note");
     let export = ["export", "--out", &out, "--checkpoint", &note];
@@ -231,21 +267,24 @@ async fn a_trail_is_verified_through_its_archived_segments() {
     let mut segments = Vec::new();
     find(&archive, &mut segments);
     assert!(segments.len() >= 3, "{segments:?}");
-    for segment in segments {
-        let bytes = std::fs::read(&segment).unwrap();
+    for segment in &segments {
+        let bytes = std::fs::read(segment).unwrap();
         let mut flipped = bytes.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
-        std::fs::write(&segment, &flipped).unwrap();
+        std::fs::write(segment, &flipped).unwrap();
         let verdict = fixture.verify(&[], 1);
         assert!(text(&verdict, "/problem").contains("archive"), "{verdict}");
-        let first = segment.file_name().unwrap().to_string_lossy()[..12]
-            .parse::<u64>()
-            .unwrap();
-        assert_eq!(verdict["firstBroken"], json!(first), "{}", segment.display());
-        std::fs::write(&segment, &bytes).unwrap();
+        assert_eq!(verdict["firstBroken"], first_of(segment), "{}", segment.display());
+        std::fs::write(segment, &bytes).unwrap();
     }
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+}
+
+/// The number of a segment's first entry.
+fn first_of(segment: &Path) -> Value {
+    let name = segment.file_name().unwrap().to_string_lossy();
+    json!(name[..12].parse::<u64>().unwrap())
 }
 
 fn find(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -3,14 +3,17 @@
 use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
 use archive::place::Place;
-use audit_verify::{Broken, Known, Source, Walk, file, online};
+use audit_verify::{Broken, Known, Source, Walk, file, online, young};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
 use serde_json::{Map, Value, json};
 use settings::load_from;
+use std::time::Duration;
 
 const SIZE: usize = 50;
+/// How often checkpoints are signed.
+const ROUND: Duration = Duration::from_secs(60);
 
 /// An export, and its checkpoint.
 struct Export {
@@ -29,6 +32,7 @@ impl Export {
             source: Source::Note,
             size: SIZE as u64,
             hash: chain[SIZE - 1].1.hash,
+            later: None,
         };
         Self {
             lines: chain.into_iter().map(|(_, sealed)| sealed.json).collect(),
@@ -41,7 +45,7 @@ impl Export {
         let mut walk = Walk::behind(0);
         walk.mark(self.known.size);
         let broken = file::walk(lines.join("\n").as_bytes(), &mut walk).unwrap();
-        let verdict = file::verdict(&walk, broken, vec![self.known.clone()], false);
+        let verdict = file::verdict(&walk, broken, vec![self.known.clone()], false, &young(0, ROUND));
         assert_eq!(verdict.ok(), verdict.broken.is_none());
         verdict.broken.map(|Broken { seq, .. }| seq.unwrap())
     }
@@ -226,9 +230,17 @@ impl Kept {
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
         let archive = Archive::at(Place::of(&settings).unwrap());
-        let verdict = online(&store, &archive, &account.id, Mode::Live, Vec::new(), |_, _| {})
-            .await
-            .unwrap();
+        let verdict = online(
+            &store,
+            &archive,
+            &account.id,
+            Mode::Live,
+            Vec::new(),
+            ROUND,
+            |_, _| {},
+        )
+        .await
+        .unwrap();
         assert_eq!(
             (verdict.ok(), verdict.entries),
             (true, SIZE as u64),
@@ -239,6 +251,7 @@ impl Kept {
             source: Source::Archive,
             size: SIZE as u64,
             hash: verdict.hash.unwrap(),
+            later: None,
         };
         Self {
             _redis: redis,
@@ -263,6 +276,7 @@ impl Kept {
             &self.account.id,
             Mode::Live,
             known,
+            ROUND,
             |_, _| {},
         );
         let verdict = verdict.await.unwrap();

@@ -149,17 +149,21 @@ pub async fn checkpoint(call: Call) -> Answer {
     })?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let refuse = |stays| refused(account, mode, &stays);
-    let last = checkpoint::last(&call.state.archive, key.public(), account, mode).await;
-    let last = last.map_err(refuse)?;
-    let mut head = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
-    if let Some(size) = size {
-        let earlier = checkpoint::earlier(&trail, last.as_ref(), head, size).await;
-        head = earlier.map_err(refuse)?.ok_or_else(|| {
-            let message = format!("size must be a whole number from 0 to {}.", head.seq);
-            Problem::validation(message)
-        })?;
-    }
-    let checkpoint = checkpoint::of(&call.caller.account, call.caller.mode, head);
+    let last = checkpoint::largest(&call.state.archive, key.public(), account, mode).await;
+    let last = last.map_err(refuse)?.map(|largest| largest.checkpoint);
+    let now = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
+    let head = match size {
+        None => now,
+        Some(size) => {
+            let earlier = checkpoint::earlier(&trail, last.as_ref(), now, size).await;
+            earlier.map_err(refuse)?.ok_or_else(|| {
+                let message = format!("size must be a whole number from 0 to {}.", now.seq);
+                Problem::validation(message)
+            })?
+        }
+    };
+    // Nobody is given an earlier state that looks like the present one.
+    let checkpoint = checkpoint::of_earlier(account, mode, head, now);
     Reply::ok(&Signed {
         success: true,
         size: head.seq,

@@ -51,6 +51,8 @@ pub struct ApiState {
     pub archive: Arc<Archive>,
     /// Bounds how many trails are verified at the same time.
     pub verifying: Arc<Turns>,
+    /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
+    pub checkpoint_every: Duration,
     /// Webhooks: checks receivers, and dispatches events.
     pub webhooks: Arc<Webhooks>,
     /// Metrics of spends.

@@ -62,7 +62,10 @@ impl Archive {
 
     /// Puts `bytes` under `path`, unless they are there. Other bytes there, of a store that was restored since or of an
     /// archiver that compresses otherwise, are kept beside them.
-    pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`]; the object may be there all the same.
+    pub async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
         match self.place().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => return Ok(()),

@@ -1,10 +1,11 @@
-//! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere.
+//! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere. The
+//! archive has the last one of each trail, which is replaced, and beside it those that are kept, each under its size.
 
 use crate::walk::Walk;
 use archive::Archive;
 use archive::place::PlaceError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
-use domain::checkpoint::{Checkpoint, hash_of_none, origin};
+use domain::checkpoint::{Checkpoint, End, hash_of_none, origin};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use history::trail::Trail;
@@ -23,6 +24,9 @@ pub enum Stays {
     /// The last checkpoint is not one that this store signed.
     #[error("the last checkpoint proves nothing: {0}")]
     Note(#[from] BadNote),
+    /// A kept checkpoint is of another size than its name says.
+    #[error("the kept checkpoint {0} is another one")]
+    Name(String),
     /// Entries that were there are missing.
     #[error("the chain has {now} entries, the last checkpoint {noted}: its end was cut off")]
     Shorter {
@@ -56,11 +60,99 @@ pub async fn last(
     account: &str,
     mode: Mode,
 ) -> Result<Option<Checkpoint>, Stays> {
-    let Some(note) = archive.place().get(&path(account, mode)).await? else {
+    read(archive, key, &path(account, mode), &origin(account, mode)).await
+}
+
+async fn read(
+    archive: &Archive,
+    key: PublicKey,
+    path: &str,
+    origin: &str,
+) -> Result<Option<Checkpoint>, Stays> {
+    let Some(note) = archive.place().get(path).await? else {
         return Ok(None);
     };
     let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
-    Ok(Some(key.verify(note, &origin(account, mode))?))
+    Ok(Some(key.verify(note, origin)?))
+}
+
+/// The checkpoint of a trail that tells of most entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Largest {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Whether it is a kept one, and the last one is missing or tells of fewer entries: it was replaced or removed.
+    pub is_kept: bool,
+}
+
+impl Largest {
+    /// What a reader should know of it.
+    pub fn warning(&self) -> Option<String> {
+        let size = self.checkpoint.size;
+        self.is_kept.then(|| {
+            format!(
+                "the last checkpoint in the archive is missing or older than a kept one, of {size} entries: it was \
+                 removed or replaced."
+            )
+        })
+    }
+}
+
+/// The largest checkpoint of a trail in the archive, of the last one and those that are kept; `None` when there has
+/// been none.
+///
+/// # Errors
+/// [`Stays`] when it cannot be read, or this key did not sign it.
+pub async fn largest(
+    archive: &Archive,
+    key: PublicKey,
+    account: &str,
+    mode: Mode,
+) -> Result<Option<Largest>, Stays> {
+    // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
+    let last = last(archive, key, account, mode).await?;
+    let folder = kept_folder(account, mode);
+    let names = archive.place().list(&folder).await?;
+    let sizes = names.iter().filter_map(|name| size_of(&folder, name));
+    let largest = sizes.max().filter(|(size, _)| {
+        let last = last.as_ref();
+        last.is_none_or(|last| last.end().size < *size)
+    });
+    let Some((size, name)) = largest else {
+        return Ok(last.map(|checkpoint| Largest {
+            checkpoint,
+            is_kept: false,
+        }));
+    };
+    let kept = read(archive, key, name, &origin(account, mode)).await?;
+    match kept.filter(|kept| kept.size == size) {
+        Some(checkpoint) => Ok(Some(Largest {
+            checkpoint,
+            is_kept: true,
+        })),
+        None => Err(Stays::Name(name.to_owned())),
+    }
+}
+
+/// Puts a note where it stays. What another store left there, before it was restored, is kept beside it.
+///
+/// # Errors
+/// [`StoreError::Archive`].
+pub async fn keep(archive: &Archive, account: &str, mode: Mode, size: u64, note: &[u8]) -> Result<(), Stays> {
+    let path = format!("{}/{size:012}", kept_folder(account, mode));
+    Ok(archive.settle(&path, note).await?)
+}
+
+/// The size of a kept checkpoint, and its path; `None` for any other object.
+fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
+    let digits = path.strip_prefix(folder)?.strip_prefix('/')?;
+    let size: u64 = digits.parse().ok()?;
+    (format!("{size:012}") == digits).then_some((size, path))
+}
+
+/// Where the checkpoints of a trail are that are not replaced.
+fn kept_folder(account: &str, mode: Mode) -> String {
+    format!("{}.kept", path(account, mode))
 }
 
 /// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be
@@ -70,14 +162,15 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, S
     let Some(last) = last else {
         return Ok(head);
     };
-    if last.size > head.seq {
-        let (now, noted) = (head.seq, last.size);
+    let End { size, hash } = last.end();
+    if size > head.seq {
+        let (now, noted) = (head.seq, size);
         return Err(Stays::Shorter { now, noted });
     }
-    let then = head_at(trail, last.size).await?;
-    match then.filter(|then| then.hash.unwrap_or_else(hash_of_none) == last.hash) {
+    let then = head_at(trail, size).await?;
+    match then.filter(|then| then.hash.unwrap_or_else(hash_of_none) == hash) {
         Some(_) => Ok(head),
-        None => Err(Stays::Other(last.size)),
+        None => Err(Stays::Other(size)),
     }
 }
 
@@ -95,7 +188,7 @@ pub async fn earlier(
     let Some(then) = head_at(trail, size).await?.filter(|_| size < head.seq) else {
         return Ok(None);
     };
-    let Some(last) = last.filter(|last| last.size > size) else {
+    let Some(last) = last.map(Checkpoint::end).filter(|last| last.size > size) else {
         return Ok(Some(then));
     };
     let mut walk = Walk::behind(size);
@@ -128,6 +221,18 @@ pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
         origin: origin(account, mode),
         size: head.seq,
         hash: head.hash.unwrap_or_else(hash_of_none),
+        later: None,
+    }
+}
+
+/// The checkpoint of a trail as it was when it ended at `then`. Where it has grown on since it names its end now: who
+/// puts it in the place of a later one shows that there were more entries.
+pub fn of_earlier(account: &str, mode: Mode, then: Head, now: Head) -> Checkpoint {
+    let later = of(account, mode, now).end();
+    let then = of(account, mode, then);
+    Checkpoint {
+        later: Some(later).filter(|later| later.size > then.size),
+        ..then
     }
 }
 

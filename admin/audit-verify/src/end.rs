@@ -3,8 +3,10 @@
 use crate::broken::Broken;
 use crate::walk::Walk;
 use crypto::checkpoint_key::{BadNote, PublicKey};
-use domain::checkpoint::Checkpoint;
+use domain::checkpoint::{Checkpoint, End};
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// The warning where no signed note was compared.
 pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with (they are in audit.archive, the first of a trail after audit.checkpoint_every_ms): that nothing is missing at the end is known from the store alone.";
@@ -30,6 +32,18 @@ pub struct Known {
     pub size: u64,
     /// The hash of the last one.
     pub hash: [u8; 32],
+    /// The end that the chain had when a note of this earlier state was signed.
+    pub later: Option<End>,
+}
+
+/// Rounds of the worker that signs checkpoints, within which what was written need not be covered by one.
+const ROUNDS: u32 = 2;
+
+/// The times, in ms since 1970, of entries that are too young to be covered by a checkpoint: two rounds of the worker
+/// that signs one `every` so often.
+pub fn young(now_ms: u64, every: Duration) -> RangeInclusive<u64> {
+    let span_ms = u64::try_from(every.saturating_mul(ROUNDS).as_millis()).unwrap_or(u64::MAX);
+    now_ms.saturating_sub(span_ms)..=now_ms.saturating_add(span_ms)
 }
 
 impl Source {
@@ -49,8 +63,54 @@ impl Known {
     /// # Errors
     /// [`Broken`], a sentence about the note.
     pub fn of_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
-        let Checkpoint { size, hash, .. } = key.verify(note, origin).map_err(|why| bad(source, why))?;
-        Ok(Self { source, size, hash })
+        let Checkpoint {
+            size, hash, later, ..
+        } = key.verify(note, origin).map_err(|why| bad(source, why))?;
+        Ok(Self {
+            source,
+            size,
+            hash,
+            later,
+        })
+    }
+
+    /// The largest state that the archive's note tells of.
+    pub fn of_archive(note: &Checkpoint) -> Self {
+        let End { size, hash } = note.end();
+        Self {
+            source: Source::Archive,
+            size,
+            hash,
+            later: None,
+        }
+    }
+
+    /// The end that the chain had when it was signed, where that is another one.
+    pub(super) fn at_signing(&self) -> Option<Self> {
+        let End { size, hash } = self.later?;
+        Some(Self {
+            source: self.source,
+            size,
+            hash,
+            later: None,
+        })
+    }
+
+    /// Has a walk remember what this is compared with.
+    pub fn mark(&self, walk: &mut Walk) {
+        walk.mark(self.size);
+        if let Some(later) = self.later {
+            walk.mark(later.size);
+        }
+    }
+
+    /// Says that the chain went on.
+    pub(super) fn earlier(&self) -> Option<String> {
+        let (name, end, size) = (self.source.name(), self.later?.size, self.size);
+        Some(format!(
+            "{name} is of an earlier state: when it was signed there were {end} entries, and what follows entry {size} \
+             is not covered by it."
+        ))
     }
 
     pub(super) fn document(&self) -> Value {
@@ -115,9 +175,11 @@ pub(super) struct Compared {
     pub(super) broken: Option<Broken>,
     /// Of what could be compared, the one that proves most.
     pub(super) best: Option<Known>,
-    /// Whether a signed note is among those that fit: the store alone proves no end, since who cuts one off writes
-    /// there.
-    pub(super) signed: bool,
+    /// How many entries the largest signed note among those that fit covers; none where there is none: the store alone
+    /// proves no end, since who cuts one off writes there.
+    pub(super) signed: Option<u64>,
+    /// The largest number of entries that a signed note tells of, also where they are not in the walk.
+    told: u64,
     /// Whether one that fits ends where the walk does.
     pub(super) whole: bool,
     /// Those that could not be compared.
@@ -140,7 +202,10 @@ impl Compared {
                     continue;
                 }
                 Ok(true) => {
-                    all.signed |= one.source != Source::Store;
+                    if one.source != Source::Store {
+                        all.signed = all.signed.max(Some(one.size));
+                        all.told = all.told.max(one.later.map_or(one.size, |later| later.size));
+                    }
                     all.whole |= one.size == walk.end();
                 }
                 Err(broken) => {
@@ -153,6 +218,29 @@ impl Compared {
             all.best = all.best.take().into_iter().chain([one]).max_by_key(weight);
         }
         all
+    }
+
+    /// Whether nothing is missing at the end: a signed note tells of it, or it was written too lately for one.
+    pub(super) fn is_end_proven(&self, walk: &Walk, young: &RangeInclusive<u64>) -> bool {
+        let Some(signed) = self.signed.filter(|_| self.told <= walk.end()) else {
+            return false;
+        };
+        signed == walk.end() || walk.next_ms(signed).is_some_and(|at_ms| young.contains(&at_ms))
+    }
+
+    /// Says what no note covers though one should.
+    pub(super) fn uncovered(&self, walk: &Walk, young: &RangeInclusive<u64>) -> Option<String> {
+        let signed = self.signed?;
+        let is_old = signed < walk.end() && !self.is_end_proven(walk, young) && self.told <= walk.end();
+        is_old.then(|| {
+            format!(
+                "entries {} to {} are covered by no signed checkpoint, and the first of them is older than two rounds \
+                 of the worker that signs (audit.checkpoint_every_ms): it does not run, or its checkpoint was replaced \
+                 by an older one.",
+                signed + 1,
+                walk.end()
+            )
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::walk::Walk;
 use history::trail::Trail;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
+use std::ops::RangeInclusive;
 use store::StoreError;
 
 /// Longest line, in bytes: requests have a megabyte, and JSON can write a byte as six.
@@ -72,12 +73,30 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
 
 /// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so
 /// must a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
-pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bool) -> Verdict {
+/// What was written at a time in `young` need not be covered by a note yet.
+pub fn verdict(
+    walk: &Walk,
+    broken: Option<Broken>,
+    known: Vec<Known>,
+    older: bool,
+    young: &RangeInclusive<u64>,
+) -> Verdict {
     let mut verdict = Verdict::of(walk);
     let nothing = known.is_empty();
-    let compared = Compared::of(walk, known, !older);
+    verdict.warnings.extend(known.iter().filter_map(Known::earlier));
+    // An export may be older than the note, so it may lack the end that the chain had when that was signed.
+    let seen = known
+        .iter()
+        .filter_map(Known::at_signing)
+        .filter(|end| end.size <= walk.end());
+    let mut known_and_seen: Vec<Known> = seen.collect();
+    known_and_seen.extend(known);
+    let compared = Compared::of(walk, known_and_seen, !older);
+    verdict.end_proven = compared.whole && compared.is_end_proven(walk, young);
+    verdict.proven_to = compared.signed;
+    let uncovered = compared.uncovered(walk, young).filter(|_| compared.whole);
+    verdict.warnings.extend(uncovered);
     verdict.broken = broken.or(compared.broken);
-    verdict.end_proven = compared.signed && compared.whole;
     verdict.warnings.extend(compared.unseen.iter().map(Known::unseen));
     let best = compared.best;
     match &best {
@@ -86,7 +105,7 @@ pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bo
                 .to_owned(),
         ),
         Some(known) if verdict.broken.is_none() && !compared.whole => verdict.warnings.push(known.older()),
-        Some(_) if verdict.broken.is_none() && !compared.signed => verdict.warnings.push(UNSIGNED.to_owned()),
+        Some(_) if verdict.broken.is_none() && compared.signed.is_none() => verdict.warnings.push(UNSIGNED.to_owned()),
         _ => {}
     }
     if walk.after() > 0 {

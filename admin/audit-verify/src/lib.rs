@@ -16,7 +16,7 @@ mod verdict;
 mod walk;
 
 pub use broken::Broken;
-pub use end::{Known, Source};
+pub use end::{Known, Source, young};
 pub use online::online;
 pub use turns::{Busy, Turn, Turns};
 pub use verdict::Verdict;

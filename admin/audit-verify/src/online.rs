@@ -1,7 +1,7 @@
 //! Verification of a trail where it lives: archived and live entries, what the account's record says of their number,
 //! and the last checkpoint.
 
-use super::end::{Compared, Known, UNSIGNED};
+use super::end::{Compared, Known, UNSIGNED, young};
 use super::lists::Lists;
 use crate::broken::Broken;
 use crate::verdict::Verdict;
@@ -9,11 +9,14 @@ use crate::walk::Walk;
 use archive::Archive;
 use domain::mode::Mode;
 use history::trail::Trail;
+use std::time::Duration;
 use store::audit::chain::Chain;
+use store::server_clock;
 use store::{Store, StoreError};
 
 /// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
-/// `progress` gets the number of entries that are checked, and of all.
+/// `every` is the pause of the worker that signs checkpoints; `progress` gets the number of entries that are checked,
+/// and of all.
 ///
 /// # Errors
 /// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
@@ -23,12 +26,14 @@ pub async fn online(
     account: &str,
     mode: Mode,
     known: Vec<Known>,
+    every: Duration,
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
     let (trail, chain) = (
         Trail::of(store, archive, account, mode),
         Chain::new(store, account, mode),
     );
+    let young = young(server_clock::now_ms(store).await?, every);
     // Everything that is there now is sealed then, so the walk must come so far.
     let goal = chain.count().await?.lines;
     progress(0, goal);
@@ -38,24 +43,32 @@ pub async fn online(
         Err(error) => return Err(error),
     };
     let mut walk = Walk::behind(0);
+    // The trail goes at least as far as it did when a note of an earlier state was signed.
+    let known: Vec<Known> = known
+        .into_iter()
+        .flat_map(|one| [one.at_signing(), Some(one)])
+        .flatten()
+        .collect();
     for one in &known {
-        walk.mark(one.size);
+        one.mark(&mut walk);
     }
     let mut lists = Lists::default();
     let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
         broken = counted(&chain).await?;
     }
-    let compared = Compared::of(&walk, known, false);
+    let mut compared = Compared::of(&walk, known, false);
     let mut verdict = Verdict::of(&walk);
-    verdict.broken = broken.or(compared.broken);
+    verdict.broken = broken.or(compared.broken.take());
     if verdict.broken.is_none() {
         let listed = lists.compare(&chain, walk.end()).await?;
         verdict.broken = listed.broken;
         verdict.warnings.extend(listed.warning.map(str::to_owned));
     }
     // Only a signature proves the end: who can write to the store can cut it off and lower the count.
-    verdict.end_proven = compared.signed;
+    verdict.end_proven = compared.is_end_proven(&walk, &young);
+    verdict.proven_to = compared.signed;
+    verdict.warnings.extend(compared.uncovered(&walk, &young));
     verdict.checkpoint = compared.best;
     if verdict.checkpoint.is_none() {
         verdict.warnings.push(UNSIGNED.to_owned());

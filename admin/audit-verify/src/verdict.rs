@@ -21,6 +21,8 @@ pub struct Verdict {
     pub checkpoint: Option<Known>,
     /// Whether it is certain that nothing is missing at the end.
     pub end_proven: bool,
+    /// How many entries of the trail a signed note covers; none without a note.
+    pub proven_to: Option<u64>,
     /// What the reader should know.
     pub warnings: Vec<String>,
 }
@@ -41,6 +43,11 @@ impl Verdict {
         self.broken.is_none()
     }
 
+    /// How many entries a signed note covers, where nothing is wrong.
+    pub fn proven_to(&self) -> Option<u64> {
+        self.proven_to.filter(|_| self.ok())
+    }
+
     /// For scripts.
     pub fn document(&self) -> Value {
         let broken = self.broken.as_ref();
@@ -53,6 +60,7 @@ impl Verdict {
             "problem": broken.map(|broken| broken.problem.as_str()),
             "checkpoint": self.checkpoint.as_ref().map(Known::document),
             "endProven": self.end_proven && self.ok(),
+            "provenTo": self.proven_to(),
             "warnings": self.warnings,
         })
     }
@@ -79,7 +87,12 @@ impl Verdict {
         }];
         lines.extend(self.checkpoint.as_ref().filter(|_| self.ok()).map(Known::text));
         if self.ok() && !self.end_proven {
-            lines.push("NOT PROVEN: entries may be missing at the end.".to_owned());
+            lines.push(match self.proven_to {
+                Some(proven) if proven > 0 => {
+                    format!("NOT PROVEN behind entry {proven}: entries may be missing at the end.")
+                }
+                _ => "NOT PROVEN: entries may be missing at the end.".to_owned(),
+            });
         }
         lines.extend(self.warnings.iter().map(|warning| format!("Note: {warning}")));
         lines.join("\n")

@@ -5,6 +5,7 @@ use crate::broken::Broken;
 use domain::chain::{GENESIS, canonical, hash_of};
 use domain::checkpoint::hash_of_none;
 use domain::entry::UNREADABLE;
+use domain::timestamp::ms_from_iso;
 use serde_json::{Map, Value};
 
 /// How far the walk is.
@@ -17,8 +18,27 @@ pub struct Walk {
     hash: Option<[u8; 32]>,
     /// Agent and type of the last entry.
     subject: Option<(Option<String>, String)>,
-    /// Numbers whose hashes are wanted, and the hashes.
-    marks: Vec<(u64, Option<[u8; 32]>)>,
+    /// The numbers whose hashes are wanted.
+    marks: Vec<Mark>,
+}
+
+/// An entry whose hash is wanted.
+#[derive(Debug, Clone)]
+struct Mark {
+    seq: u64,
+    hash: Option<[u8; 32]>,
+    /// When the entry behind it was written, in ms since 1970.
+    next_ms: Option<u64>,
+}
+
+impl Mark {
+    const fn at(seq: u64) -> Self {
+        Self {
+            seq,
+            hash: None,
+            next_ms: None,
+        }
+    }
 }
 
 impl Walk {
@@ -31,14 +51,17 @@ impl Walk {
             previous: (after == 0).then(|| GENESIS.to_owned()),
             hash: None,
             subject: None,
-            marks: vec![(0, Some(hash_of_none()))],
+            marks: vec![Mark {
+                hash: Some(hash_of_none()),
+                ..Mark::at(0)
+            }],
         }
     }
 
     /// Remembers the hash of entry `seq` when the walk comes by.
     pub fn mark(&mut self, seq: u64) {
-        if !self.marks.iter().any(|(known, _)| *known == seq) {
-            self.marks.push((seq, None));
+        if !self.marks.iter().any(|mark| mark.seq == seq) {
+            self.marks.push(Mark::at(seq));
         }
     }
 
@@ -47,8 +70,12 @@ impl Walk {
         if self.seen > 0 && seq == self.end() {
             return self.hash;
         }
-        let found = self.marks.iter().find(|(known, _)| *known == seq);
-        found.and_then(|(_, hash)| *hash)
+        self.marks.iter().find(|mark| mark.seq == seq)?.hash
+    }
+
+    /// When the entry behind a marked one was written, in ms since 1970, if the walk came by.
+    pub(super) fn next_ms(&self, seq: u64) -> Option<u64> {
+        self.marks.iter().find(|mark| mark.seq == seq)?.next_ms
     }
 
     /// The number before the first entry.
@@ -121,8 +148,14 @@ impl Walk {
         self.seen += 1;
         self.previous = Some(text);
         self.hash = Some(hash);
-        for (_, wanted) in self.marks.iter_mut().filter(|(seq, _)| *seq == next) {
-            *wanted = Some(hash);
+        let at_ms = entry.get("at").and_then(Value::as_str).and_then(ms_from_iso);
+        for mark in &mut self.marks {
+            if mark.seq == next {
+                mark.hash = Some(hash);
+            }
+            if mark.seq + 1 == next {
+                mark.next_ms = at_ms;
+            }
         }
         Ok(())
     }
@@ -130,8 +163,8 @@ impl Walk {
     /// Keeps the hash of entry `seq`, whether it was marked before or not.
     fn know(&mut self, seq: u64, hash: [u8; 32]) {
         self.mark(seq);
-        for (_, wanted) in self.marks.iter_mut().filter(|(marked, _)| *marked == seq) {
-            *wanted = Some(hash);
+        for mark in self.marks.iter_mut().filter(|mark| mark.seq == seq) {
+            mark.hash = Some(hash);
         }
     }
 }

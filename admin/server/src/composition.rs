@@ -103,6 +103,7 @@ impl Server {
             injections: api::Injections::of(&settings.injection)?,
             archive,
             verifying: Arc::default(),
+            checkpoint_every: Duration::from_millis(settings.audit.checkpoint_every_ms),
             webhooks,
             metrics: SpendMetrics::new(&registrar).map_err(set_up)?,
         };

@@ -2,7 +2,9 @@
 //! what shows later that a chain was cut off, or written anew, by someone who could write to the store.
 //!
 //! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one
-//! stays, and the log and a metric say so, until an operator has found out why and removed it.
+//! stays, and the log and a metric say so, until an operator has found out why and removed it. Each server keeps one
+//! checkpoint of a chain a day beside the last one, where no later one replaces it, and remembers the last one that it
+//! saw: an older one that is put in its place moves nothing back.
 
 use crate::base::Base;
 use crate::base::next_round;
@@ -13,6 +15,7 @@ use crypto::checkpoint_key::CheckpointKey;
 use crypto::seal::Keyring;
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
+use domain::period::DAY_MS;
 use futures::{StreamExt, stream};
 use history::trail::Trail;
 use std::collections::{HashMap, HashSet};
@@ -47,10 +50,21 @@ type ChainId = (String, Mode);
 #[derive(Debug, Default)]
 struct Memory {
     accounts: Vec<String>,
-    /// The size in the last checkpoint that was put or found.
-    noted: HashMap<ChainId, u64>,
+    /// What was put or found of each chain.
+    noted: HashMap<ChainId, Noted>,
     /// Chains whose last attempt failed or was refused; each was logged.
     failing: HashSet<ChainId>,
+}
+
+/// What a server knows of the checkpoints of a chain.
+#[derive(Debug, Clone, Default)]
+struct Noted {
+    /// The number of entries at the last look.
+    size: u64,
+    /// The checkpoint that tells of most entries.
+    largest: Option<Checkpoint>,
+    /// The day on which this server kept one, in days since 1970.
+    kept_on: Option<u64>,
 }
 
 /// Takes checkpoints until it is time to stop. Several servers may do so at once.
@@ -88,8 +102,15 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
         return Ok(round.end()?);
     }
     let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
-    let moving = stream::iter(grown).map(async |chain: ChainId| {
-        let moved = advance(worker, &key, &chain).await;
+    let known: Vec<(ChainId, Noted)> = grown
+        .into_iter()
+        .map(|chain| {
+            let noted = memory.noted.get(&chain).cloned().unwrap_or_default();
+            (chain, noted)
+        })
+        .collect();
+    let moving = stream::iter(known).map(async |(chain, noted): (ChainId, Noted)| {
+        let moved = advance(worker, &key, &chain, noted).await;
         (chain, moved)
     });
     let mut moving = std::pin::pin!(moving.buffer_unordered(AT_ONCE));
@@ -110,7 +131,7 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Chai
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
             let chain = (id.clone(), mode);
             // Each is checked once after a start, also when nothing is left of it.
-            if memory.noted.get(&chain) != Some(&size.unwrap_or(0)) {
+            if memory.noted.get(&chain).map(|noted| noted.size) != Some(size.unwrap_or(0)) {
                 found.push(chain);
             }
         }
@@ -118,59 +139,102 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Chai
     found
 }
 
-/// Puts a checkpoint of the chain as it is now in the place of the last one. Returns its size, and whether it is new.
+/// Puts a checkpoint of the chain as it is now in the place of the last one. Returns what is known then, and whether it
+/// is new.
 async fn advance(
     worker: &Checkpointer,
     key: &CheckpointKey,
     (account, mode): &ChainId,
-) -> Result<(u64, bool), Stays> {
-    let (archive, public) = (&*worker.archive, key.public());
+    noted: Noted,
+) -> Result<(Noted, bool), Stays> {
+    let (archive, chain) = (&*worker.archive, (account.as_str(), *mode));
     let trail = Trail::of(&worker.base.store, archive, account, *mode);
-    let last = checkpoint::last(archive, public, account, *mode).await?;
-    let head = checkpoint::end(&trail, last.as_ref()).await?;
-    if head.seq == 0 || last.is_some_and(|last| last.size == head.seq) {
-        return Ok((head.seq, false));
+    let largest = largest(archive, key, chain, noted.largest).await?;
+    let head = checkpoint::end(&trail, largest.as_ref()).await?;
+    let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
+    let noted = Noted {
+        size: head.seq,
+        largest,
+        ..noted
+    };
+    if head.seq == 0 || is_covered {
+        return Ok((noted, false));
     }
-    put(
-        archive,
-        key,
-        &checkpoint::of(account, *mode, head),
-        (account, *mode),
-    )
-    .await
+    let next = checkpoint::of(account, *mode, head);
+    put(archive, key, chain, next, noted).await
 }
 
-/// Puts a checkpoint in the place of the last one, unless another server put one meanwhile that says as much or more. A
-/// checkpoint can still move back when both put at the same moment; the next round of either moves it on.
+/// The checkpoint that tells of most entries: the last one in the archive, or the one that this server `noted`. Where
+/// one of the two is not there, those that are kept are looked at, too.
+async fn largest(
+    archive: &Archive,
+    key: &CheckpointKey,
+    (account, mode): (&str, Mode),
+    noted: Option<Checkpoint>,
+) -> Result<Option<Checkpoint>, Stays> {
+    let last = checkpoint::last(archive, key.public(), account, mode).await?;
+    if let (Some(last), Some(noted)) = (last, noted) {
+        return Ok(Some(if last.end().size < noted.end().size {
+            noted
+        } else {
+            last
+        }));
+    }
+    let largest = checkpoint::largest(archive, key.public(), account, mode).await?;
+    Ok(largest.map(|largest| largest.checkpoint))
+}
+
+/// Puts a checkpoint in the place of the last one, unless another server put one meanwhile that says as much or more,
+/// and keeps it if it is this server's first of the day. The last one can still move back when two servers put at the
+/// same moment; the next round of either moves it on.
 async fn put(
     archive: &Archive,
     key: &CheckpointKey,
-    next: &Checkpoint,
     (account, mode): (&str, Mode),
-) -> Result<(u64, bool), Stays> {
+    next: Checkpoint,
+    noted: Noted,
+) -> Result<(Noted, bool), Stays> {
     let last = checkpoint::last(archive, key.public(), account, mode).await?;
-    if let Some(last) = last.filter(|last| last.size >= next.size) {
-        return Ok((last.size, false));
+    if let Some(last) = last.filter(|last| last.end().size >= next.size) {
+        let size = last.end().size;
+        let largest = Some(last);
+        return Ok((
+            Noted {
+                size,
+                largest,
+                ..noted
+            },
+            false,
+        ));
     }
-    let note = key.sign(next).into_bytes();
+    let note = key.sign(&next).into_bytes();
+    let today = clock::now_ms() / DAY_MS;
+    if noted.kept_on != Some(today) {
+        checkpoint::keep(archive, account, mode, next.size, &note).await?;
+    }
     archive
         .place()
         .put(&checkpoint::path(account, mode), note)
         .await?;
-    Ok((next.size, true))
+    let put = Noted {
+        size: next.size,
+        largest: Some(next),
+        kept_on: Some(today),
+    };
+    Ok((put, true))
 }
 
 fn note_outcome(
     worker: &Checkpointer,
     memory: &mut Memory,
     chain: ChainId,
-    moved: Result<(u64, bool), Stays>,
+    moved: Result<(Noted, bool), Stays>,
 ) {
     let error = match moved {
-        Ok((size, new)) => {
+        Ok((noted, new)) => {
             worker.base.metrics.checkpoints.inc_by(u64::from(new));
             memory.failing.remove(&chain);
-            memory.noted.insert(chain, size);
+            memory.noted.insert(chain, noted);
             return;
         }
         Err(error) => error,
@@ -193,21 +257,31 @@ mod tests {
     use archive::place::Place;
     use crypto::seal::Keyring;
     use settings::load_from;
+    use std::path::Path;
+
+    fn archive_in(dir: &Path) -> Archive {
+        let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
+        settings.archive = dir.display().to_string();
+        Archive::at(Place::of(&settings).unwrap())
+    }
+
+    fn key() -> CheckpointKey {
+        let keyring = Keyring::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
+        CheckpointKey::open(&keyring, &CheckpointKey::mint(&keyring).unwrap()).unwrap()
+    }
 
     #[tokio::test]
     async fn a_checkpoint_is_never_put_over_one_that_says_more() {
         let dir = tempfile::tempdir().unwrap();
-        let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
-        settings.archive = dir.path().display().to_string();
-        let archive = Archive::at(Place::of(&settings).unwrap());
-        let keyring = Keyring::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
-        let key = CheckpointKey::open(&keyring, &CheckpointKey::mint(&keyring).unwrap()).unwrap();
+        let (archive, key) = (archive_in(dir.path()), key());
         let chain = ("acct_1", Mode::Live);
         let next = |size: u64| Checkpoint {
             origin: domain::checkpoint::origin(chain.0, chain.1),
             size,
             hash: [u8::try_from(size).unwrap(); 32],
+            later: None,
         };
+        let mut noted = Noted::default();
         for (size, outcome) in [
             (100, (100, true)),
             (120, (120, true)),
@@ -215,10 +289,65 @@ mod tests {
             (120, (120, false)),
             (121, (121, true)),
         ] {
-            let put = put(&archive, &key, &next(size), chain).await.unwrap();
-            assert_eq!(put, outcome);
+            let (then, new) = put(&archive, &key, chain, next(size), noted).await.unwrap();
+            assert_eq!((then.size, new), outcome);
+            noted = then;
             let last = checkpoint::last(&archive, key.public(), chain.0, chain.1).await;
             assert_eq!(last.unwrap(), Some(next(outcome.0)));
         }
+        // The first of a day stays, and a server that forgot everything keeps another one.
+        let kept = || archive.place().list("checkpoints/acct_1/live.kept");
+        assert_eq!(
+            kept().await.unwrap(),
+            ["checkpoints/acct_1/live.kept/000000000100"]
+        );
+        put(&archive, &key, chain, next(122), Noted::default())
+            .await
+            .unwrap();
+        assert_eq!(kept().await.unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn an_older_checkpoint_in_the_place_of_the_last_one_takes_nothing_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (archive, key) = (archive_in(dir.path()), key());
+        let chain = ("acct_1", Mode::Live);
+        let next = |size: u64| Checkpoint {
+            origin: domain::checkpoint::origin(chain.0, chain.1),
+            size,
+            hash: [7; 32],
+            later: None,
+        };
+        let (noted, _) = put(&archive, &key, chain, next(100), Noted::default())
+            .await
+            .unwrap();
+        let (noted, _) = put(&archive, &key, chain, next(120), noted).await.unwrap();
+        let size_of = |found: Result<Option<Checkpoint>, Stays>| found.unwrap().map(|found| found.end().size);
+        let found = |noted: Option<Checkpoint>| largest(&archive, &key, chain, noted);
+        let path = checkpoint::path(chain.0, chain.1);
+        let replace = async |with: Checkpoint| {
+            let put = archive.place().put(&path, key.sign(&with).into_bytes()).await;
+            put.unwrap();
+        };
+        replace(next(90)).await;
+        assert_eq!(
+            size_of(found(noted.largest.clone()).await),
+            Some(120),
+            "what it saw"
+        );
+        assert_eq!(size_of(found(None).await), Some(100), "what is kept");
+        let last = checkpoint::largest(&archive, key.public(), chain.0, chain.1).await;
+        assert!(last.unwrap().unwrap().warning().is_some());
+        // One that was signed of an earlier state names the end at that time.
+        let earlier = Checkpoint {
+            later: Some(next(130).end()),
+            ..next(90)
+        };
+        replace(earlier).await;
+        assert_eq!(size_of(found(noted.largest.clone()).await), Some(130));
+        // A kept one has the size that its name says.
+        let other = checkpoint::keep(&archive, chain.0, chain.1, 999, key.sign(&next(98)).as_bytes()).await;
+        other.unwrap();
+        assert!(found(None).await.unwrap_err().is_tampering());
     }
 }

@@ -159,6 +159,7 @@ mod tests {
             origin: "tollgate/acct_1/live".to_owned(),
             size: 50,
             hash: [7; 32],
+            later: None,
         }
     }
 

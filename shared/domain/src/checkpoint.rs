@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
 /// Most signatures that a note can have.
 const SIGNATURES_MAX: usize = 16;
+/// What the line of the [later end](Checkpoint::later) begins with.
+const LATER: &str = "later ";
 /// What the line of a signature begins with.
 const SIGNATURE: &str = "\u{2014} ";
 
@@ -21,6 +23,18 @@ pub struct Checkpoint {
     /// How many entries it had.
     pub size: u64,
     /// The hash of the last one; that of nothing ([`hash_of_none`]) for an empty chain.
+    pub hash: [u8; 32],
+    /// The end that the chain had when this was signed, if it had grown on by then: so nobody is given an earlier state
+    /// that looks like the present one.
+    pub later: Option<End>,
+}
+
+/// A number of entries, and the hash of the last of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// How many entries.
+    pub size: u64,
+    /// The hash of the last one.
     pub hash: [u8; 32],
 }
 
@@ -46,24 +60,51 @@ pub fn hash_of_none() -> [u8; 32] {
 }
 
 impl Checkpoint {
-    /// Origin, size and hash, a line each: what is signed.
+    /// Origin, size and hash, a line each, and a line with the later end if there is one: what is signed.
     pub fn text(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.hash))
+        let later = self.later.map(|End { size, hash }| {
+            let hash = STANDARD.encode(hash);
+            format!("{LATER}{size} {hash}\n")
+        });
+        let (size, hash) = (self.size, STANDARD.encode(self.hash));
+        format!("{}\n{size}\n{hash}\n{}", self.origin, later.unwrap_or_default())
     }
 
-    /// Reads what is signed; extension lines behind the hash are allowed and mean nothing here.
+    /// The largest state that it tells of.
+    pub fn end(&self) -> End {
+        self.later.unwrap_or(End {
+            size: self.size,
+            hash: self.hash,
+        })
+    }
+
+    /// Reads what is signed. Of the extension lines behind the hash one tells the later end; others mean nothing here.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\n')?.split('\n');
         let (origin, size, hash) = (lines.next()?, lines.next()?, lines.next()?);
-        let number: u64 = size.parse().ok()?;
-        let hash: [u8; 32] = STANDARD.decode(hash).ok()?.try_into().ok()?;
-        let plain = !origin.is_empty() && number.to_string() == size && lines.all(|line| !line.is_empty());
-        plain.then(|| Self {
+        let own = end(size, hash)?;
+        let mut later = None;
+        for line in lines {
+            if let Some((size, hash)) = line.strip_prefix(LATER).and_then(|line| line.split_once(' ')) {
+                later = Some(end(size, hash).filter(|later| later.size > own.size)?);
+            } else if line.is_empty() {
+                return None;
+            }
+        }
+        (!origin.is_empty()).then(|| Self {
             origin: origin.to_owned(),
-            size: number,
-            hash,
+            size: own.size,
+            hash: own.hash,
+            later,
         })
     }
+}
+
+/// A number without leading zeros, and a hash in base 64.
+fn end(size: &str, hash: &str) -> Option<End> {
+    let number: u64 = size.parse().ok()?;
+    let hash: [u8; 32] = STANDARD.decode(hash).ok()?.try_into().ok()?;
+    (number.to_string() == size).then_some(End { size: number, hash })
 }
 
 impl<'a> Note<'a> {
@@ -104,6 +145,7 @@ mod tests {
             origin: origin("acct_1", Mode::Live),
             size: 50,
             hash: [7; 32],
+            later: None,
         }
     }
 
@@ -116,6 +158,33 @@ mod tests {
         let read = Note::parse(&note).unwrap();
         assert_eq!((&read.checkpoint, read.text), (&checkpoint(), text));
         assert_eq!(read.signatures, [("tollgate/acct_1/live", vec![1, 2, 3])]);
+    }
+
+    #[test]
+    fn a_checkpoint_of_an_earlier_state_names_the_end_at_its_signing() {
+        let later = End {
+            size: 55,
+            hash: [9; 32],
+        };
+        let earlier = Checkpoint {
+            later: Some(later),
+            ..checkpoint()
+        };
+        let text = earlier.text();
+        assert_eq!(
+            text,
+            format!(
+                "{}later 55 CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk=\n",
+                checkpoint().text()
+            )
+        );
+        let note = Note::compose(&text, "k", &[0; 68]);
+        let read = Note::parse(&note).unwrap().checkpoint;
+        assert_eq!(read, earlier);
+        assert_eq!((read.end(), checkpoint().end().size), (later, 50));
+        for bad in ["later 50 ", "later 055 ", "later x "] {
+            assert_eq!(Note::parse(&note.replacen("later 55 ", bad, 1)), None, "{bad}");
+        }
     }
 
     #[test]

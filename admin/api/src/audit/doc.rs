@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 const LINE: &str = "{\"actor\":\"key_…\",\"agentId\":\"research-bot\",\"at\":\"2026-11-21T08:15:30.123Z\",\"data\":{},\"id\":\"aud_…\",\"previousHash\":\"genesis\",\"seq\":1,\"type\":\"agent.frozen\",\"hash\":\"9f86…\"}\n";
 
-const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":true,\"entries\":118,\"firstBroken\":null,\"endProven\":true,\"message\":\"The chain is whole.\"}\n";
+const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":true,\"entries\":118,\"firstBroken\":null,\"endProven\":true,\"provenTo\":118,\"message\":\"The chain is whole.\"}\n";
 
 /// An entry, exactly as it was hashed, and its hash.
 #[derive(ToSchema)]
@@ -81,7 +81,11 @@ fn checkpoint() -> Doc {
         "Sign the end of the audit trail",
     )
     .says("A signed note that later proves that no entry before it was changed or removed.")
-    .query("size", count(0), "Sign the trail as it was with so many entries.")
+    .query(
+        "size",
+        count(0),
+        "Sign the trail as it was with so many entries. The note then names its end now, too.",
+    )
     .gives::<Signed>(200, "The checkpoint.")
     .refuses(&[Code::Conflict])
 }

@@ -2,7 +2,7 @@
 
 use crate::state::{ApiState, Call};
 use audit_verify::checkpoint;
-use audit_verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
+use audit_verify::{Broken, Busy, Known, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
 use domain::mode::Mode;
@@ -73,11 +73,22 @@ async fn work(api: &ApiState, account: &str, mode: Mode, said: mpsc::Sender<Valu
             drop(said.try_send(json!({ "checked": checked, "total": total })));
         }
     };
-    let (known, unproven) = signed(api, account, mode).await;
-    let verdict = online(&api.store, &api.archive, account, mode, known, progress).await;
+    let signed = signed(api, account, mode).await;
+    let every = api.checkpoint_every;
+    let verdict = online(
+        &api.store,
+        &api.archive,
+        account,
+        mode,
+        signed.known,
+        every,
+        progress,
+    )
+    .await;
     let line = match verdict {
         Ok(mut verdict) => {
-            verdict.broken = verdict.broken.or(unproven);
+            verdict.broken = verdict.broken.or(signed.bad);
+            verdict.warnings.extend(signed.warning);
             verdict_line(&verdict)
         }
         Err(error) => {
@@ -99,35 +110,49 @@ fn verdict_line(verdict: &Verdict) -> Value {
         "entries": verdict.entries,
         "firstBroken": broken.map(|broken| json!({ "seq": broken.seq, "problem": broken.problem })),
         "endProven": verdict.end_proven && verdict.ok(),
+        "provenTo": verdict.proven_to(),
         "message": verdict.text().replace('\n', " "),
     })
 }
 
-/// What the signed checkpoint in the archive says, and what is wrong with it.
-async fn signed(api: &ApiState, account: &str, mode: Mode) -> (Vec<Known>, Option<Broken>) {
+/// The signed checkpoint in the archive.
+#[derive(Default)]
+struct Signed {
+    /// What it says.
+    known: Vec<Known>,
+    /// What is wrong with it.
+    bad: Option<Broken>,
+    /// What the reader should know.
+    warning: Option<String>,
+}
+
+async fn signed(api: &ApiState, account: &str, mode: Mode) -> Signed {
     let key = match checkpoint_key::key(&api.store, &api.keyring).await {
         Ok(key) => key,
         Err(error) => {
             tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");
-            return (Vec::new(), None);
+            return Signed::default();
         }
     };
-    match checkpoint::last(&api.archive, key.public(), account, mode).await {
-        Ok(last) => {
-            let known = last.map(|last| Known {
-                source: Source::Archive,
-                size: last.size,
-                hash: last.hash,
-            });
-            (known.into_iter().collect(), None)
-        }
+    match checkpoint::largest(&api.archive, key.public(), account, mode).await {
+        Ok(largest) => Signed {
+            known: largest
+                .iter()
+                .map(|found| Known::of_archive(&found.checkpoint))
+                .collect(),
+            bad: None,
+            warning: largest.and_then(|found| found.warning()),
+        },
         Err(stays) if stays.is_tampering() => {
             let problem = format!("{stays}.");
-            (Vec::new(), Some(Broken { seq: None, problem }))
+            Signed {
+                bad: Some(Broken { seq: None, problem }),
+                ..Signed::default()
+            }
         }
         Err(stays) => {
             tracing::warn!(account, %mode, error = %error_chain(&stays), "the checkpoint cannot be read");
-            (Vec::new(), None)
+            Signed::default()
         }
     }
 }

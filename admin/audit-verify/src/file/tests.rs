@@ -3,8 +3,15 @@
 use super::super::end::Source;
 use super::*;
 use domain::chain::{GENESIS, entry_hash};
+use domain::checkpoint::End;
 use domain::entry::Entry;
+use domain::timestamp::ms_from_iso;
 use serde_json::{Value, json};
+
+/// Whatever was written, it is too young to be covered by a note.
+const ANY: RangeInclusive<u64> = 0..=u64::MAX;
+/// Everything should be covered.
+const NONE: RangeInclusive<u64> = u64::MAX..=u64::MAX;
 
 /// A chain of `count` entries.
 fn chain(count: u64) -> Vec<String> {
@@ -116,8 +123,9 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
         source: Source::Note,
         size: 6,
         hash: end,
+        later: None,
     };
-    let verdict = verdict(&walk, None, vec![known], false);
+    let verdict = verdict(&walk, None, vec![known], false, &ANY);
     assert!(verdict.ok() && verdict.end_proven, "{verdict:?}");
     assert!(verdict.warnings[0].contains("on trust"), "{verdict:?}");
     assert_eq!(walked(&part, 2).1.unwrap().seq, Some(3));
@@ -136,11 +144,12 @@ fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
         source: Source::Archive,
         size,
         hash,
+        later: None,
     };
     let mut way = Walk::behind(after);
     way.mark(size);
     let broken = walk(text.as_bytes(), &mut way).unwrap();
-    verdict(&way, broken, vec![known], false)
+    verdict(&way, broken, vec![known], false, &NONE)
 }
 
 #[test]
@@ -187,6 +196,7 @@ fn the_end_must_be_the_known_one() {
         source,
         size,
         hash: hash(text),
+        later: None,
     };
     let judge = |text: &str, known: &[Known]| judged(text, known, false);
     for source in [Source::Note, Source::Store, Source::Archive] {
@@ -230,6 +240,70 @@ fn the_end_must_be_the_known_one() {
     assert_eq!(judge(&five, &[store, other]), (Some(3), false));
 }
 
+/// What lies behind a note that is older than two rounds of the worker that signs is not proven to be all, whatever the
+/// store says; and a note of an earlier state proves no end.
+#[test]
+fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
+    let chain = chain(5);
+    let (five, three) = (chain.join("\n"), chain[..3].join("\n"));
+    let known = |source, size, text: &str| Known {
+        source,
+        size,
+        hash: walked(text, 0).0.hash().unwrap(),
+        later: None,
+    };
+    let (store, archived) = (known(Source::Store, 5, &five), known(Source::Archive, 3, &three));
+    let judge = |known: &[Known], young: &RangeInclusive<u64>| {
+        let mut way = Walk::behind(0);
+        for one in known {
+            one.mark(&mut way);
+        }
+        let broken = walk(five.as_bytes(), &mut way).unwrap();
+        verdict(&way, broken, known.to_vec(), false, young)
+    };
+    let fourth: Value = serde_json::from_str(&chain[3]).unwrap();
+    let at_ms = ms_from_iso(fourth["at"].as_str().unwrap()).unwrap();
+    for (young, proven) in [
+        (at_ms..=at_ms, true),
+        (at_ms + 1..=u64::MAX, false),
+        (0..=at_ms - 1, false),
+    ] {
+        let verdict = judge(&[store.clone(), archived.clone()], &young);
+        assert!(verdict.ok());
+        assert_eq!(
+            (verdict.end_proven, verdict.proven_to),
+            (proven, Some(3)),
+            "{young:?}"
+        );
+        let said = verdict
+            .warnings
+            .iter()
+            .any(|text| text.contains("entries 4 to 5 are covered by no signed"));
+        assert_eq!(said, !proven, "{verdict:?}");
+        assert_eq!(verdict.text().contains("NOT PROVEN behind entry 3"), !proven);
+    }
+    let verdict = judge(&[store, known(Source::Archive, 5, &five)], &NONE);
+    assert_eq!((verdict.end_proven, verdict.proven_to), (true, Some(5)));
+    // Signed of these five, when there were seven.
+    let later = Some(End {
+        size: 7,
+        hash: [7; 32],
+    });
+    let note = Known {
+        later,
+        ..known(Source::Note, 5, &five)
+    };
+    let verdict = judge(&[note], &ANY);
+    assert_eq!(
+        (verdict.ok(), verdict.end_proven, verdict.proven_to),
+        (true, false, Some(5))
+    );
+    assert!(
+        verdict.warnings[0].contains("there were 7 entries"),
+        "{verdict:?}"
+    );
+}
+
 /// The first broken entry of an export, and whether its end is proven.
 fn judged(text: &str, known: &[Known], older: bool) -> (Option<u64>, bool) {
     let mut way = Walk::behind(0);
@@ -237,7 +311,7 @@ fn judged(text: &str, known: &[Known], older: bool) -> (Option<u64>, bool) {
         way.mark(one.size);
     }
     let broken = walk(text.as_bytes(), &mut way).unwrap();
-    let verdict = verdict(&way, broken, known.to_vec(), older);
+    let verdict = verdict(&way, broken, known.to_vec(), older, &ANY);
     let proven = verdict.document()["endProven"].as_bool().unwrap();
     (verdict.broken.as_ref().map(|broken| broken.seq.unwrap()), proven)
 }

@@ -54,8 +54,9 @@ impl Export {
             None => trail.seal().await?,
             Some(file) => {
                 let key = signing_key(&context.store, &context.settings).await?;
-                let last = checkpoint::last(&archive, key.public(), account, *mode).await;
-                let head = checkpoint::end(&trail, last.map_err(unsigned)?.as_ref()).await;
+                let last = checkpoint::largest(&archive, key.public(), account, *mode).await;
+                let last = last.map_err(unsigned)?.map(|largest| largest.checkpoint);
+                let head = checkpoint::end(&trail, last.as_ref()).await;
                 signing = Some((file, key));
                 head.map_err(unsigned)?
             }

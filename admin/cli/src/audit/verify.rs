@@ -5,9 +5,9 @@ use super::{Whose, signing_key};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
-use audit_verify::checkpoint;
+use audit_verify::checkpoint::{self, Largest};
 use audit_verify::file::{self, Trouble};
-use audit_verify::{Broken, Known, Source, Verdict, Walk, online};
+use audit_verify::{Broken, Known, Source, Verdict, Walk, online, young};
 use clap::Args;
 use crypto::checkpoint_key::PublicKey;
 use domain::checkpoint::NOTE_BYTES_MAX;
@@ -16,6 +16,8 @@ use settings::Settings;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::server_clock;
 use telemetry::error_chain;
 
 /// `audit verify`
@@ -74,21 +76,18 @@ impl Verify {
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
         let key = self.key(&context).await?;
-        let mut known = Vec::new();
-        let mut bad = None;
-        let given = self.checkpoint.as_deref().map(note_of).transpose()?;
-        let given = given.map(|note| Known::of_note(Source::Note, &note, key, &self.whose.origin()));
-        for one in [
-            archived(&context.settings, &self.whose, key).await,
-            given.transpose(),
-        ] {
-            match one {
-                Ok(one) => known.extend(one),
-                Err(broken) => bad = bad.or(Some(broken)),
-            }
+        let mut against = Against::default();
+        against.add_archived(&context.settings, &self.whose, key).await;
+        if let Some(note) = self.checkpoint.as_deref().map(note_of).transpose()? {
+            against.add(Known::of_note(Source::Note, &note, key, &self.whose.origin()));
         }
-        let mut verdict = online(&context.store, &archive, account, *mode, known, |_, _| {}).await?;
+        let every = every(&context.settings);
+        let Against {
+            known, bad, warnings, ..
+        } = against;
+        let mut verdict = online(&context.store, &archive, account, *mode, known, every, |_, _| {}).await?;
         verdict.broken = verdict.broken.or(bad);
+        verdict.warnings.extend(warnings);
         Ok(verdict)
     }
 
@@ -96,10 +95,15 @@ impl Verify {
         let mut walk = Walk::behind(self.after);
         let against = self.against(&settings).await?;
         for one in &against.known {
-            walk.mark(one.size);
+            one.mark(&mut walk);
         }
         let broken = file::walk(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
-        let mut verdict = file::verdict(&walk, broken, against.known, self.older);
+        let now_ms = match &against.store {
+            Some((context, _)) => server_clock::now_ms(&context.store).await?,
+            None => clock::now_ms(),
+        };
+        let young = young(now_ms, every(&settings));
+        let mut verdict = file::verdict(&walk, broken, against.known, self.older, &young);
         if let Some((context, stored)) = &against.store {
             let both = (*stored).min(walk.end());
             self.compare_whole(path, context, &walk, both, &mut verdict)
@@ -161,7 +165,7 @@ impl Verify {
             ..Against::default()
         };
         if let Some(key) = self.key {
-            against.add(archived(settings, &self.whose, key).await);
+            against.add_archived(settings, &self.whose, key).await;
         }
         Ok(against)
     }
@@ -180,7 +184,7 @@ impl Verify {
             },
         };
         let mut against = Against::default();
-        against.add(Known::of_note(Source::Note, note, key, &self.whose.origin()).map(Some));
+        against.add(Known::of_note(Source::Note, note, key, &self.whose.origin()));
         Ok(against)
     }
 
@@ -191,13 +195,14 @@ impl Verify {
         let archive = Archive::of(&context.settings.audit)?;
         let mut against = Against::default();
         // The note first: a server may move it on with what is sealed now.
-        against.add(archived(&context.settings, &self.whose, key).await);
+        against.add_archived(&context.settings, &self.whose, key).await;
         let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
         let end = checkpoint::of(account, *mode, head);
         against.known.push(Known {
             source: Source::Store,
             size: end.size,
             hash: end.hash,
+            later: None,
         });
         against.store = Some((Box::new(context), end.size));
         Ok(against)
@@ -212,29 +217,42 @@ impl Verify {
 }
 
 impl Against {
-    fn add(&mut self, one: Result<Option<Known>, Broken>) {
+    fn add(&mut self, one: Result<Known, Broken>) {
         match one {
-            Ok(one) => self.known.extend(one),
-            Err(broken) => self.bad = Some(broken),
+            Ok(one) => self.known.push(one),
+            Err(broken) => self.bad = self.bad.take().or(Some(broken)),
+        }
+    }
+
+    /// Adds the trail's largest note in the archive, if there is one. An archive that cannot be read is no proof that
+    /// there is none, so it is as wrong as a note that proves nothing.
+    async fn add_archived(&mut self, settings: &Settings, whose: &Whose, key: PublicKey) {
+        let unread = |why: String| Broken {
+            seq: None,
+            problem: format!("the checkpoint in the archive cannot be read: {why}."),
+        };
+        let archive = match Archive::of(&settings.audit) {
+            Ok(archive) => archive,
+            Err(error) => return self.add(Err(unread(error.to_string()))),
+        };
+        match checkpoint::largest(&archive, key, &whose.account, whose.mode).await {
+            Ok(found) => {
+                self.warnings.extend(found.as_ref().and_then(Largest::warning));
+                let known = found.map(|found| Known::of_archive(&found.checkpoint));
+                self.known.extend(known);
+            }
+            Err(stays) if stays.is_tampering() => self.add(Err(Broken {
+                seq: None,
+                problem: format!("{stays}."),
+            })),
+            Err(stays) => self.add(Err(unread(error_chain(&stays)))),
         }
     }
 }
 
-/// The content of the trail's note in the archive; none when there is no note. An archive that cannot be read is no
-/// proof that there is none, so it is as wrong as a note that proves nothing.
-async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<Option<Known>, Broken> {
-    let unread = |why: String| Broken {
-        seq: None,
-        problem: format!("the checkpoint in the archive cannot be read: {why}."),
-    };
-    let archive = Archive::of(&settings.audit).map_err(|error| unread(error.to_string()))?;
-    let path = checkpoint::path(&whose.account, whose.mode);
-    let found = archive.place().get(&path).await;
-    let Some(bytes) = found.map_err(|error| unread(error_chain(&error)))? else {
-        return Ok(None);
-    };
-    let note = String::from_utf8_lossy(&bytes);
-    Known::of_note(Source::Archive, &note, key, &whose.origin()).map(Some)
+/// How often the end of a trail that has grown is signed.
+const fn every(settings: &Settings) -> Duration {
+    Duration::from_millis(settings.audit.checkpoint_every_ms)
 }
 
 fn note_of(path: &Path) -> Result<String, Failure> {

@@ -48,7 +48,9 @@ pub(super) const PAGES: &[Page] = &[
         path: "audit verify",
         about: "Checks every entry and link of an audit trail, and that its end was not cut off: in store and \
                 archive, or in an export with --file. An export is compared with the store, or, where that cannot be \
-                reached, with a signed checkpoint; with --checkpoint and --key it depends on nothing but these two.",
+                reached, with a signed checkpoint; with --checkpoint and --key it depends on nothing but these two. \
+                What is older than two rounds of the checkpoint worker must be covered by a checkpoint for the end to \
+                be proven.",
         changes: "nothing; in the store, entries that are waiting are sealed first.",
         examples: &[
             "tollgate-admin audit verify --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",

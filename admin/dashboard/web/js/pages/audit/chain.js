@@ -84,9 +84,14 @@ async function verify(signal, onProgress) {
   throw new Error('The connection ended before the result was there. Nothing is known about the chain; verify again.');
 }
 
+/** @param {number|null} provenTo how many entries a signed checkpoint covers */
+const covered = (provenTo) => (provenTo
+  ? `Signed checkpoints cover it up to entry ${provenTo} only.`
+  : 'No signed checkpoint covers it yet.');
+
 /** Good or bad, in words; the first entry that is not what was recorded is a link. */
 function Result({ result }) {
-  const { ok, entries, firstBroken, endProven, message } = result;
+  const { ok, entries, firstBroken, endProven, provenTo, message } = result;
   if (!ok) {
     const seq = firstBroken?.seq ?? null;
     return html`<div class="alert alert-error"><p><strong>${seq === null ? 'The chain is broken.' : `The chain is broken at entry ${seq}.`}</strong>
@@ -97,7 +102,7 @@ function Result({ result }) {
   return html`<div class=${endProven ? 'alert alert-ok' : 'alert alert-warn'}>
     <p><strong>${endProven ? 'The chain is intact.' : 'The chain is in order, but its end is not proven.'}</strong> ${count(entries, 'entry', 'entries')} verified.</p>
     <p dir="auto">${message}</p>
-    ${!endProven && html`<p>No signed checkpoint covers its end yet. Download one and keep it elsewhere.</p>`}</div>`;
+    ${!endProven && html`<p>${covered(provenTo)} Download one and keep it elsewhere.</p>`}</div>`;
 }
 
 async function keepCheckpoint() {
