@@ -279,12 +279,45 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         std::fs::write(segment, &bytes).unwrap();
     }
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+    manifests_are_verified_and_made_again(&fixture, &segments);
 }
 
 /// The number of a segment's first entry.
 fn first_of(segment: &Path) -> Value {
     let name = segment.file_name().unwrap().to_string_lossy();
     json!(name[..12].parse::<u64>().unwrap())
+}
+
+/// A manifest that is lost or changed is named, though the trail is in order, and made again from its segment.
+fn manifests_are_verified_and_made_again(fixture: &TrailFixture, segments: &[PathBuf]) {
+    for segment in segments {
+        let manifest = PathBuf::from(segment.to_string_lossy().replace(".jsonl.zst", ".json"));
+        let bytes = std::fs::read(&manifest).unwrap();
+        let mut changed = bytes.clone();
+        *changed.iter_mut().rev().nth(2).unwrap() ^= 1;
+        for damaged in [None, Some(changed)] {
+            match &damaged {
+                None => std::fs::remove_file(&manifest).unwrap(),
+                Some(changed) => std::fs::write(&manifest, changed).unwrap(),
+            }
+            let verdict = fixture.verify(&[], 1);
+            broken(&verdict, first_of(segment), "manifest");
+            let name = manifest.file_name().unwrap().to_string_lossy();
+            assert!(text(&verdict, "/problem").contains(&*name), "{verdict}");
+            let made = fixture.audit(&["manifests"], 0);
+            assert_fields!(made, { "ok": true, "segments": segments.len(), "failed": [] });
+            assert_eq!(made["made"].as_array().unwrap().len(), 1, "{made}");
+            assert!(std::fs::read(&manifest).unwrap() == bytes, "to the byte");
+            assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
+        }
+    }
+    // What the segment is not there for cannot be made.
+    let segment = &segments[0];
+    let manifest = segment.to_string_lossy().replace(".jsonl.zst", ".json");
+    std::fs::remove_file(segment).unwrap();
+    std::fs::remove_file(manifest).unwrap();
+    let failed = fixture.audit(&["manifests"], 1);
+    assert_eq!(failed["failed"].as_array().unwrap().len(), 1, "{failed}");
 }
 
 fn find(dir: &Path, found: &mut Vec<PathBuf>) {

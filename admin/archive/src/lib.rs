@@ -2,13 +2,15 @@
 //! again.
 //!
 //! [`Archive`] is the handle that requests and workers share, [`place`] the directory or bucket, [`segment`] and
-//! [`intents`] the formats, [`write`](mod@write) moves entries. Readers trust the store's descriptions of segments, not
-//! the archive: a segment or manifest that is not the one that was archived is an error.
+//! [`intents`] the formats, [`write`](mod@write) moves entries, `manifests` proves manifests and makes them again.
+//! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that
+//! was archived is an error.
 //!
 //! Uses the store and object storage. Knows no HTTP of the management API.
 
 mod handle;
 pub mod intents;
+mod manifests;
 pub mod place;
 pub mod segment;
 pub mod write;

@@ -103,6 +103,20 @@ impl Descriptor {
 }
 
 impl Manifest {
+    /// The manifest of a segment, with its decisions.
+    pub(crate) fn of(account: &str, mode: Mode, descriptor: &Descriptor, decisions: String) -> Self {
+        Self {
+            version: VERSION,
+            account: account.to_owned(),
+            mode: mode.as_str().to_owned(),
+            segment: Descriptor {
+                manifest: String::new(),
+                ..descriptor.clone()
+            },
+            decisions,
+        }
+    }
+
     /// The manifest in `bytes`, when it is the one that `descriptor` names, but for how the segment was compressed: of
     /// two archivers with different compressors, the second may have written over what the first one's description is
     /// of. The segment is judged by its entries.

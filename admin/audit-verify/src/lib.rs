@@ -10,6 +10,7 @@ mod end;
 pub mod file;
 mod json;
 mod lists;
+mod manifests;
 mod online;
 mod turns;
 mod verdict;

@@ -3,6 +3,7 @@
 
 use super::end::{Compared, Known, UNSIGNED, young};
 use super::lists::Lists;
+use super::manifests::Manifests;
 use crate::broken::Broken;
 use crate::verdict::Verdict;
 use crate::walk::Walk;
@@ -53,7 +54,9 @@ pub async fn online(
         one.mark(&mut walk);
     }
     let mut lists = Lists::default();
-    let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed, &mut progress).await?;
+    let mut manifests = Manifests::of(archive, &chain, (account, mode)).await?;
+    let beside = (&mut lists, &mut manifests);
+    let mut broken = along(&trail, &mut walk, beside, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
         broken = counted(&chain).await?;
     }
@@ -64,6 +67,7 @@ pub async fn online(
         let listed = lists.compare(&chain, walk.end()).await?;
         verdict.broken = listed.broken;
         verdict.warnings.extend(listed.warning.map(str::to_owned));
+        verdict.broken = verdict.broken.or(manifests.broken);
     }
     // Only a signature proves the end: who can write to the store can cut it off and lower the count.
     verdict.end_proven = compared.is_end_proven(&walk, &young);
@@ -80,7 +84,7 @@ pub async fn online(
 async fn along(
     trail: &Trail<'_>,
     walk: &mut Walk,
-    lists: &mut Lists,
+    (lists, manifests): (&mut Lists, &mut Manifests<'_>),
     goal: u64,
     unsealed: Option<String>,
     progress: &mut (impl FnMut(u64, u64) + Send),
@@ -116,6 +120,7 @@ async fn along(
                 lists.add(agent, kind);
             }
         }
+        manifests.up_to(walk.end()).await?;
         progress(walk.end().min(goal), goal);
     }
     Ok(None)

@@ -1,6 +1,7 @@
 //! `tollgate-admin audit`: proving the audit trail, writing it down, and the key that signs its checkpoints.
 
 mod export;
+mod manifests;
 mod verify;
 
 use super::context::Context;
@@ -25,6 +26,8 @@ pub(super) enum Audit {
     Verify(Box<verify::Verify>),
     /// Write an audit trail as JSON Lines, one entry a line
     Export(export::Export),
+    /// Make missing or changed manifests of the archive again
+    Manifests(manifests::Manifests),
     /// Show the public key that proves signed checkpoints
     Key,
 }
@@ -57,6 +60,7 @@ impl Audit {
         match self {
             Self::Verify(verify) => verify.run(settings).await,
             Self::Export(export) => export.run(&Context::open(settings).await?).await,
+            Self::Manifests(manifests) => manifests.run(&Context::open(settings).await?).await,
             Self::Key => key(&Context::open(settings).await?).await,
         }
     }

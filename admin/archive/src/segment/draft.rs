@@ -1,9 +1,8 @@
 //! A segment in the making: entries are added until it is full. The same entries give the same bytes.
 
-use super::opened::read;
-use super::{Descriptor, Manifest, VERSION, hash_text};
-use domain::denial_window;
-use domain::entry::{Entry, Sealed};
+use super::opened::{decision, read};
+use super::{Descriptor, Manifest, hash_text};
+use domain::entry::Sealed;
 use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
@@ -87,14 +86,10 @@ impl Draft {
         for list in lists {
             *self.lists.entry(list).or_default() += 1;
         }
-        let found_by = match line.kind == denial_window::KIND {
-            true => Entry::of_json(&entry.json)?.decision_id().to_owned(),
-            false => line.id.into_owned(),
-        };
+        let decision = decision(&line, &entry.json)?;
         let at_ms = ms_from_iso(&line.at)?;
         (self.from_ms, self.to_ms) = (self.from_ms.min(at_ms), self.to_ms.max(at_ms));
-        self.decisions
-            .extend(decisions::archived_record(&found_by, line.seq));
+        self.decisions.extend(decision);
         self.text.push_str(&entry.json);
         self.text.push('\n');
         self.entries += 1;
@@ -132,13 +127,8 @@ impl Draft {
             decided,
             manifest: String::new(),
         };
-        let manifest = serde_json::to_vec(&Manifest {
-            version: VERSION,
-            account: account.to_owned(),
-            mode: mode.as_str().to_owned(),
-            segment: descriptor.clone(),
-            decisions: self.decisions.concat(),
-        })?;
+        let manifest = Manifest::of(account, mode, &descriptor, self.decisions.concat());
+        let manifest = serde_json::to_vec(&manifest)?;
         descriptor.manifest = hex::encode(Sha256::digest(&manifest));
         Ok(Some(Built {
             descriptor,

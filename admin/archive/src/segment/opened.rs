@@ -1,6 +1,7 @@
 //! A segment, opened: checked against what describes it, and searched.
 
 use super::Descriptor;
+use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use domain::timestamp::ms_from_iso;
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
 use store::audit::chain::{Backwards, Filter};
+use store::audit::decisions;
 
 /// What is read of a line.
 #[derive(Debug, Deserialize)]
@@ -145,6 +147,16 @@ impl Segment {
         matching.collect()
     }
 
+    /// What a manifest says of its decisions; `None` when an entry makes no sense.
+    pub(crate) fn decisions(&self) -> Option<String> {
+        let mut records = Vec::new();
+        for line in self.text.lines() {
+            records.extend(decision(&read(line)?, line)?);
+        }
+        records.sort_unstable();
+        Some(records.concat())
+    }
+
     /// How much memory it takes, about.
     pub fn weight(&self) -> u64 {
         let rows = self.rows.len() * size_of::<Row>();
@@ -158,6 +170,17 @@ impl Segment {
             hash: row.hash,
         }
     }
+}
+
+/// The record of the decision that an entry is about, if it is about one; `None` when it makes no sense.
+pub(super) fn decision(line: &Line<'_>, json: &str) -> Option<Option<String>> {
+    let is_window = line.kind == denial_window::KIND;
+    let window = is_window.then(|| Entry::of_json(json));
+    let id = match &window {
+        Some(entry) => entry.as_ref()?.decision_id(),
+        None => line.id.as_ref(),
+    };
+    Some(decisions::archived_record(id, line.seq))
 }
 
 pub(super) fn read(line: &str) -> Option<Line<'_>> {

@@ -72,6 +72,14 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account, the trail is broken or not what its checkpoint says, or a file cannot be written",
     },
     Page {
+        path: "audit manifests",
+        about: "Compares the manifest of each archived segment of a trail with the segment and with the store's \
+                description, and makes those that are missing or changed again from their segments.",
+        changes: "those manifests in the archive; what was in their place is kept beside them.",
+        examples: &["tollgate-admin audit manifests --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
+        refused: "there is no such account, or a segment is missing or changed, too",
+    },
+    Page {
         path: "audit key",
         about: "Shows the public key that proves signed checkpoints. Keep it away from the store: whoever verifies \
                 an export with it needs to trust nobody else.",

@@ -1,0 +1,50 @@
+//! `tollgate-admin audit manifests`.
+
+use super::super::context::Context;
+use super::Whose;
+use crate::failure::Failure;
+use crate::report::Report;
+use archive::Archive;
+use clap::Args;
+use serde_json::json;
+use store::StoreError;
+use store::audit::chain::Chain;
+
+/// `audit manifests`
+#[derive(Debug, Args)]
+pub(in super::super) struct Manifests {
+    #[command(flatten)]
+    whose: Whose,
+}
+
+impl Manifests {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let Whose { account, mode } = &self.whose;
+        context.account(account).await?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let chain = Chain::new(&context.store, account, *mode);
+        let segments = archive.segments(&chain, account, *mode).await?;
+        let (whose, mut made, mut failed) = ((account.as_str(), *mode), Vec::new(), Vec::new());
+        for segment in segments.iter() {
+            let (_, path) = segment.paths(account, *mode);
+            let found = match archive.fault_of_manifest(whose, segment).await {
+                Ok(None) => continue,
+                Ok(Some(_)) => archive.remake_manifest(whose, segment).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(()) => made.push(path),
+                Err(StoreError::Archive(why)) => failed.push(why),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let count = segments.len();
+        let mut lines = vec![format!("Of {count} manifests {} were made again.", made.len())];
+        lines.extend(made.iter().map(|path| format!("Made again: {path}")));
+        lines.extend(failed.iter().map(|why| format!("FAILED: {why}")));
+        let is_whole = failed.is_empty();
+        let document = json!({ "ok": is_whole, "segments": count, "made": made, "failed": failed });
+        let report = Report::new(lines.join("\n"), document);
+        Ok(if is_whole { report } else { report.incomplete() })
+    }
+}
