@@ -275,9 +275,26 @@ async fn an_export_has_the_calls_of_its_filters() {
     assert!(lines[0].starts_with("id,at,endedAt,agentId,"), "{text}");
     assert_eq!(lines.len(), 3, "{text}");
     assert!(
-        lines[1].starts_with(&denied) && lines[1].ends_with(",denied,daily_limit,1"),
+        lines[1].starts_with(&denied) && lines[1].contains(",denied,daily_limit,1,"),
         "{text}"
     );
+    assert!(lines[0].ends_with(",count,auditSeq,hash"), "{text}");
+    for line in &lines[1..] {
+        let [id, seq, hash] = [0, 24, 25].map(|column| line.split(',').nth(column).unwrap());
+        let entry = client
+            .api
+            .get(&format!(
+                "/v1/audit?before={}&limit=1",
+                seq.parse::<u64>().unwrap() + 1
+            ))
+            .await;
+        let entry = &entry.json()["logs"][0];
+        assert_eq!(
+            (&entry["id"], &entry["hash"]),
+            (&json!(id), &json!(hash)),
+            "{line}"
+        );
+    }
     assert!(
         lines[2].starts_with(&in_run) && lines[2].contains(",0.00000855,"),
         "{text}"

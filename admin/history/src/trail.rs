@@ -8,6 +8,7 @@ use archive::Archive;
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
+use std::collections::{BTreeSet, HashMap};
 use store::audit::chain::{Backwards, Chain, Filter, Head, LiveNumbers, Row};
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
@@ -130,6 +131,36 @@ impl<'a> Trail<'a> {
         let mut entries = self.entries(&numbers).await?;
         entries.retain(|entry| wanted.iter().any(|wanted| entry.json.contains(wanted)));
         Ok(entries)
+    }
+
+    /// The hashes of these entries, in any order, by their numbers.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    pub async fn hashes(
+        &self,
+        numbers: impl IntoIterator<Item = u64>,
+    ) -> Result<HashMap<u64, [u8; 32]>, StoreError> {
+        let numbers: Vec<u64> = numbers
+            .into_iter()
+            .collect::<BTreeSet<u64>>()
+            .into_iter()
+            .collect();
+        for _ in 0..ATTEMPTS {
+            let Some((live, archived)) = self.chain.hashes_of(&numbers).await? else {
+                continue;
+            };
+            let mut hashes: HashMap<u64, [u8; 32]> = live.into_iter().collect();
+            for number in numbers.iter().filter(|number| **number <= archived) {
+                let entry = self
+                    .archived_row(*number, 1)
+                    .await?
+                    .and_then(|row| row.into_iter().next());
+                hashes.extend(entry.map(|entry| (*number, entry.hash)));
+            }
+            return Ok(hashes);
+        }
+        Err(busy())
     }
 
     /// How many entries match.

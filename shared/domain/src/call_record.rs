@@ -20,8 +20,10 @@ pub const KINDS: [&str; 4] = [
 /// A call, or many denials of a key beyond its rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
-    /// Number of its entry.
+    /// Its place in lists: the number of its entry, or of the entry of its kept hold where the correction stands there.
     pub seq: u64,
+    /// Number of the entry that says this.
+    pub audit_seq: u64,
     /// Id of the decision.
     pub id: String,
     /// Time of the decision, in ms since 1970.
@@ -93,6 +95,7 @@ impl CallRecord {
         let approved_ms = made_at_ms(&id).filter(|_| is_approved);
         Some(Self {
             seq: entry.seq,
+            audit_seq: entry.seq,
             decided_ms: approved_ms.unwrap_or(entry.at_ms),
             recorded_ms: entry.at_ms,
             day: number(data, "day")

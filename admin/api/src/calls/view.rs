@@ -1,5 +1,6 @@
 //! A call as lists and exports show it.
 
+use crate::call_trail;
 use crate::state::Call;
 use domain::call_record::CallRecord;
 use domain::money::Nanos;
@@ -7,11 +8,12 @@ use domain::timestamp::iso_from_ms;
 use endpoint::Problem;
 use endpoint::doc::is;
 use serde::Serialize;
+use std::collections::HashMap;
 use store::names::{self, Names};
 use utoipa::ToSchema;
 
 /// The columns of a CSV file, in the order of [`CallView::cells`].
-pub(super) const COLUMNS: [&str; 24] = [
+pub(super) const COLUMNS: [&str; 26] = [
     "id",
     "at",
     "endedAt",
@@ -36,12 +38,15 @@ pub(super) const COLUMNS: [&str; 24] = [
     "outcome",
     "reason",
     "count",
+    "auditSeq",
+    "hash",
 ];
 
-/// Names of the agents and virtual keys of some calls.
+/// What is shown of some calls that is not in their entries: the names of agents and virtual keys, and the hashes.
 pub(super) struct CallNames {
     agents: Names,
     keys: Names,
+    hashes: HashMap<u64, [u8; 32]>,
 }
 
 impl CallNames {
@@ -56,6 +61,9 @@ impl CallNames {
         Ok(Self {
             agents: names::of_agents(store, &keys, mode, agents).await?,
             keys: names::of_virtual_keys(store, &keys, key_ids).await?,
+            hashes: call_trail::of(call)
+                .hashes(calls.iter().map(|call| call.audit_seq))
+                .await?,
         })
     }
 }
@@ -131,6 +139,12 @@ pub(super) struct CallView<'a> {
     /// How many denials of a key beyond its rate it stands for; 1 for a call.
     #[schema(example = 1)]
     count: u64,
+    /// The number of its entry in the audit trail: of the last one, where its charge was corrected.
+    #[schema(minimum = 1, example = 118)]
+    audit_seq: u64,
+    /// The hash of that entry.
+    #[schema(value_type = is::Sha256)]
+    hash: String,
 }
 
 impl<'a> CallView<'a> {
@@ -164,6 +178,12 @@ impl<'a> CallView<'a> {
             outcome: &call.outcome,
             reason: call.reason.as_deref(),
             count: call.count,
+            audit_seq: call.audit_seq,
+            hash: names
+                .hashes
+                .get(&call.audit_seq)
+                .map(hex::encode)
+                .unwrap_or_default(),
         }
     }
 
@@ -196,6 +216,8 @@ impl<'a> CallView<'a> {
             self.outcome.to_owned(),
             text(self.reason),
             self.count.to_string(),
+            self.audit_seq.to_string(),
+            self.hash,
         ]
     }
 }

@@ -99,8 +99,8 @@ pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Ent
     }
 }
 
-/// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier
-/// version says no checks.
+/// `<how> <cost> <allow id> [<ended by>] [<measured>] H <estimate> <day> <month> <named> <checks> <memo>`; the hold of
+/// an earlier version says no checks.
 fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(4, ' ');
     let how = How::parse(words.next()?)?;

@@ -1,6 +1,7 @@
-//! Reads live entries by their numbers, without their hashes: for lists and sums of calls, which prove nothing.
+//! Reads live entries by their numbers, without their hashes: for lists and sums of calls, which prove nothing. Lists
+//! read the hashes of what they show.
 
-use super::Chain;
+use super::{Chain, to_hash};
 use crate::StoreError;
 use crate::audit::decisions;
 use domain::entry::{Entry, is_of_later_release};
@@ -22,31 +23,69 @@ impl Chain<'_> {
         if *first <= archived {
             return Ok(None);
         }
+        let Some(lines) = self
+            .items_of(&self.keys.audit(self.mode), numbers, archived)
+            .await?
+        else {
+            return Ok(None);
+        };
+        let mut entries = Vec::with_capacity(lines.len());
+        for (seq, line) in lines {
+            if is_of_later_release(&line) {
+                let what = "an audit entry of a later release: upgrade this server";
+                return Err(StoreError::unexpected(what));
+            }
+            entries.push(Entry::of_line(seq, &line));
+        }
+        Ok(Some(entries))
+    }
+
+    /// Reads the hashes of the live ones of these ascending numbers, and how many entries are archived.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a hash that is none.
+    pub async fn hashes_of(
+        &self,
+        numbers: &[u64],
+    ) -> Result<Option<(Vec<(u64, [u8; 32])>, u64)>, StoreError> {
+        let archived = self.extent().await?.archived.seq;
+        let live = &numbers[numbers.partition_point(|number| *number <= archived)..];
+        let found = self
+            .items_of(&self.keys.audit_hashes(self.mode), live, archived)
+            .await?;
+        let Some(found) = found else { return Ok(None) };
+        let hashes = found.into_iter().map(|(seq, hash)| Ok((seq, to_hash(&hash)?)));
+        let hashes: Result<Vec<_>, StoreError> = hashes.collect();
+        Ok(Some((hashes?, archived)))
+    }
+
+    /// Reads what a list has for these ascending numbers, all behind the `archived` ones; `None` if entries were
+    /// archived meanwhile.
+    async fn items_of(
+        &self,
+        list: &str,
+        numbers: &[u64],
+        archived: u64,
+    ) -> Result<Option<Vec<(u64, Vec<u8>)>>, StoreError> {
+        if numbers.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
         let rows = rows(numbers);
-        let list = self.keys.audit(self.mode);
         let ranges = rows
             .iter()
-            .map(|(first, last)| (&list, first - archived - 1, last - archived - 1));
+            .map(|(first, last)| (list, first - archived - 1, last - archived - 1));
         let found: Vec<Vec<Vec<u8>>> = self.store.each("LRANGE", ranges).await?;
         // Ranks are those of the numbers only while nothing is archived.
         if self.extent().await?.archived.seq != archived {
             return Ok(None);
         }
         let mut wanted = numbers.iter().copied().peekable();
-        let mut entries = Vec::with_capacity(numbers.len());
-        for ((first, _), lines) in rows.into_iter().zip(found) {
-            for (seq, line) in (first..).zip(lines) {
-                if wanted.next_if_eq(&seq).is_none() {
-                    continue;
-                }
-                if is_of_later_release(&line) {
-                    let what = "an audit entry of a later release: upgrade this server";
-                    return Err(StoreError::unexpected(what));
-                }
-                entries.push(Entry::of_line(seq, &line));
-            }
+        let mut items = Vec::with_capacity(numbers.len());
+        for ((first, _), row) in rows.into_iter().zip(found) {
+            let row = (first..).zip(row);
+            items.extend(row.filter(|(seq, _)| wanted.next_if_eq(seq).is_some()));
         }
-        Ok(Some(entries))
+        Ok(Some(items))
     }
 
     /// Returns for each of these decisions the numbers of the entries that may be of it, as [`Chain::decision`] does.
