@@ -8,8 +8,10 @@
 //! * [`runs`]: an account with many runs, ended and under way
 //! * [`changes`]: changes that wait for a confirmation
 //! * [`guard`]: an account within its budgets that still fills the store
+//! * [`arrivals`]: accounts that send very much to another one
 #![cfg(test)]
 
+mod arrivals;
 mod calls;
 mod changes;
 mod fixture;

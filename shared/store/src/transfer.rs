@@ -6,7 +6,7 @@ use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, O
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
-use crate::transit::{Credit, Transit};
+use crate::transit::{Credit, TRANSFER_RECEIVED, Transit};
 use crate::wallet::WalletPlace;
 use crate::{Store, StoreError, audit};
 use domain::intent::{Kind, Reason};
@@ -173,7 +173,7 @@ impl NewTransfer<'_> {
             escrow: None,
             intent: None,
             audit: Some(audit::entry(
-                "transfer.received",
+                TRANSFER_RECEIVED,
                 self.to.agent(),
                 ANOTHER_ACCOUNT,
                 &data,

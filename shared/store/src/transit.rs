@@ -15,6 +15,23 @@ pub const WAITING_MAX: usize = 100;
 /// Most ids of a bucket that are listed at once; of more, others each time.
 pub const IDS_MAX: usize = 10_000;
 
+/// Audit entry of money from another account.
+pub(crate) const TRANSFER_RECEIVED: &str = "transfer.received";
+/// Audit entry of the payee in another account for the release of an escrow.
+pub(crate) const ESCROW_RELEASED: &str = "escrow.released";
+/// The same for its refund to the payer.
+pub(crate) const ESCROW_REFUNDED: &str = "escrow.refunded";
+/// The same for its dispute.
+pub(crate) const ESCROW_DISPUTED: &str = "escrow.disputed";
+/// Every type of audit entry that an arrival writes. Nothing else writes these, so they do not count as the doing of
+/// the account that receives (decision D71).
+pub const ARRIVAL_ENTRIES: [&str; 4] = [
+    TRANSFER_RECEIVED,
+    ESCROW_RELEASED,
+    ESCROW_REFUNDED,
+    ESCROW_DISPUTED,
+];
+
 /// What waits in a bucket.
 #[derive(Debug, Default)]
 pub struct Waiting {

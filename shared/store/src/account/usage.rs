@@ -1,5 +1,7 @@
 //! Usage of each budget of records by an account and mode (decision D71), and an estimate of its bytes.
 
+mod audit_lines;
+
 use crate::account::ModeField;
 use crate::call::authorize::RUN_LIFE;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -7,8 +9,6 @@ use crate::{Store, StoreError, server_clock};
 use domain::budget::Budget;
 use domain::mode::Mode;
 
-/// Audit lines that are sampled to estimate the length of all.
-const LINES_SAMPLED: isize = 8;
 /// Bytes of a hash and of index entries for each audit line.
 const BESIDE_LINE_BYTES: u64 = 100;
 /// Bytes of a webhook's delivery.
@@ -18,7 +18,7 @@ const DELIVERY_BYTES: u64 = 250;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     used: [u64; Budget::ALL.len()],
-    /// Average length of an audit line.
+    /// Average length of an audit line that the account caused.
     line_bytes: u64,
     /// Count of deliveries of all its webhooks.
     deliveries: u64,
@@ -44,7 +44,7 @@ const fn bytes_of(budget: Budget) -> u64 {
 }
 
 impl Usage {
-    /// Reads the usage, in two or three round trips.
+    /// Reads the usage, in two to four round trips.
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
@@ -71,8 +71,7 @@ impl Usage {
         query.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
         query.cmd("HLEN").arg(account.transactions(mode));
         query.cmd("LLEN").arg(account.audit(mode));
-        let audit = account.audit(mode);
-        query.cmd("LRANGE").arg(audit).arg(-LINES_SAMPLED).arg(-1);
+        audit_lines::count_arrivals(&mut query, account, mode);
         type Found = (
             Vec<Option<String>>,
             u64,
@@ -82,10 +81,26 @@ impl Usage {
             u64,
             u64,
             u64,
-            Vec<Vec<u8>>,
+            u64,
+            u64,
+            u64,
+            u64,
         );
-        let (record, agents, policies, sealed, runs, intents, transactions, entries, lines): Found =
-            store.pipeline(&query).await?;
+        let (
+            record,
+            agents,
+            policies,
+            sealed,
+            runs,
+            intents,
+            transactions,
+            all_entries,
+            in_1,
+            in_2,
+            in_3,
+            in_4,
+        ): Found = store.pipeline(&query).await?;
+        let entries = all_entries.saturating_sub(in_1 + in_2 + in_3 + in_4);
         let field = |at: usize| record.get(at).and_then(Option::as_deref);
         let count = |at: usize| field(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let used = Budget::ALL.map(|budget| match budget {
@@ -108,10 +123,13 @@ impl Usage {
             0 => 0,
             _ => deliveries(store, account, mode).await?,
         };
-        let bytes: usize = lines.iter().map(Vec::len).sum();
+        let line_bytes = match entries {
+            0 => 0,
+            _ => audit_lines::own_bytes(store, account, mode, all_entries).await?,
+        };
         Ok(Self {
             used,
-            line_bytes: bytes.checked_div(lines.len()).unwrap_or(0) as u64,
+            line_bytes,
             deliveries,
         })
     }

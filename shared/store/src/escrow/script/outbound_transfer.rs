@@ -50,9 +50,9 @@ impl OutboundTransfer<'_> {
             fields: new.fields(),
         });
         let happened = match self.becomes {
-            EscrowStatus::Disputed => "escrow.disputed",
-            EscrowStatus::Refunded => "escrow.refunded",
-            _ => "escrow.released",
+            EscrowStatus::Disputed => ESCROW_DISPUTED,
+            EscrowStatus::Refunded => ESCROW_REFUNDED,
+            _ => ESCROW_RELEASED,
         };
         let of_payee = intent.as_ref().map(|intent| intent.id.as_str());
         let audit = audit::entry(

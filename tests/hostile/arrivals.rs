@@ -1,0 +1,78 @@
+//! What other accounts send to an account counts against them: its own calls continue, however much arrives (decision
+//! D71).
+
+use crate::fixture::{Fixture, PROVIDER_KEY, Setup};
+use domain::mode::Mode;
+use futures::{StreamExt, stream};
+use harness::{Caller, SeedAccount, chat_body, eventually, open_cap};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+/// The budget of audit entries of each account.
+const ENTRIES_MAX: u64 = 500;
+/// Transfers of each attacker: one uses up its own budget, both together more than that of the receiver.
+const TRANSFERS: [u64; 2] = [ENTRIES_MAX + 100, ENTRIES_MAX - 100];
+/// Transfers of one attacker that are under way at the same time.
+const AT_ONCE: usize = 12;
+
+/// Test-mode transfers of one nano with long memos, nothing of which can be archived.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_arrives_counts_against_its_senders() {
+    let setup = Setup {
+        megabytes: 64,
+        no_archive: true,
+        settings: vec![("LIMITS__AUDIT_ENTRIES", ENTRIES_MAX.to_string())],
+        ..Setup::default()
+    };
+    let fixture = setup.start().await;
+    let victim = fixture.seed.account("unlimited").await;
+    let agent = victim.agent("bot");
+    agent.cap(open_cap()).await;
+    agent.provider_key(PROVIDER_KEY).await;
+    let calls = Caller::new(&fixture.edge.url(), &agent.virtual_key().await);
+    let receiver = management(&fixture, &victim).await;
+    let made = json!({ "botId": "purse" });
+    assert_eq!(receiver.post("/v1/wallets/create", made).await.status, 200);
+    let wallet = receiver.get("/v1/agents/purse/wallet").await.json()["walletId"].clone();
+
+    let other = fixture.seed.account("unlimited").await;
+    for (attacker, transfers) in [&fixture.attacker, &other].into_iter().zip(TRANSFERS) {
+        send(&management(&fixture, attacker).await, &wallet, transfers).await;
+    }
+    let length = |key: String| fixture.redis.command::<u64>(&["LLEN", &key]);
+    let arrived = length(victim.keys.audit(Mode::Test));
+    assert!(arrived > ENTRIES_MAX + 50, "{arrived}");
+    let sealed = async || (length(victim.keys.audit_hashes(Mode::Test)) == arrived).then_some(());
+    eventually("the arrivals are sealed", SOON, sealed).await;
+
+    // The one who sent more than its budget is refused, and nobody else, also not two rounds of the guard later.
+    let refused = || fixture.admin.metric("tollgate_admin_refused_accounts");
+    eventually("an attacker is refused", SOON, async || {
+        (refused() == Some(1)).then_some(())
+    })
+    .await;
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let called = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
+        assert_eq!(called.status, 200, "{called:?}");
+        assert_eq!(refused(), Some(1));
+    }
+}
+
+async fn management(fixture: &Fixture, account: &SeedAccount) -> Caller {
+    Caller::new(&fixture.admin.url(), &account.api_key(Mode::Test).await)
+}
+
+/// Pays `count` times one nano to `wallet`.
+async fn send(sender: &Caller, wallet: &Value, count: u64) {
+    let deposit = json!({ "wallet": "user", "amount": 1, "reference": "start" });
+    assert_eq!(sender.post("/v1/wallet/deposits", deposit).await.status, 200);
+    let memo = "x".repeat(480);
+    let sent = stream::iter(0..count).map(async |_| {
+        let transfer = json!({ "from": "user", "to": wallet, "amount": "0.000000001", "memo": memo });
+        let reply = sender.post("/v1/wallets/transfer", transfer).await;
+        assert!([200, 429].contains(&reply.status), "{reply:?}");
+    });
+    sent.buffer_unordered(AT_ONCE).collect::<()>().await;
+}
