@@ -25,6 +25,8 @@ use store::script::change::VERSION_STEP;
 /// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
 pub const CEILING: f64 = 9e18;
 pub const MOST: u64 = 9_000_000_000_000_000_000;
+/// The largest sum up to which other accounts may fill a wallet.
+pub const MOST_BY_OTHERS: u64 = 900_000_000_000_000_000;
 /// From this version on a change counts 1, as a call does: `STEPS_END` in `change.lua`.
 pub const VERSION_STEPS_END: u64 = 1 << 52;
 /// The accounts. They lie in different buckets.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use store::intent::IntentRecord;
 use store::once::Once;
 use store::transfer::{NewTransfer, Transferred};
-use store::wallet::BALANCE_MAX;
+use store::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use utoipa::ToSchema;
 
 operations! {
@@ -155,7 +155,12 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
     let closed = closed_field(&from, &to);
     // Whoever lacks the money learns only that: what a stranger's wallet holds would follow from the other answer.
     let has_money = from.wallet.balance >= asked.amount;
-    let is_full = asked.amount.saturating_add(to.wallet.balance) > BALANCE_MAX;
+    let most = if to.is_of(call) {
+        BALANCE_MAX
+    } else {
+        BALANCE_BY_OTHERS_MAX
+    };
+    let is_full = asked.amount.saturating_add(to.wallet.balance) > most;
     if closed.is_none() && has_money && is_full {
         return Err(Code::BalanceLimit.into());
     }

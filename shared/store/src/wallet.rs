@@ -61,6 +61,10 @@ pub struct Wallet {
 /// Largest balance: the scripts' BALANCE_USD_MAX, since balances are int64.
 pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
 
+/// Largest balance up to which other accounts may fill a wallet by their own requests: a tenth of [`BALANCE_MAX`]. The
+/// rest is for what the account does itself, so that no stranger's money keeps its deposits and releases out.
+pub const BALANCE_BY_OTHERS_MAX: Nanos = Nanos::from_stored(BALANCE_MAX.get() / 10);
+
 domain::words! {
     /// Status of a wallet (decision D16).
     pub enum WalletStatus {

@@ -15,6 +15,7 @@ use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
 use store::once::Once;
 use store::sanity;
+use store::wallet::BALANCE_BY_OTHERS_MAX;
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);
@@ -147,6 +148,31 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
         end_dispute(&world.store, &disputed, Winner::Payer).await.unwrap(),
         Ended::Done(EscrowStatus::Refunded)
     );
+}
+
+/// Other accounts fill a tenth of a wallet: beyond it a payer of another account is refused, and the payee takes the
+/// money itself.
+#[tokio::test]
+async fn a_payee_takes_what_a_payer_cannot_release() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let (first, second) = (
+        payer.funded_to(&payee, usd(1)).await,
+        payer.funded_to(&payee, usd(1)).await,
+    );
+    let most = BALANCE_BY_OTHERS_MAX.get();
+    payee.force_balance(&(most - usd(1) + 1).to_string()).await;
+    problem(&payer.call("release", "r", id(first)).await, 409, "BALANCE_LIMIT");
+    payee.force_balance(&(most - usd(1)).to_string()).await;
+    success(&payer.call("release", "r", id(first)).await, 200);
+    assert_eq!(payee.balance().await, most);
+    problem(
+        &payer.call("release", "s", id(second)).await,
+        409,
+        "BALANCE_LIMIT",
+    );
+    success(&payee.call("release", "s", id(second)).await, 200);
+    assert_eq!(payee.balance().await, most + usd(1));
 }
 
 /// The wallet filled up after it was looked at: the escrow is over and the intent there, and only the money waits.

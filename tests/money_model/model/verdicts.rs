@@ -2,7 +2,7 @@
 //! D26 to D28).
 
 use super::audit_entries::entry;
-use super::{Escrow, MOST, Model, Request, Transit, is_remote};
+use super::{Escrow, MOST, MOST_BY_OTHERS, Model, Request, Transit, is_remote};
 use crate::act::{ACTOR, Decide, RequestId, Verdict};
 use store::transaction::TransactionType;
 
@@ -39,15 +39,15 @@ impl Model {
         Some((moment, id))
     }
 
-    /// Whether the wallet that a payee in another account is paid into has room for the money.
-    fn has_payee_room(&self, escrow: &Escrow) -> bool {
+    /// Whether the wallet that a payee in another account is paid into would hold at most `most` with the money.
+    fn has_payee_room(&self, escrow: &Escrow, most: u64) -> bool {
         let (owner, number) = &escrow.to;
         let user = || self.sides[escrow.to_at].user.as_ref().map(|wallet| wallet.number);
         let receiver = match self.is_alive(escrow.to_at, owner, *number) {
             true => Some(*number),
             false => user(),
         };
-        let room = |number| i128::from(MOST) - self.balance(escrow.to_at, number);
+        let room = |number| i128::from(most) - self.balance(escrow.to_at, number);
         receiver.is_none_or(|number| room(number) >= i128::from(escrow.amount))
     }
 
@@ -62,7 +62,8 @@ impl Model {
         let mut request = self.call(kind, request_id, number);
         request.note.clone_from(&note);
         let release = matches!(decide.verdict, Verdict::Release);
-        if release && is_remote(&escrow) && escrow.status == "funded" && !self.has_payee_room(&escrow) {
+        let most = if by_payee { MOST } else { MOST_BY_OTHERS };
+        if release && is_remote(&escrow) && escrow.status == "funded" && !self.has_payee_room(&escrow, most) {
             return "too_much".to_owned();
         }
         // A payee's key is claimed in its own account first; the claim ends with its intent.
@@ -229,7 +230,7 @@ impl Model {
             false => ("released", TransactionType::EscrowRelease),
         };
         let remote = is_remote(&escrow);
-        if remote && !refund && !self.has_payee_room(&escrow) {
+        if remote && !refund && !self.has_payee_room(&escrow, MOST) {
             return "too_much".to_owned();
         }
         let moment = match refund || !remote {

@@ -7,9 +7,10 @@ use crate::intent::NewIntent;
 use crate::keys::USER;
 use crate::transaction::TransactionType;
 use crate::transit::script::deliver;
-use crate::transit::{Credit, IntentParts, Transit};
-use crate::wallet::{BALANCE_MAX, Wallet};
+use crate::transit::{Credit, ESCROW_DISPUTED, ESCROW_REFUNDED, ESCROW_RELEASED, IntentParts, Transit};
+use crate::wallet::Wallet;
 use crate::{Store, StoreError};
+use domain::money::Nanos;
 
 /// Last part of the transit id for an operator's decision; a party's has the escrow's new status.
 pub(crate) const RESOLVED: &str = "resolved";
@@ -92,9 +93,9 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
     delivered.map(|_| ())
 }
 
-/// Whether the payee's wallet, in another account, currently has room for the money. It cannot be checked in the same
-/// step: money that finds no room all the same waits in transit.
-pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
+/// Whether the payee's wallet, in another account, would hold at most `most` with the money. It cannot be checked in
+/// the same step: money that finds no room all the same waits in transit.
+pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) -> Result<bool, StoreError> {
     let Party { owner, wallet, .. } = &escrow.payee;
     let (account, mode) = (escrow.payee.keys(), escrow.mode);
     let named = Wallet::of_owner(store, &account, mode, owner).await?;
@@ -102,7 +103,7 @@ pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow) -> Result<boo
         Some(found) => Some(found),
         None => Wallet::of_owner(store, &account, mode, USER).await?,
     };
-    Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= BALANCE_MAX))
+    Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= most))
 }
 
 /// Delivers what an earlier attempt of the payee left in transit: the first decision counts.

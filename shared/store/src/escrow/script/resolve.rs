@@ -11,6 +11,7 @@ use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
 use crate::script::change::{Event, unexpected_reply};
 use crate::transaction::TransactionType;
+use crate::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use crate::{Store, StoreError};
 use domain::intent::Kind;
 
@@ -97,7 +98,13 @@ pub async fn decide(
     let moves = verdict == Verdict::Release;
     // Before the claim: a refusal leaves no record. What is no longer funded is refused for that.
     let is_funded = escrow.status == EscrowStatus::Funded;
-    if moves && is_funded && escrow.crosses_accounts() && !has_payee_room(store, escrow).await? {
+    // Whoever takes the money itself has all the room of its wallet.
+    let most = if by_payer {
+        BALANCE_BY_OTHERS_MAX
+    } else {
+        BALANCE_MAX
+    };
+    if moves && is_funded && escrow.crosses_accounts() && !has_payee_room(store, escrow, most).await? {
         return Ok(CallOutcome::TooMuch);
     }
     if by_remote_payee && !claim(store, asked).await? {
@@ -205,7 +212,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
     };
     let here = party.account == escrow.payer.account;
     let is_disputed = escrow.status == EscrowStatus::Disputed;
-    if is_disputed && !here && !has_payee_room(store, escrow).await? {
+    if is_disputed && !here && !has_payee_room(store, escrow, BALANCE_MAX).await? {
         return Ok(Ended::TooMuch);
     }
     let transaction = mint_transaction()?;
