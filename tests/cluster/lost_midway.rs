@@ -11,7 +11,6 @@
 //! |---|---|
 //! | transfer to another account | payer `transfer_out`, payee `transit_arrive`, \[payer `HDEL` row, payee `PEXPIRE` mark\] |
 //! | escrow create | payer `escrow_create`, payee `escrow_list`, \[payer `HDEL` row\] |
-//! | escrow fund | payee `escrow_list`, payer `escrow_fund`, payee `escrow_list` |
 //! | release by the payer; end of a dispute, to either | payer `escrow_resolve`, payee `transit_arrive`, \[as above\] |
 //! | release or dispute by the payee | payee `intent_claim`, payer `escrow_resolve`, payee `transit_arrive`, \[as above\] |
 //! | pending deposit | look-up `lookup_note`, account `deposit_make`, look-up `lookup_note` |

@@ -1,4 +1,4 @@
-//! The sets of open escrows, which keep an agent from being deleted while it is owed or owes.
+//! The sets of open escrows, which keep an agent from being deleted while an escrow that its account pays names it.
 
 use super::drive::{Job, drive};
 use super::names::place_read;
@@ -6,11 +6,12 @@ use super::pass::Pass;
 use super::violation::Invariant;
 use domain::number::Number;
 use store::StoreError;
-use store::keys::{AccountKeys, Series, escrow_lookup};
+use store::keys::{Series, escrow_lookup};
 use store::read::Read;
 
 impl Pass<'_> {
-    /// Escrows that hold money are open for their wallets, and the sets of open ones have no others.
+    /// Escrows that hold money are open for the wallets of the payer's account, and the sets of open ones have no
+    /// others.
     pub(super) async fn read_open_escrows(&mut self) -> Result<(), StoreError> {
         self.read_held().await?;
         let (store, accounts) = (self.store, self.accounts);
@@ -58,7 +59,7 @@ impl Pass<'_> {
                 .is_some_and(|payer| payer != accounts.word(place));
             let named =
                 from == Some(&owner) || (to_account == Some(accounts.id(place)) && to == Some(&owner));
-            // That of a payee may be a little more than is open, when the payer is in another account.
+            // An earlier version also noted those that another account pays.
             if elsewhere && status.is_none() || named && matches!(status, Some("funded" | "disputed")) {
                 return;
             }
@@ -83,11 +84,13 @@ impl Pass<'_> {
         for place in accounts.places() {
             for escrow in std::mem::take(&mut self.page(place).held) {
                 let payer = accounts.keys(place);
-                let payee = AccountKeys::new(&escrow.to_account);
-                let sets = [
-                    (payer.bucket(), payer.open_escrows(place.mode, &escrow.from_owner)),
-                    (payee.bucket(), payee.open_escrows(place.mode, &escrow.to_owner)),
+                let is_own = escrow.to_account == accounts.id(place);
+                let owners = [
+                    Some(&escrow.from_owner),
+                    Some(&escrow.to_owner).filter(|_| is_own),
                 ];
+                let sets = owners.into_iter().flatten();
+                let sets = sets.map(|owner| (payer.bucket(), payer.open_escrows(place.mode, owner)));
                 held.extend(sets.map(|(bucket, set)| (place, escrow.number, bucket, set)));
             }
         }

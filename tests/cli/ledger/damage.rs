@@ -231,15 +231,10 @@ async fn escrows() {
             &["escrow-state"],
         ),
         damage(open, &format!("SADD {{}} {}", of.released), &["escrow-state"]),
-        damage(
-            remote.clone(),
-            &format!("SREM {{}} {}", of.disputed),
-            &["escrow-state"],
-        ),
         damage(remote, "SADD {} 99999", &["escrow-state"]),
     ];
     each_is_found(&fixture, all).await;
-    // In the set of a payee of another account there may be a little more than is open.
+    // An earlier version noted escrows with a payee of another account, also over ones.
     let _: i64 = fixture
         .redis
         .command(&["SADD", &payee.open_escrows(LIVE, "ann"), &of.released.to_string()]);

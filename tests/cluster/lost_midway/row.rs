@@ -42,10 +42,9 @@ type Pause = (usize, GoesOn);
 const MOMENTS: [GoesOn; 2] = [GoesOn::Before, GoesOn::After];
 
 /// The changes of money whose steps are on two masters.
-const MONEY: [Kind; 8] = [
+const MONEY: [Kind; 7] = [
     Kind::Transfer,
     Kind::Create,
-    Kind::Fund,
     Kind::Release,
     Kind::ReleaseByPayee,
     Kind::DisputeByPayee,
@@ -70,11 +69,6 @@ const fn steps(kind: Kind) -> &'static [(&'static str, Victim)] {
     match kind {
         Kind::Transfer => &[("transfer_out", Payer), ("transit_arrive", Payee)],
         Kind::Create => &[("escrow_create", Payer), ("escrow_list", Payee)],
-        Kind::Fund => &[
-            ("escrow_list", Payee),
-            ("escrow_fund", Payer),
-            ("escrow_list", Payee),
-        ],
         Kind::Release | Kind::Refund | Kind::Award => &[("escrow_resolve", Payer), ("transit_arrive", Payee)],
         Kind::ReleaseByPayee | Kind::DisputeByPayee => &[
             ("intent_claim", Payee),

@@ -52,9 +52,9 @@ impl Model {
         let escrows = &self.escrows;
         let is_open = |number: &u64| {
             let escrow = escrows.values().find(|escrow| escrow.number == *number);
-            escrow.is_some_and(|escrow| ["funded", "disputed"].contains(&escrow.status))
+            escrow.is_some_and(|escrow| escrow.at == at && ["funded", "disputed"].contains(&escrow.status))
         };
-        // Notes of escrows that are over are taken away on the occasion.
+        // Notes of escrows that are over, or that another account pays, are taken away on the occasion.
         let open = self.sides[at].open.entry(agent.to_owned()).or_default();
         open.retain(is_open);
         if !open.is_empty() {

@@ -129,14 +129,6 @@ impl Model {
         let escrow = self.escrows[&number].clone();
         let (at, remote) = (escrow.at, is_remote(&escrow));
         let payee_alive = self.is_alive(escrow.to_at, &escrow.to.0, escrow.to.1);
-        // The payee's note of what looks like it will be funded is written first, and stays when it is not.
-        let covers = |wallet: &super::Wallet| self.balance(at, wallet.number) >= i128::from(escrow.amount);
-        let hopeful =
-            self.wallet(at, &escrow.from.0).is_some_and(covers) && !self.is_frozen(at, &escrow.from.0);
-        if remote && payee_alive && hopeful && escrow.status == "pending" {
-            self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
-            self.sides[escrow.to_at].escrows.insert(escrow.number);
-        }
         if self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
@@ -176,8 +168,9 @@ impl Model {
         (request.txn, request.balance) = (Some(id), Some(balance.clone()));
         self.keep(at, &request_id.id, &moment, request);
         self.open_for(at, &escrow.from.0, escrow.number);
-        self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
-        self.sides[escrow.to_at].escrows.insert(escrow.number);
+        if !remote {
+            self.open_for(at, &escrow.to.0, escrow.number);
+        }
         let after = self.balance(at, escrow.from.1);
         let words = Some(self.debit_words(at, &escrow.from.0, escrow.amount, after));
         self.record(

@@ -89,7 +89,10 @@ fn delete() -> Doc {
         "deleteAgent",
         "Delete an agent and close its wallet",
     )
-    .says("Its virtual keys are revoked with it. Refused while its wallet holds or is owed money.")
+    .says(
+        "Its virtual keys are revoked with it. Refused while its wallet holds money, has a pending deposit or is a \
+         party of an open escrow that the account pays.",
+    )
     .gives::<Done>(200, "It is deleted.")
     .refuses(&[Code::NotFound, Code::Conflict])
 }

@@ -99,7 +99,7 @@ pub enum Deleted {
     HoldsMoney,
     /// Its wallet has a pending deposit; nothing changed.
     AwaitsDeposit,
-    /// A funded or disputed escrow may still pay its wallet; nothing changed.
+    /// A funded or disputed escrow that the account pays names its wallet; nothing changed.
     OpenEscrows,
     /// It has this many active virtual keys, more than one deletion removes; nothing changed.
     TooManyKeys(usize),

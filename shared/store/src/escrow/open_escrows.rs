@@ -1,7 +1,8 @@
-//! Index of each wallet's funded or disputed escrows, which prevent the deletion of its agent (decision D15).
+//! Index of each wallet's funded or disputed escrows that its account pays, which prevent the deletion of its agent
+//! (decision D15). What another account pays does not: anybody could keep an agent so. It arrives in the user wallet.
 //!
-//! For a payee in another account the entry is added before the funding and removed after the end, so it can name
-//! escrows that are not open: a deletion that meets one checks it and removes the entry.
+//! An earlier version also added those that another account pays, before they were funded: a deletion that meets one
+//! removes the entry.
 
 use crate::escrow::Escrow;
 use crate::keys::AccountKeys;
@@ -11,7 +12,8 @@ use crate::{Store, StoreError};
 /// Escrows checked at once.
 const AT_ONCE: usize = 100;
 
-/// Removes the entries of escrows that are not open, [`AT_ONCE`] at most. Returns whether there was one.
+/// Removes the entries of escrows that are not open or that another account pays, [`AT_ONCE`] at most. Returns whether
+/// there was one.
 /// Safe to retry.
 pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<bool, StoreError> {
     let set = AccountKeys::new(scope.account).open_escrows(scope.mode, owner);
@@ -20,7 +22,7 @@ pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -
     let numbers: Vec<u64> = store.command(&some).await?;
     let mut forgotten = false;
     for number in numbers {
-        if !is_open(store, number).await? {
+        if !is_open(store, scope.account, number).await? {
             let _: i64 = store.command(redis::cmd("SREM").arg(&set).arg(number)).await?;
             forgotten = true;
         }
@@ -28,9 +30,10 @@ pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -
     Ok(forgotten)
 }
 
-/// Whether the escrow holds money.
-async fn is_open(store: &Store, number: u64) -> Result<bool, StoreError> {
-    let Some((account, mode)) = Escrow::place(store, number).await? else {
+/// Whether the escrow holds money of this payer.
+async fn is_open(store: &Store, payer: &str, number: u64) -> Result<bool, StoreError> {
+    let place = Escrow::place(store, number).await?;
+    let Some((account, mode)) = place.filter(|(account, _)| account == payer) else {
         return Ok(false);
     };
     let record = AccountKeys::new(&account).escrow(mode, number);

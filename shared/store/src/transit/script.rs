@@ -66,7 +66,7 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<Delivered, Stor
             wallet: transit.to_wallet,
         };
         let mode = transit.mode().ok_or_else(bad_row)?;
-        list_with_payee(store, &payee, mode, (escrow, false)).await?;
+        list_with_payee(store, &payee, mode, escrow).await?;
         // Listing twice is harmless, so no mark is set.
         take_row(store, transit).await?;
         return Ok(Delivered::Arrived);

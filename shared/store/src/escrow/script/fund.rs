@@ -1,6 +1,6 @@
-//! Funds an escrow: moves the payer's money into it; from then on it is open for both wallets.
+//! Funds an escrow: moves the payer's money into it. From then on it is open for the wallets of the payer's account:
+//! an escrow that another account pays does not keep its payee's agent from being deleted.
 
-use super::listing::list_with_payee;
 use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
@@ -40,30 +40,18 @@ script! {
 
 /// Funds the escrow for its payer, the caller. Returns the balance left.
 ///
-/// A payee's wallet in another account cannot be checked in the same step, so its index of open escrows is written
-/// before and after. If it is closed in between, a release pays its account's user wallet, as for any closed wallet.
+/// A payee's wallet in another account cannot be checked in the same step. If it is closed in between, a release pays
+/// its account's user wallet, as for any closed wallet.
 /// Safe to retry.
 pub async fn fund(
     store: &Store,
     asked: &Requester<'_>,
     escrow: &Escrow,
 ) -> Result<CallOutcome<Nanos>, StoreError> {
-    let elsewhere = escrow.crosses_accounts();
-    let closed = elsewhere && payee_is_closed(store, escrow).await?;
-    // No index entry for a funding that will be refused.
-    let hopeful = elsewhere && !closed && can_be_paid(store, escrow).await?;
-    if hopeful {
-        open_for_payee(store, escrow).await?;
-    }
+    let closed = escrow.crosses_accounts() && payee_is_closed(store, escrow).await?;
     let mut reply = execute(store, asked, escrow, closed).await?;
     match reply.word()?.as_str() {
-        "settled" => {
-            // A deletion may have checked it before the funding and taken it for an escrow without money.
-            if elsewhere && let Err(error) = open_for_payee(store, escrow).await {
-                tracing::warn!(escrow = escrow.number, %error, "an open escrow is not listed with its payee");
-            }
-            reply.nanos().map(CallOutcome::Done)
-        }
+        "settled" => reply.nanos().map(CallOutcome::Done),
         "blocked" => Ok(CallOutcome::Blocked(Blocked {
             reason: reply.parsed(Reason::parse)?,
             intent: reply.word()?,
@@ -83,19 +71,6 @@ async fn payee_is_closed(store: &Store, escrow: &Escrow) -> Result<bool, StoreEr
     };
     let wallet = Wallet::at(store, &place).await?;
     Ok(wallet.is_none_or(|wallet| wallet.status == WalletStatus::Closed))
-}
-
-/// Whether the payer's wallet currently allows the payment.
-async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
-    let payer = &escrow.payer;
-    let wallet = Wallet::of_owner(store, &payer.keys(), escrow.mode, &payer.owner).await?;
-    let covers = |wallet: Wallet| wallet.status == WalletStatus::Active && wallet.balance >= escrow.amount;
-    Ok(escrow.status == EscrowStatus::Pending && wallet.is_some_and(covers))
-}
-
-/// As durable as the money before that moves: the payee's account may be on another server.
-async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
-    list_with_payee(store, &escrow.payee, escrow.mode, (escrow.number, true)).await
 }
 
 async fn execute(

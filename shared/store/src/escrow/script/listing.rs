@@ -15,8 +15,8 @@ script! {
     when_full: Run,
     marks: [of_names],
     /// All of the payee's account.
-    keys: struct ListKeys<'a>: &'a str { account, escrows, open_escrows },
-    args: struct ListArgs<'a>: &'a str { number, is_open },
+    keys: struct ListKeys<'a>: &'a str { account, escrows },
+    args: struct ListArgs<'a>: &'a str { number },
 }
 
 /// Last part of the id of a row that lists an escrow.
@@ -39,23 +39,21 @@ pub(crate) fn row(number: Number, mode: Mode, (payer, payee): (&Party, &Party)) 
     }
 }
 
-/// Adds an escrow to the list of the payee's account and, while it is open, to the open escrows of the payee's wallet.
+/// Adds an escrow to the list of the payee's account.
 /// Safe to retry.
 pub(crate) async fn list_with_payee(
     store: &Store,
     payee: &Party,
     mode: Mode,
-    (number, is_open): (u64, bool),
+    number: u64,
 ) -> Result<(), StoreError> {
     let account = payee.keys();
     let keys = ListKeys {
         account: &account.record(),
         escrows: &account.escrows(mode),
-        open_escrows: &account.open_escrows(mode, &payee.owner),
     };
     let args = ListArgs {
         number: &number.to_string(),
-        is_open: if is_open { "1" } else { "" },
     };
     let reply = store.reply(&LIST, keys, args).await?;
     reply.is_one_of(&["listed"])
