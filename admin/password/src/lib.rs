@@ -3,6 +3,10 @@
 //!
 //! Knows no store and no HTTP.
 
+mod turns;
+
+pub use turns::{Place, TooMany, Turns};
+
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
@@ -21,8 +25,10 @@ const AT_ONCE: usize = 8;
 /// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others
 /// theirs.
 const WAITING_MAX: usize = 256;
+/// Those of one origin among them.
+const WAITING_OF_ONE_MAX: usize = WAITING_MAX / 4;
 /// Longest wait for one's turn.
-const TURN: Duration = Duration::from_secs(10);
+pub const TURN: Duration = Duration::from_secs(10);
 
 /// Longest salt of a hash in PHC form, in bytes.
 const SALT_BYTES_MAX: usize = 48;
@@ -180,6 +186,9 @@ pub struct Passwords {
     memories: Arc<Mutex<Vec<Memory>>>,
     /// The places of those who wait.
     line: Semaphore,
+    /// The turns of each origin. It has at most half of the hashes that are made at once, and its others wait behind
+    /// those, so that no origin delays the sign-ins of the others by more than that.
+    origins: Turns,
     /// What the password of nobody is compared with, so that it takes as long as anybody's.
     nobody: String,
 }
@@ -188,21 +197,24 @@ impl Passwords {
     /// Makes the hash of nobody's password.
     pub fn new() -> Result<Self, HashFailed> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let at_once = cores.min(AT_ONCE);
         let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);
         Ok(Self {
-            room: Arc::new(Semaphore::new(cores.min(AT_ONCE))),
+            room: Arc::new(Semaphore::new(at_once)),
             memories: Arc::default(),
             line: Semaphore::new(WAITING_MAX),
+            origins: Turns::new((at_once / 2).max(1), WAITING_OF_ONE_MAX),
             nobody: hash(&password.into(), Salt([0; 16]))?,
         })
     }
 
-    /// The hash of a new password.
+    /// The hash of a new password, for `origin`: the account that the user belongs to, or the address of a client whose
+    /// account is not known yet.
     ///
     /// # Errors
-    /// [`NotHashed::Busy`] when the server has too many to make.
-    pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, NotHashed> {
-        self.off_thread(move |memory| hash_in(&password, salt, memory))
+    /// [`NotHashed::Busy`] when the server or the origin has too many to make.
+    pub async fn hash(&self, origin: &str, password: SecretString, salt: Salt) -> Result<String, NotHashed> {
+        self.off_thread(origin, move |memory| hash_in(&password, salt, memory))
             .await?
             .map_err(|error| {
                 tracing::error!(%error, "no hash");
@@ -211,30 +223,40 @@ impl Passwords {
     }
 
     /// Which of these hashes the password is right for, those of the users of one e-mail; without any it takes as long.
+    /// `origin` is as for [`hash`](Self::hash).
     ///
     /// # Errors
-    /// [`NotHashed::Busy`] when the server has too many to verify.
+    /// [`NotHashed::Busy`] when the server or the origin has too many to verify.
     pub async fn right_for(
         &self,
+        origin: &str,
         password: SecretString,
         hashes: Vec<String>,
     ) -> Result<Vec<bool>, NotHashed> {
         let nobody = self.nobody.clone();
-        self.off_thread(move |memory| right_for(&password, &hashes, &nobody, memory))
-            .await
+        self.off_thread(origin, move |memory| {
+            right_for(&password, &hashes, &nobody, memory)
+        })
+        .await
     }
 
     async fn off_thread<T: Send + 'static>(
         &self,
+        origin: &str,
         work: impl FnOnce(&mut Memory) -> T + Send + 'static,
     ) -> Result<T, NotHashed> {
         let too_many = || {
             tracing::warn!("too many passwords at once");
             NotHashed::Busy
         };
+        let of_origin = self.origins.enter(origin).map_err(|TooMany| too_many())?;
         let place = self.line.try_acquire().map_err(|_| too_many())?;
-        let turn = Arc::clone(&self.room).acquire_owned();
-        let Ok(Ok(turn)) = tokio::time::timeout(TURN, turn).await else {
+        let turn = async {
+            let own = of_origin.turn().await?;
+            let turn = Arc::clone(&self.room).acquire_owned().await.ok()?;
+            Some((own, turn))
+        };
+        let Ok(Some(turn)) = tokio::time::timeout(TURN, turn).await else {
             return Err(too_many());
         };
         drop(place);
@@ -313,25 +335,51 @@ mod tests {
         let passwords = Passwords::new().unwrap();
         let cores = u32::try_from(passwords.room.available_permits()).unwrap();
         let busy = passwords.room.acquire_many(cores).await.unwrap();
-        let hash = || Box::pin(passwords.hash("correct horse".into(), SALT));
-        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| hash()).collect();
-        for one in &mut waiting {
-            assert!(futures::poll!(one).is_pending());
-        }
-        let Poll::Ready(Err(error)) = futures::poll!(hash()) else {
-            panic!("one more waits");
+        let hash = |origin| Box::pin(passwords.hash(origin, "correct horse".into(), SALT));
+        let mut waiting = Vec::new();
+        let refused = async |origin| {
+            let Poll::Ready(Err(error)) = futures::poll!(hash(origin)) else {
+                panic!("one more waits");
+            };
+            assert!(matches!(error, NotHashed::Busy));
         };
-        assert!(matches!(error, NotHashed::Busy));
+        for origin in ["a", "b", "c", "d"] {
+            for _ in 0..WAITING_OF_ONE_MAX {
+                let mut one = hash(origin);
+                assert!(futures::poll!(&mut one).is_pending());
+                waiting.push(one);
+            }
+            // The others still find a place.
+            refused(origin).await;
+        }
+        refused("e").await;
         drop(waiting);
         drop(busy);
-        assert!(hash().await.is_ok(), "who gave up has left the line");
+        assert!(hash("a").await.is_ok(), "who gave up has left the line");
+    }
+
+    #[tokio::test]
+    async fn no_origin_takes_the_turns_of_the_others() {
+        let passwords = Passwords::new().unwrap();
+        let hash = |origin| Box::pin(passwords.hash(origin, "correct horse".into(), SALT));
+        let mut many: Vec<_> = (0..WAITING_OF_ONE_MAX).map(|_| hash("many")).collect();
+        for one in &mut many {
+            assert!(futures::poll!(one).is_pending());
+        }
+        assert!(hash("other").await.is_ok());
+        let mut left = 0;
+        for one in &mut many {
+            left += usize::from(futures::poll!(one).is_pending());
+        }
+        // Nobody asked for the turns of the others meanwhile: those that were under way are done, at most.
+        assert!(left >= WAITING_OF_ONE_MAX - AT_ONCE, "{left}");
     }
 
     #[tokio::test]
     async fn hashes_take_the_memory_of_those_before_them() {
         let passwords = Passwords::new().unwrap();
         let at_once = passwords.room.available_permits();
-        let hashes = (0..3 * at_once).map(|_| passwords.hash("correct horse".into(), SALT));
+        let hashes = (0..3 * at_once).map(|_| passwords.hash("a", "correct horse".into(), SALT));
         for hash in futures::future::join_all(hashes).await {
             assert!(hash.is_ok());
         }

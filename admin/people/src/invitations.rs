@@ -14,7 +14,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
-use password::Salt;
+use password::{Salt, TURN, TooMany};
 use serde::Serialize;
 use store::account::Account;
 use store::invitation::script::{self as script, Invited, Joined};
@@ -211,6 +211,11 @@ pub async fn accept(call: OpenCall) -> Answer {
     let (token, password) = (given_token(&body)?, new_password(&body, "password")?);
     let people = &call.state;
     let secret = people.health.trusted(&people.store).await?.check_secret;
+    // Of those who have the same link only the first one's password is hashed: the others find it used.
+    let busy = || Problem::from(Code::ServiceUnavailable);
+    let place = people.accepting.enter(&token.hash()).map_err(|TooMany| busy())?;
+    let turn = tokio::time::timeout(TURN, place.turn()).await;
+    let _turn = turn.map_err(|_| busy())?;
     let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
     let now = now_ms();
     let user = User {
@@ -219,7 +224,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         role: invitation.body.role,
         password: people
             .passwords
-            .hash(password, Salt::of(&secret, &invitation.email))
+            .hash(&account.id, password, Salt::of(&secret, &invitation.email))
             .await
             .map_err(not_hashed)?,
         created_at_ms: now,

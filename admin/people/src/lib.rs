@@ -18,7 +18,7 @@ mod team;
 mod totp;
 
 pub use doc::sections;
-pub use state::PeopleState;
+pub use state::{PeopleState, accepting};
 
 use endpoint::Operation;
 

@@ -85,7 +85,7 @@ pub async fn login(call: OpenCall) -> Answer {
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
     let right = people
         .passwords
-        .right_for(asked.password.clone(), hashes.collect())
+        .right_for(&from, asked.password.clone(), hashes.collect())
         .await
         .map_err(not_hashed)?;
     let mut theirs: Vec<&(Account, Stored)> = found

@@ -124,7 +124,7 @@ pub async fn reset(call: OpenCall) -> Answer {
     }
     let password = people
         .passwords
-        .hash(new, Salt::of(&secret, &email))
+        .hash(&account, new, Salt::of(&secret, &email))
         .await
         .map_err(not_hashed)?;
     let fresh = Fresh::new(call.headers(), call.client)?;

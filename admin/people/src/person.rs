@@ -205,7 +205,7 @@ impl<'a> Me<'a> {
         let hash = stored.user.password.clone();
         if people
             .passwords
-            .right_for(password, vec![hash])
+            .right_for(&call.caller.account, password, vec![hash])
             .await
             .map_err(not_hashed)?
             == [true]

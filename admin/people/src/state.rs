@@ -1,7 +1,7 @@
 //! The state of the operations of this crate.
 
 use crate::metrics::LoginMetrics;
-use ::password::Passwords;
+use ::password::{Passwords, Turns};
 use crypto::seal::Keyring;
 use endpoint::Admission;
 use endpoint::caller::Caller;
@@ -22,6 +22,8 @@ pub struct PeopleState {
     pub keyring: Arc<Keyring>,
     /// Hashes and verifies passwords.
     pub passwords: Passwords,
+    /// Turns of those who accept the same invitation: only the first one's password is hashed.
+    pub accepting: Turns,
     /// The address of this server in links.
     pub public_url: String,
     /// How long a session may pause.
@@ -36,6 +38,14 @@ pub struct PeopleState {
 pub(crate) type Call<C = Caller> = endpoint::Call<PeopleState, C>;
 /// A call by anyone.
 pub(crate) type OpenCall = Call<()>;
+
+/// Those who accept the same invitation at the same time, at most.
+const ACCEPTING_MAX: usize = 16;
+
+/// The turns of invitations.
+pub fn accepting() -> Turns {
+    Turns::new(1, ACCEPTING_MAX)
+}
 
 /// Attempts at a change of a user when other changes come between.
 pub(crate) const ATTEMPTS: usize = 8;

@@ -176,6 +176,7 @@ fn people(
         admission: Arc::clone(admission),
         keyring: Arc::clone(keyring),
         passwords: password::Passwords::new().map_err(set_up)?,
+        accepting: people::accepting(),
         public_url: settings.public_url(),
         session_idle: settings.session_idle(),
         session_life: settings.session_life(),
