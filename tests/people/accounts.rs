@@ -163,29 +163,64 @@ async fn the_second_factor_is_that_of_the_account_and_no_code_is_used_up_before(
     problem(&login(&world, with).await, 401, "INVALID_CREDENTIALS");
 }
 
-/// An e-mail has ten attempts, whichever accounts they name.
+/// Ten attempts at the user in one account lock that user, and leave the same person's other users alone.
 #[tokio::test]
-async fn naming_accounts_gives_no_more_guesses() {
+async fn each_account_of_an_e_mail_has_its_own_attempts() {
     let world = World::start().await;
     let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
     success(&join(&world, &first, EMAIL, PASSWORD).await);
     success(&join(&world, &second, EMAIL, PASSWORD).await);
-    for n in 0..10 {
-        let account = if n % 2 == 0 {
-            &one.account.id
-        } else {
-            &two.account.id
-        };
-        let wrong = json!({ "password": "wrong password", "account": account });
-        problem(&login(&world, wrong).await, 401, "INVALID_CREDENTIALS");
+    let named = |account: &SeedAccount| json!({ "account": account.id });
+    let wrong = |account: &SeedAccount| json!({ "password": "wrong password", "account": account.id });
+    for _ in 0..10 {
+        problem(
+            &login(&world, wrong(&one.account)).await,
+            401,
+            "INVALID_CREDENTIALS",
+        );
     }
-    let right = json!({ "account": one.account.id });
-    problem(&login(&world, right).await, 429, "LOGIN_LOCKED");
+    problem(&login(&world, named(&one.account)).await, 429, "LOGIN_LOCKED");
+    success(&login(&world, named(&two.account)).await);
+    let user = format!("{EMAIL} {}", one.account.id);
     assert_eq!(
         world
             .redis
-            .command::<i64>(&["LLEN", &attempts(Tries::Login, EMAIL)]),
+            .command::<i64>(&["LLEN", &attempts(Tries::LoginAccount, &user)]),
         10
+    );
+    // Without an account the locked one is left out, and nothing is said about it.
+    let reply = login(&world, json!({})).await;
+    assert_eq!(account_of(&world, &reply).await, two.account.id);
+    for _ in 0..10 {
+        let reply = login(&world, json!({ "password": "wrong password" })).await;
+        problem(&reply, 429, "LOGIN_LOCKED");
+        assert_eq!(reply.header("retry-after"), Some("900"));
+    }
+    // These were ten of the e-mail, which lock every account.
+    problem(&login(&world, named(&two.account)).await, 429, "LOGIN_LOCKED");
+}
+
+/// What one account's people do elsewhere is not for the others: without an account no address is written down.
+#[tokio::test]
+async fn a_wrong_password_without_an_account_leaves_no_address() {
+    let world = World::start().await;
+    let ((one, first), (_, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
+    success(&join(&world, &first, EMAIL, PASSWORD).await);
+    let wrong = json!({ "password": "wrong password" });
+    // The same with one user and with two.
+    problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+    success(&join(&world, &second, EMAIL, "another password").await);
+    problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+    let named = json!({ "password": "wrong password", "account": one.account.id });
+    problem(&login(&world, named).await, 401, "INVALID_CREDENTIALS");
+    let logs = success(&first.get("/api/v1/audit").await)["logs"].clone();
+    let failed = logs.as_array().unwrap().iter();
+    let failed = failed.filter(|entry| entry["type"] == json!("user.login_failed"));
+    let addresses: Vec<&Value> = failed.map(|entry| &entry["data"]["ip"]).collect();
+    assert_eq!(
+        addresses,
+        [&json!("127.0.0.1"), &Value::Null, &Value::Null],
+        "newest first"
     );
 }
 

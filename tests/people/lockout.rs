@@ -4,6 +4,7 @@ use crate::world::{World, problem, success};
 use futures::future::join_all;
 use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
+use store::attempts::{Attempts, Taken};
 use store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";
@@ -113,17 +114,44 @@ async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
     assert_eq!(failures, vec!["user.login_failed"; 10]);
 }
 
-/// Without an account the password is compared with those of all users, so the attempt was a guess at the others.
+/// Whoever has a user of somebody's e-mail signs in as often as anybody, and locks nobody by it.
 #[tokio::test]
-async fn a_sign_in_that_was_a_guess_at_others_stays_counted() {
+async fn right_sign_ins_lock_no_other_user_of_the_e_mail() {
     let world = World::start().await;
     let victim = world.seed.account("free").await.user(Role::Owner).await;
     let own = world.seed.account("free").await;
     own_user(&world, &own, &victim.email);
-    for _ in 0..10 {
-        success(&world.try_login(&victim.email, OWN).await);
+    own_user(&world, &own, "nobody@example.com");
+    for email in [victim.email.as_str(), "nobody@example.com"] {
+        for _ in 0..12 {
+            success(&world.try_login(email, OWN).await);
+        }
     }
-    locked(&world.try_login(&victim.email, OWN).await);
+    success(&world.try_login(&victim.email, TEST_PASSWORD).await);
+}
+
+/// Without an account a right password was a guess at the other users. Different ones are bounded, in the same way
+/// where there is no other user.
+#[tokio::test]
+async fn different_right_passwords_are_guesses() {
+    let world = World::start().await;
+    let victim = world.seed.account("free").await.user(Role::Owner).await;
+    let own = world.seed.account("free").await;
+    own_user(&world, &own, &victim.email);
+    own_user(&world, &own, "nobody@example.com");
+    for email in [victim.email.as_str(), "nobody@example.com"] {
+        let tries = Tries::RightPasswords;
+        for _ in 0..10 {
+            let taken = Attempts { tries, of: email }.take(&world.store).await.unwrap();
+            assert_eq!(taken, Taken::Yes);
+        }
+        for _ in 0..2 {
+            locked(&world.try_login(email, OWN).await);
+        }
+        let body = json!({ "email": email, "password": OWN, "account": own.id });
+        success(&world.admin.login(&body).await);
+    }
+    locked(&world.try_login(&victim.email, TEST_PASSWORD).await);
 }
 
 /// While an e-mail is locked nothing is checked, so its attempts are no guesses of the address.

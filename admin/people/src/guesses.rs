@@ -6,6 +6,7 @@ use crate::state::PeopleState;
 use axum::http::header;
 use endpoint::problem::{Code, Problem};
 use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
 use store::attempts::{Attempts, Taken};
 use store::keys::Tries;
 
@@ -34,11 +35,45 @@ pub(super) fn source(client: Option<IpAddr>) -> String {
 pub(super) async fn take(people: &PeopleState, attempts: Attempts<'_>) -> Result<(), Problem> {
     match attempts.take(&people.store).await? {
         Taken::Yes => Ok(()),
-        Taken::Locked(left) => {
-            people.metrics.login(Login::Locked);
-            let seconds = left.as_millis().div_ceil(1000).max(1);
-            let problem = Problem::from(Code::LoginLocked);
-            Err(problem.header(header::RETRY_AFTER, &seconds.to_string()))
+        Taken::Locked(left) => Err(locked(people, left)),
+    }
+}
+
+/// 429 `LOGIN_LOCKED` for so long.
+pub(super) fn locked(people: &PeopleState, left: Duration) -> Problem {
+    people.metrics.login(Login::Locked);
+    let seconds = left.as_millis().div_ceil(1000).max(1);
+    let problem = Problem::from(Code::LoginLocked);
+    problem.header(header::RETRY_AFTER, &seconds.to_string())
+}
+
+/// The name of attempts at the user of an e-mail in one account.
+pub(super) fn at_user(email: &str, account: &str) -> String {
+    format!("{email} {account}")
+}
+
+/// Counts a password that was right in a sign-in without an account, each once in a span. Where the e-mail has users in
+/// several accounts it was a guess at the others: who owns one of these accounts could try any number of passwords by
+/// giving them to its own user. It is counted alike where there is one user, so that the difference does not show.
+///
+/// # Errors
+/// 429 `LOGIN_LOCKED` when there were too many different ones.
+pub(super) async fn count_right_password(
+    people: &PeopleState,
+    email: &str,
+    hash: &str,
+) -> Result<(), Problem> {
+    let same = at_user(email, hash);
+    match attempts(Tries::RightPassword, &same).take(&people.store).await? {
+        Taken::Locked(_) => Ok(()),
+        Taken::Yes => {
+            let counted = take(people, attempts(Tries::RightPasswords, email)).await;
+            if counted.is_err() {
+                attempts(Tries::RightPassword, &same)
+                    .give_back(&people.store)
+                    .await?;
+            }
+            counted
         }
     }
 }

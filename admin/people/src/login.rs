@@ -1,6 +1,6 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
-use super::guesses::{attempts, source, take};
+use super::guesses::{at_user, attempts, count_right_password, locked, source, take};
 use super::person::{
     AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
 };
@@ -16,8 +16,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
+use std::net::IpAddr;
+use store::StoreError;
 use store::account::Account;
-use store::attempts::Attempts;
+use store::attempts::{Attempts, SPAN};
 use store::keys::Tries;
 use store::script::change::Scope;
 use store::session::script::{End, Open, Opened, end};
@@ -69,12 +71,17 @@ pub async fn login(call: OpenCall) -> Answer {
     people.health.trusted(&people.store).await?;
     // Taken before anything is read, so that simultaneous guesses do not exceed the limit.
     let from = source(call.client);
-    let (of_address, of_email) = (
-        attempts(Tries::LoginAddress, &from),
-        attempts(Tries::Login, &asked.email),
-    );
+    let of_address = attempts(Tries::LoginAddress, &from);
+    let named = asked
+        .account
+        .as_ref()
+        .map(|account| at_user(&asked.email, account));
+    let of_email = match &named {
+        Some(user) => attempts(Tries::LoginAccount, user),
+        None => attempts(Tries::Login, &asked.email),
+    };
     take(people, of_address).await?;
-    if let Err(problem) = take(people, of_email).await {
+    if let Err(problem) = take_of_email(people, &asked, of_email).await {
         // Nothing is checked, so the address guessed nothing.
         of_address.give_back(&people.store).await?;
         return Err(problem);
@@ -82,6 +89,7 @@ pub async fn login(call: OpenCall) -> Answer {
 
     let fresh = Fresh::new(call.headers(), call.client)?;
     let found = candidates(people, &asked).await?;
+    let (found, are_locked) = unlocked(people, &asked, found).await?;
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
     let right = people
         .passwords
@@ -93,24 +101,64 @@ pub async fn login(call: OpenCall) -> Answer {
         .zip(right)
         .filter_map(|(one, right)| right.then_some(one))
         .collect();
+    let right = [of_address, of_email];
+    if let (None, Some((_, stored))) = (&asked.account, theirs.first()) {
+        count_right_password(people, &asked.email, &stored.user.password).await?;
+    }
     if theirs.len() > 1 {
-        // The address guessed nothing.
-        of_address.give_back(&people.store).await?;
+        give_back(people, &right).await?;
         return Err(account_required(&theirs));
     }
     let Some((account, stored)) = theirs.pop().cloned() else {
-        return Err(refused(&call, &found, "password").await?);
+        let client = asked.account.as_ref().and(call.client);
+        let problem = refused(&call, &found, client, "password").await?;
+        // Not for how long: that of one user would show beside those of the others.
+        return Err(if are_locked { locked(people, SPAN) } else { problem });
     };
-    // The attempt was a guess at each user that was compared, so it stays taken where it was wrong for another one:
-    // otherwise who has a user of the e-mail could guess at the others for nothing.
-    let mut right = vec![of_address];
-    if found.len() == 1 {
-        right.push(of_email);
-    }
     let (user, opened) = enter(&call, &asked, &account, stored, (&fresh, &right)).await?;
     log_failed_cleanup(clean_up(&call, &right).await);
     people.metrics.login(Login::Done);
     signed_in(people, &account, &user, &opened, &fresh.token)
+}
+
+/// Takes the attempt of the e-mail. A sign-in that names an account is locked with those that name none.
+async fn take_of_email(
+    people: &PeopleState,
+    asked: &LoginRequest,
+    of_email: Attempts<'_>,
+) -> Result<(), Problem> {
+    if asked.account.is_some() {
+        let unnamed = attempts(Tries::Login, &asked.email);
+        if let Some(left) = unnamed.locked(&people.store).await? {
+            return Err(locked(people, left));
+        }
+    }
+    take(people, of_email).await
+}
+
+/// Leaves out the users at whom nobody may guess, where no account is named; whether there were any. The others sign in
+/// meanwhile, so that nobody who locks a user of the e-mail in one account locks those of other accounts.
+async fn unlocked(
+    people: &PeopleState,
+    asked: &LoginRequest,
+    found: Vec<(Account, Stored)>,
+) -> Result<(Vec<(Account, Stored)>, bool), Problem> {
+    if asked.account.is_some() {
+        return Ok((found, false));
+    }
+    let all = found.len();
+    let reads = found.into_iter().map(|one| async move {
+        let user = at_user(&asked.email, &one.0.id);
+        let left = attempts(Tries::LoginAccount, &user).locked(&people.store).await?;
+        Ok::<_, StoreError>(left.is_none().then_some(one))
+    });
+    let reads: Vec<Option<_>> = stream::iter(reads)
+        .buffered(ACCOUNTS_AT_ONCE)
+        .try_collect()
+        .await?;
+    let open: Vec<_> = reads.into_iter().flatten().collect();
+    let are_locked = open.len() < all;
+    Ok((open, are_locked))
 }
 
 /// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where
@@ -191,7 +239,7 @@ async fn enter(
             }
             Factor::Wrong => {
                 let found = [(account.clone(), stored)];
-                return Err(refused(call, &found, "code").await?);
+                return Err(refused(call, &found, call.client, "code").await?);
             }
         };
         let ip = call.client.map(|client| client.to_string());
@@ -222,14 +270,16 @@ async fn enter(
 }
 
 /// 401, after noting the failed login in the audit log of each user that it may have been; as many writes are made for
-/// a user who does not exist.
+/// a user who does not exist. `client` is `None` where it may have been a user of another account: what one account's
+/// people do is not for the others, and whether there are others does not show.
 pub(super) async fn refused(
     call: &OpenCall,
     found: &[(Account, Stored)],
+    client: Option<IpAddr>,
     what: &str,
 ) -> Result<Problem, Problem> {
     call.state.metrics.login(Login::Wrong);
-    let data = json!({ "ip": call.client.map(|client| client.to_string()), "wrong": what });
+    let data = json!({ "ip": client.map(|client| client.to_string()), "wrong": what });
     let mut ids: Vec<(String, String)> = found
         .iter()
         .map(|(account, stored)| (account.id.clone(), stored.user.id.clone()))

@@ -48,7 +48,11 @@ pub async fn change(call: Call) -> Answer {
     let mut stored = me.confirm(&call, current).await?;
     let confirmed = stored.user.password.clone();
     let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
-    let password = people.passwords.hash(new, salt).await.map_err(not_hashed)?;
+    let password = people
+        .passwords
+        .hash(&call.caller.account, new, salt)
+        .await
+        .map_err(not_hashed)?;
     let fresh = Fresh::new(call.headers(), call.client)?;
     let scope = Scope::live(&call.caller.account, me.id);
     for _ in 0..ATTEMPTS {
@@ -138,7 +142,9 @@ pub async fn reset(call: OpenCall) -> Answer {
                 guesses.give_back(&people.store).await?;
                 return Err(Code::TotpRequired.into());
             }
-            Factor::Wrong => return Err(refused(&call, std::slice::from_ref(&found), "code").await?),
+            Factor::Wrong => {
+                return Err(refused(&call, std::slice::from_ref(&found), call.client, "code").await?);
+            }
         };
         let password = password.clone();
         let user = User { password, ..user };

@@ -17,7 +17,9 @@ script! {
 }
 
 /// Window in which attempts are counted, and duration of a lock (decision D9).
-const SPAN: Duration = Duration::from_secs(15 * 60);
+pub const SPAN: Duration = Duration::from_secs(15 * 60);
+/// Most attempts that are counted of the same thing in a window.
+const ONCE: u32 = 1;
 /// Most attempts of one kind by one e-mail or user in a window (decision D9).
 const PER_PERSON: u32 = 10;
 /// Most attempts of one kind from one address in a window.
@@ -28,7 +30,7 @@ const PER_ADDRESS: u32 = 100;
 pub struct Attempts<'a> {
     /// Kind of attempt.
     pub tries: Tries,
-    /// E-mail, user id or client address.
+    /// E-mail, with or without an account, user id or client address.
     pub of: &'a str,
 }
 
@@ -47,10 +49,7 @@ impl Attempts<'_> {
     /// # Errors
     /// [`StoreError`]; the attempt may be counted, and the credential must not be checked.
     pub async fn take(&self, store: &Store) -> Result<Taken, StoreError> {
-        let most = match self.tries {
-            Tries::Login | Tries::Reset | Tries::Confirm => PER_PERSON,
-            Tries::LoginAddress | Tries::ResetAddress | Tries::InvitationAddress => PER_ADDRESS,
-        };
+        let most = self.most();
         let keys = TakeKeys {
             attempts: &attempts(self.tries, self.of),
         };
@@ -63,6 +62,31 @@ impl Attempts<'_> {
             "taken" => Ok(Taken::Yes),
             "locked" => Ok(Taken::Locked(Duration::from_millis(reply.number()?))),
             _ => reply.unexpected(),
+        }
+    }
+
+    /// Reads for how long the attempts are locked, without taking one; `None` if they are not.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the credential must not be checked.
+    pub async fn locked(&self, store: &Store) -> Result<Option<Duration>, StoreError> {
+        let key = attempts(self.tries, self.of);
+        let mut query = redis::pipe();
+        query.cmd("LLEN").arg(&key);
+        query.cmd("PTTL").arg(&key);
+        let (taken, left_ms): (u64, i64) = store.pipeline(&query).await?;
+        let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+        // Longer than a span: taken while the store's clock was ahead, as in the script.
+        Ok((taken >= u64::from(self.most()) && left <= SPAN).then_some(left))
+    }
+
+    const fn most(&self) -> u32 {
+        match self.tries {
+            Tries::Login | Tries::LoginAccount | Tries::RightPasswords | Tries::Reset | Tries::Confirm => {
+                PER_PERSON
+            }
+            Tries::RightPassword => ONCE,
+            Tries::LoginAddress | Tries::ResetAddress | Tries::InvitationAddress => PER_ADDRESS,
         }
     }
 

@@ -38,8 +38,11 @@ pub(super) async fn unlock(context: &Context, name: &Name) -> Result<Report, Fai
     let found = Found::by_name(context, name).await?;
     let (id, scope) = (&found.stored.user.id, found.scope());
     note(&context.store, &scope, id, "user.unlocked", json!({})).await?;
+    let at_user = format!("{} {}", name.email, scope.account);
     for (tries, of) in [
         (Tries::Login, &name.email),
+        (Tries::RightPasswords, &name.email),
+        (Tries::LoginAccount, &at_user),
         (Tries::Confirm, id),
         (Tries::Reset, id),
     ] {

@@ -22,8 +22,14 @@ pub fn reset_lookup(sha256_hex: &str) -> String {
 domain::words! {
     /// Kind of attempt, and what it is counted by.
     pub enum Tries {
-        /// Sign-ins, by e-mail, whether a user has it or not.
+        /// Sign-ins that name no account, by e-mail, whether a user has it or not.
         Login = "login",
+        /// Sign-ins that name an account, by e-mail and account, whether there is such a user or not.
+        LoginAccount = "login-account",
+        /// Different passwords that were right in sign-ins that name no account, by e-mail.
+        RightPasswords = "right-passwords",
+        /// Whether such a password is counted already, by e-mail and password hash.
+        RightPassword = "right-password",
         /// Sign-ins, by the client's address.
         LoginAddress = "login-address",
         /// Links of new passwords, by the client's address.
