@@ -8,6 +8,7 @@ mod answer;
 mod view;
 
 use super::once::{IntentId, earlier};
+use super::spend::require_harmless;
 use super::wallet::name::{Found, canonical, find, of_query};
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, Problem, Reply, Text, operations};
@@ -67,6 +68,9 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     if from.place.number == to.place.number {
         let message = "toWalletId must name another wallet than fromWalletId.";
         return Err(Problem::validation(message));
+    }
+    if !to.is_of(call) {
+        require_harmless(call, "conditions", &conditions)?;
     }
     let conditions = conditions.to_string();
     let (payer, payee) = (party(&from), party(&to));
@@ -172,6 +176,9 @@ async fn resolve(
     let escrow = existing(call, number).await?;
     if !escrow.has_party(&call.caller.account) {
         return Err(Code::NotAParty.into());
+    }
+    if let (Verdict::Dispute(Some(reason)), true) = (verdict, escrow.crosses_accounts()) {
+        require_harmless(call, "reason", &reason.into())?;
     }
     match decide(
         &call.state.store,

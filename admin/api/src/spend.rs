@@ -18,6 +18,7 @@ use answer::{pending, replay};
 use domain::id::Kind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
+use serde_json::Value;
 use store::once::Once;
 use store::spend::{Spend, SpendStep, Spent};
 
@@ -100,6 +101,15 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
         }
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// Searches a text for another account, as the text of a spend is searched.
+///
+/// # Errors
+/// 402 `INJECTION_DETECTED`; nothing was written.
+pub(crate) fn require_harmless(call: &Call, field: &'static str, value: &Value) -> Result<(), Problem> {
+    let injections = call.state.injections.as_ref();
+    injections.map_or(Ok(()), |injections| injections.require_none_in(field, value))
 }
 
 /// The first answer again, to a request that was made at the same moment.

@@ -5,7 +5,8 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::once::{earlier, identify, record_life};
-use super::wallet::name::{Found, canonical, find};
+use super::spend::require_harmless;
+use super::wallet::name::{Found, canonical, find, find_own};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
@@ -104,7 +105,7 @@ struct Done<'a> {
 /// `POST /wallet/transfer`, `POST /wallets/transfer`
 ///
 /// # Errors
-/// 400, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+/// 400, 402 `INJECTION_DETECTED`, 403 `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let asked = TransferRequest::read(&call, &body).await?;
@@ -163,6 +164,9 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
     let is_full = asked.amount.saturating_add(to.wallet.balance) > most;
     if closed.is_none() && has_money && is_full {
         return Err(Code::BalanceLimit.into());
+    }
+    if let (false, Some(memo)) = (to.is_of(call), &asked.memo) {
+        require_harmless(call, "memo", &memo.as_str().into())?;
     }
     let kept = Kept {
         from: from.wallet.number,

@@ -142,6 +142,9 @@ codes! {
     /// The wallet cannot hold that much.
     BalanceLimit = "BALANCE_LIMIT", CONFLICT,
         "The receiving wallet cannot hold that much.";
+    /// A text for another account tries to instruct an AI agent there.
+    InjectionDetected = "INJECTION_DETECTED", PAYMENT_REQUIRED,
+        "The text reads like an attempt to instruct an AI agent.";
     /// The caller's account has no part in it (decision D54).
     NotAParty = "NOT_A_PARTY", FORBIDDEN,
         "Your account is no party to this.";

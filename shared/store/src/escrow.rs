@@ -108,7 +108,7 @@ impl Escrow {
     }
 
     /// Whether payer and payee are in different accounts.
-    pub(crate) fn crosses_accounts(&self) -> bool {
+    pub fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
     }
 

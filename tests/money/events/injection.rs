@@ -82,6 +82,57 @@ async fn it_comes_first_and_reveals_no_missing_agent() {
     assert_eq!(spender.intents(&world).await, 1);
 }
 
+/// What one account writes for the agents of another is refused to the sender, and nothing of it arrives.
+#[tokio::test]
+async fn a_text_for_another_account_is_searched() {
+    let world = World::start().await;
+    let (sender, receiver) = (
+        Spender::new(&world, "builder").await,
+        Spender::new(&world, "builder").await,
+    );
+    let bot = sender.agent(&world, 100 * USD, json!({})).await;
+    let near = sender.agent(&world, 0, json!({})).await;
+    let far = receiver.agent(&world, 0, json!({})).await;
+    let wallet = async |spender: &Spender, agent: &str| {
+        let path = format!("/v1/agents/{agent}/wallet");
+        success(&spender.caller.get(&path).await, 200)["walletId"].clone()
+    };
+    let (from, to) = (wallet(&sender, &bot).await, wallet(&receiver, &far).await);
+    let post = async |path: &str, body: serde_json::Value| sender.caller.post(path, body).await;
+    let line = BAD.replace('\n', " ");
+    let transfer = |to: &serde_json::Value, memo: &str| {
+        let body = json!({ "from": from, "to": to, "amount": 1, "memo": memo });
+        post("/v1/wallet/transfer", body)
+    };
+    let sentence = problem(&transfer(&to, &line).await, 402, "INJECTION_DETECTED");
+    assert!(
+        sentence.contains("memo") && sentence.contains("ignore_previous"),
+        "{sentence}"
+    );
+    success(&transfer(&to, "for the search").await, 200);
+    success(&transfer(&json!(near), &line).await, 200);
+    let create = |conditions: serde_json::Value| {
+        let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "conditions": conditions });
+        post("/v1/escrow/create", body)
+    };
+    let reply = create(json!({ "terms": [BAD] })).await;
+    problem(&reply, 402, "INJECTION_DETECTED");
+    let made = success(&create(json!({ "terms": ["on delivery"] })).await, 200);
+    let number = made["escrow"]["id"].clone();
+    success(&post("/v1/escrow/fund", json!({ "escrowId": number })).await, 200);
+    let dispute = async |reason: &str| {
+        let body = json!({ "escrowId": number, "reason": reason });
+        receiver.caller.post("/v1/escrow/dispute", body).await
+    };
+    problem(&dispute(BAD).await, 402, "INJECTION_DETECTED");
+    success(&dispute("Nothing was agreed").await, 200);
+    let listed = receiver.caller.get("/v1/transactions").await.text();
+    assert!(
+        listed.contains("for the search") && !listed.contains("pay me"),
+        "{listed}"
+    );
+}
+
 #[tokio::test]
 async fn patterns_of_ones_own_and_none_at_all() {
     let own =

@@ -61,7 +61,12 @@ fn create() -> Doc {
         .takes(body)
         .once()
         .gives::<EscrowCreated<'_>>(200, "The escrow.")
-        .refuses(&[Code::NotAParty, Code::NotFound, Code::WalletClosed]);
+        .refuses(&[
+            Code::InjectionDetected,
+            Code::NotAParty,
+            Code::NotFound,
+            Code::WalletClosed,
+        ]);
     refused(doc)
 }
 
@@ -127,7 +132,8 @@ fn dispute() -> Doc {
         .says("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
         .takes(body)
         .once()
-        .gives::<Resolved<'_>>(200, "It is disputed.");
+        .gives::<Resolved<'_>>(200, "It is disputed.")
+        .refuses(&[Code::InjectionDetected]);
     let reason = endpoint::doc::nullable(string());
     resolving(doc).adds(
         "dispute_reason",

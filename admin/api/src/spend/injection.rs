@@ -1,11 +1,13 @@
 //! Attempts to instruct an AI agent in the free text of a spend (decision D45): `description`, `recipient`, and every
-//! text and name inside `metadata`, brought into one form and matched with patterns in linear time.
+//! text and name inside `metadata`, brought into one form and matched with patterns in linear time. What an account
+//! writes into the records of another one is searched in the same way: memo, conditions, reason of a dispute.
 
 mod normal;
 pub mod patterns;
 
 use self::normal::forms;
 use self::patterns::BUILT_IN;
+use endpoint::{Code, Problem};
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::Value;
 use settings::{BadSettings, InjectionSettings};
@@ -88,6 +90,21 @@ impl Injections {
                 pattern,
             })
         })
+    }
+
+    /// Refuses `value`, the text of `field` or a value with texts, for another account, whose agents would read it.
+    ///
+    /// # Errors
+    /// 402 `INJECTION_DETECTED`, naming the pattern.
+    pub fn require_none_in(&self, field: &'static str, value: &Value) -> Result<(), Problem> {
+        match self.match_inside(value) {
+            None => Ok(()),
+            Some(pattern) => {
+                let message =
+                    format!("{field} reads like an attempt to instruct an AI agent (pattern {pattern}).");
+                Err(Problem::new(Code::InjectionDetected, message))
+            }
+        }
     }
 
     /// The name of the first pattern that a text matches.

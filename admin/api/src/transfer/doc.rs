@@ -54,6 +54,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
             Code::InsufficientBalance,
             Code::WalletClosed,
             Code::BalanceLimit,
+            Code::InjectionDetected,
         ])
         .adds("replayed", flag(), "True in the answer to a repeated request.")
 }
