@@ -265,6 +265,51 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
     }
 }
 
+/// A role that can make no keys revokes those that the user made, unless they are kept; a role that can leaves them.
+#[tokio::test]
+async fn a_demotion_revokes_the_keys_of_the_user() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    for (role, query, state) in [
+        ("owner", "", "active"),
+        ("viewer", "", "revoked"),
+        ("manager", "", "revoked"),
+        ("manager", "?keepApiKeys=true", "active"),
+    ] {
+        let (member, session) = world.member(&owner.account, Role::Admin).await;
+        let live = make(&session, json!({ "name": "live" })).await;
+        let test = make(&session, json!({ "name": "test", "mode": "test" })).await;
+        let of_boss = make(&boss, json!({ "name": "of the boss" })).await;
+        let path = format!("/api/user/team/{}{query}", member.id);
+        let changed = success(&boss.patch(&path, json!({ "role": role })).await);
+        assert_eq!(changed["user"]["role"], json!(role), "{changed}");
+        let named = changed["apiKeys"].as_array().unwrap();
+        assert!(named.iter().all(|key| key["status"] == json!(state)), "{changed}");
+        assert_eq!(named.len(), if role == "owner" { 0 } else { 2 }, "{changed}");
+        for key in [&live, &test] {
+            assert_eq!(status(&boss, key).await, state);
+            let reply = world.admin.caller(text(key, "/key")).get("/v1/agents").await;
+            assert_eq!(reply.status == 200, state == "active", "{}", reply.text());
+        }
+        assert_eq!(status(&boss, &of_boss).await, "active");
+        let audit = world.audit(&owner.account).await;
+        let (_, _, data) = audit
+            .iter()
+            .rfind(|(kind, ..)| kind == "user.role_changed")
+            .unwrap();
+        let revoked = data["revokedApiKeys"].as_array().unwrap().len();
+        assert_eq!(revoked, if state == "revoked" { 2 } else { 0 }, "{data}");
+    }
+    let (member, _) = world.member(&owner.account, Role::Admin).await;
+    let wrong = format!("/api/user/team/{}?keepApiKeys=perhaps", member.id);
+    let sentence = problem(
+        &boss.patch(&wrong, json!({ "role": "viewer" })).await,
+        400,
+        "VALIDATION",
+    );
+    assert!(sentence.contains("keepApiKeys"), "{sentence}");
+}
+
 /// A removal that is refused revokes no keys.
 #[tokio::test]
 async fn the_last_owner_stays_with_the_keys() {

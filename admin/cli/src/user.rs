@@ -54,6 +54,9 @@ pub(super) enum User {
         /// What the user may do from now on
         #[arg(long)]
         role: RoleName,
+        /// Do not revoke the API keys that the user made, where the new role can make none
+        #[arg(long)]
+        keep_api_keys: bool,
     },
     /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
     ResetPassword {
@@ -110,7 +113,11 @@ impl User {
                 password_stdin: _,
             } => create(context, &account, email, role.into()).await,
             Self::List { account } => list(context, &account).await,
-            Self::SetRole { name, role } => change::set_role(context, &name, role.into()).await,
+            Self::SetRole {
+                name,
+                role,
+                keep_api_keys,
+            } => change::set_role(context, &name, role.into(), keep_api_keys).await,
             Self::ResetPassword {
                 name,
                 password_stdin: true,

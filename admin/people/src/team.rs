@@ -24,7 +24,7 @@ operations! {
     ROUTES: PeopleState, User;
 
     GET    "/team",      session(Viewer), Both, Uncounted, list, Query, GoesOn;
-    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change, GoesOn;
+    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change, Query, GoesOn;
     DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, Query, GoesOn;
 }
 
@@ -60,32 +60,72 @@ async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
     found.ok_or_else(|| Problem::new(Code::NotFound, "The account has no such user."))
 }
 
-endpoint::answer! { pub(super) UserAnswer<'a>, user: UserView<'a> }
+/// A user with another role, and what becomes of the API keys that the user made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RoleChanged)]
+pub(super) struct RoleChanged<'a> {
+    success: bool,
+    user: UserView<'a>,
+    /// The API keys that the user made and that were not revoked before, where the new role can make none: revoked now,
+    /// unless they were to be kept.
+    api_keys: Vec<KeyView<'a>>,
+}
+
+/// Whether the API keys that a user made are to be kept.
+fn keeps_api_keys(call: &Call) -> Result<bool, Problem> {
+    let query = call.query(&["keepApiKeys"])?;
+    match query.get("keepApiKeys").map(String::as_str) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::validation("keepApiKeys must be true or false.")),
+    }
+}
 
 /// `PATCH /team/{id}`
 pub async fn change(call: Call) -> Answer {
     let id = call.record_id("id", Kind::User)?;
+    let keeps = keeps_api_keys(&call)?;
     let role = given_role(&call.body()?.only(&["role"])?)?;
+    let (store, keys) = (&call.state.store, call.keys());
     for _ in 0..ATTEMPTS {
         let old = member(&call, id).await?;
         let user = User {
             role,
             ..old.user.clone()
         };
+        let loses_keys = old.user.role >= Role::MAKES_KEYS && role < Role::MAKES_KEYS;
+        let made = match loses_keys {
+            true => ApiKey::made_by(store, &keys, id).await?,
+            false => Vec::new(),
+        };
+        let ending: Vec<String> = made.iter().filter(|_| !keeps).map(|key| key.id.clone()).collect();
         let change = ChangeUser {
             old: &old,
             new: Some(&user),
             ending: Ending::None,
-            api_keys: &[],
+            api_keys: &ending,
             kind: "user.role_changed",
-            data: json!({ "from": old.user.role.as_str(), "to": role.as_str() }),
+            data: json!({ "from": old.user.role.as_str(), "to": role.as_str(), "revokedApiKeys": ending }),
         };
         if old.user.role == role || done(&call, change).await? {
-            let logins = last_logins(&call.state.store, &call.keys()).await?;
-            return Reply::ok(&UserAnswer::of(UserView::of(&user, &logins)));
+            // Whoever demotes themselves has no authority any more.
+            return completing(changed(&call, &user, &made, loses_keys && !keeps)).await;
         }
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// The answer to a change of the role.
+async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes: bool) -> Answer {
+    let shown = keys_of(call, &user.id, made, revokes).await?;
+    let logins = last_logins(&call.state.store, &call.keys()).await?;
+    let now = now_ms();
+    Reply::ok(&RoleChanged {
+        success: true,
+        user: UserView::of(user, &logins),
+        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+    })
 }
 
 /// A user who is removed, and what becomes of the API keys that the user made.
@@ -101,15 +141,7 @@ pub(super) struct Removed<'a> {
 /// `DELETE /team/{id}`
 pub async fn remove(call: Call) -> Answer {
     let id = call.record_id("id", Kind::User)?;
-    let keeps = match call
-        .query(&["keepApiKeys"])?
-        .get("keepApiKeys")
-        .map(String::as_str)
-    {
-        None | Some("false") => false,
-        Some("true") => true,
-        Some(_) => return Err(Problem::validation("keepApiKeys must be true or false.")),
-    };
+    let keeps = keeps_api_keys(&call)?;
     let (store, keys) = (&call.state.store, call.keys());
     for _ in 0..ATTEMPTS {
         let old = member(&call, id).await?;
@@ -136,12 +168,22 @@ pub async fn remove(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// The answer to a removal. A key that the user made before it, and that was not there yet when the keys were read, is
-/// revoked like the others; afterwards the user can make none.
+/// The answer to a removal.
 async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
-    let (store, keys) = (&call.state.store, call.keys());
     let id = call.record_id("id", Kind::User)?;
-    if !keeps {
+    let shown = keys_of(call, id, made, !keeps).await?;
+    let now = now_ms();
+    Reply::ok(&Removed {
+        success: true,
+        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+    })
+}
+
+/// The keys that a user made, after a change of the user that `revokes` them. A key that the user made before it, and
+/// that was not there yet when the keys were read, is revoked like the others; afterwards the user can make none.
+async fn keys_of(call: &Call, id: &str, made: &[ApiKey], revokes: bool) -> Result<Vec<ApiKey>, Problem> {
+    let (store, keys) = (&call.state.store, call.keys());
+    if revokes {
         for late in ApiKey::made_by(store, &keys, id).await? {
             let scope = Scope {
                 mode: late.mode,
@@ -154,11 +196,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
     for key in made {
         shown.extend(ApiKey::read(store, &keys, &key.id).await?);
     }
-    let now = now_ms();
-    Reply::ok(&Removed {
-        success: true,
-        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
-    })
+    Ok(shown)
 }
 
 /// Makes a change; false when the user was changed meanwhile.

@@ -18,6 +18,11 @@ crate::words! {
     }
 }
 
+impl Role {
+    /// The lowest role that makes API keys, which may do more than the roles below it.
+    pub const MAKES_KEYS: Self = Self::Admin;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

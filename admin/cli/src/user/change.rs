@@ -89,6 +89,13 @@ impl Found {
     }
 }
 
+/// The ids of the API keys that a user made.
+async fn keys_of(context: &Context, owner: &EmailOwner) -> Result<Vec<String>, Failure> {
+    let keys = AccountKeys::new(&owner.account);
+    let made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
+    Ok(made.into_iter().map(|key| key.id).collect())
+}
+
 /// The effects of a change beside the user's record, and its entry in the audit log.
 struct Edit<'a> {
     ending: Ending<'a>,
@@ -134,12 +141,23 @@ async fn edit(
     ))
 }
 
-pub(super) async fn set_role(context: &Context, name: &Name, role: Role) -> Result<Report, Failure> {
+pub(super) async fn set_role(
+    context: &Context,
+    name: &Name,
+    role: Role,
+    keeps: bool,
+) -> Result<Report, Failure> {
+    let Found { owner, stored } = Found::by_name(context, name).await?;
+    let loses_keys = stored.user.role >= Role::MAKES_KEYS && role < Role::MAKES_KEYS;
+    let revoked = match loses_keys && !keeps {
+        true => keys_of(context, &owner).await?,
+        false => Vec::new(),
+    };
     let how = Edit {
         ending: Ending::None,
-        api_keys: &[],
+        api_keys: &revoked,
         kind: "user.role_changed",
-        data: json!({ "to": role.as_str() }),
+        data: json!({ "to": role.as_str(), "revokedApiKeys": revoked }),
     };
     let found = edit(context, name, how, |user| {
         (user.role != role).then(|| Some(User { role, ..user.clone() }))
@@ -147,10 +165,11 @@ pub(super) async fn set_role(context: &Context, name: &Name, role: Role) -> Resu
     .await?;
     Ok(Report::new(
         format!(
-            "User {} is {role} now; it binds the next call.",
-            found.stored.user.id
+            "User {} is {role} now; it binds the next call. {} API keys are revoked.",
+            found.stored.user.id,
+            revoked.len()
         ),
-        found.document(json!({ "role": role.as_str() })),
+        found.document(json!({ "role": role.as_str(), "revokedApiKeys": revoked })),
     ))
 }
 
@@ -212,12 +231,10 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         return Ok(report);
     }
     let Found { owner, .. } = Found::by_name(context, name).await?;
-    let keys = AccountKeys::new(&owner.account);
-    let mut made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
-    if keeps {
-        made.clear();
-    }
-    let made: Vec<String> = made.into_iter().map(|key| key.id).collect();
+    let made = match keeps {
+        true => Vec::new(),
+        false => keys_of(context, &owner).await?,
+    };
     let how = Edit {
         ending: Ending::All,
         api_keys: &made,

@@ -2,7 +2,7 @@
 
 use super::super::invitations::{InvitationCreated, InvitationView, Looked};
 use super::super::person::UserView;
-use super::super::team::{Removed, UserAnswer};
+use super::super::team::{Removed, RoleChanged};
 use super::session::{new_password, opens, token};
 use super::somebody;
 use endpoint::doc::field::{flag, is};
@@ -30,8 +30,10 @@ fn list() -> Doc {
 fn change() -> Doc {
     let body = Body::of("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
     Doc::of("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
+        .says("The API keys that the user made are revoked where the new role can make none, unless they are to be kept.")
+        .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
         .takes(body)
-        .gives::<UserAnswer<'_>>(200, "The user as it now is.")
+        .gives::<RoleChanged<'_>>(200, "The user as it now is.")
         .refuses(&[Code::NotFound, Code::LastOwner])
 }
 

@@ -14,7 +14,7 @@ import { Loaded } from '../../ui/state.js';
 const KEYS_PAGE = 200;
 
 /** The active API keys that a person made. */
-async function madeBy(person, signal) {
+export async function madeBy(person, signal) {
   const keys = [];
   for (let cursor; ;) {
     const page = await get('/api-keys', { limit: KEYS_PAGE, cursor }, { signal });
