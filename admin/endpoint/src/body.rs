@@ -42,7 +42,7 @@ pub enum Text {
     /// One line that says something: characters that can be seen, no breaks of lines, no control characters, none that
     /// turns the direction of text.
     Line,
-    /// Several lines, possibly none.
+    /// Several lines, possibly none, without characters that turn the direction of text.
     Lines,
 }
 

@@ -3,6 +3,7 @@
 use crate::state::Call;
 use axum::http::header;
 use domain::event::EventName;
+use domain::printable::is_direction;
 use endpoint::{Code, Fields, Given, Problem, Text, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
@@ -85,7 +86,7 @@ impl Request {
             Status::parse(&word).ok_or_else(bad)
         });
         Ok(Self {
-            url: given("url", body.string("url")?)?,
+            url: given("url", body.string("url")?)?.map(|url| readable(&url)),
             events: names.map(events).transpose()?,
             secret: secret.map(SecretString::from),
             description: match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
@@ -180,6 +181,23 @@ fn unknown(name: &str) -> Problem {
     Problem::validation(format!("events: {cut:?} is no event; known: {known}."))
 }
 
+/// The URL with the characters that turn the direction of text percent-encoded, as they are sent: it is shown as it is
+/// stored, and must read as what it is.
+fn readable(url: &str) -> String {
+    let mut readable = String::with_capacity(url.len());
+    for c in url.chars() {
+        match is_direction(c) {
+            true => readable.extend(
+                c.encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .map(|byte| format!("%{byte:02X}")),
+            ),
+            false => readable.push(c),
+        }
+    }
+    readable
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +241,18 @@ mod tests {
         ] {
             let message = new(body).unwrap_err();
             assert!(message.starts_with(named), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn nothing_turns_the_direction_of_a_url() {
+        for (url, stored) in [
+            ("https://x/é?a=b", "https://x/é?a=b"),
+            ("https://x/\u{202e}gnp", "https://x/%E2%80%AEgnp"),
+            ("https://x/?\u{2066}a", "https://x/?%E2%81%A6a"),
+        ] {
+            assert_eq!(readable(url), stored);
+            assert_eq!(Url::parse(url), Url::parse(stored), "it leads to the same");
         }
     }
 

@@ -28,7 +28,7 @@ impl Fields<'_> {
         if kind == Text::Line && text.contains(SEPARATORS) {
             return Err(bad("be one line"));
         }
-        if kind == Text::Line && text.chars().any(is_direction) {
+        if text.chars().any(is_direction) {
             return Err(bad("not contain characters that turn the direction of text"));
         }
         if kind == Text::Line && !text.chars().any(is_seen) {

@@ -94,6 +94,8 @@ fn texts_are_bounded_and_plain() {
         ("\"abcdef\"", Text::Line, "have at most 5"),
         ("\"a\\nb\"", Text::Line, "not contain control"),
         ("\"a\\u0000\"", Text::Lines, "not contain control"),
+        ("\"a\\u202e\"", Text::Lines, "not contain characters that turn"),
+        ("\"\\n\\u2066a\"", Text::Lines, "not contain characters that turn"),
         ("5", Text::Line, "be a string"),
         ("[\"a\"]", Text::Line, "be a string"),
         ("\"\\ud800\"", Text::Line, "be a string"),

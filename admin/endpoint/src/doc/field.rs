@@ -111,7 +111,7 @@ fn hidden() -> String {
 
 /// Several lines, possibly none.
 pub fn lines(longest: usize) -> Json {
-    let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+    let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]*$";
     kind("string").with("maxLength", longest).with("pattern", pattern)
 }
 
