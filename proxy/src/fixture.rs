@@ -255,7 +255,7 @@ impl Fixture {
             prices: settings.prices().unwrap(),
             plans: settings.plans().unwrap(),
             upstreams,
-            pending: Pending::open(&folder, 9).unwrap(),
+            pending: Arc::new(Pending::open(&folder, 9).unwrap()),
             connections: Arc::new(Connections::new(9, 9, Vec::new())),
             settings,
         };
