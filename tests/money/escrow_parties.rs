@@ -35,10 +35,7 @@ async fn the_payer_releases_to_another_account() {
     let world = World::start().await;
     let (payer, payee) = two(&world).await;
     let number = payer.funded_to(&payee, usd(3)).await;
-    assert_eq!(
-        (payer.open().await, payee.open().await),
-        (vec![number], vec![])
-    );
+    assert_eq!((payer.open().await, payee.open().await), (vec![number], vec![]));
     for side in [&payer, &payee] {
         let listed = success(&side.caller.get("/v1/escrow").await, 200);
         assert_eq!(
