@@ -54,7 +54,8 @@ async fn a_call_is_listed_with_what_it_cost() {
             "cachedTokens": 0, "outputTokens": 12, "estimatedUsd": decision["estimateUsd"],
             "estimatedNanos": decision["estimateNanos"], "costUsd": decision["actualUsd"], "costNanos": "8550",
             "latencyMs": call["latencyMs"], "firstByteMs": call["firstByteMs"], "end": "completed", "extensions": 0,
-            "outcome": "settled", "reason": null, "count": 1 })
+            "outcome": "settled", "reason": null, "count": 1,
+            "auditSeq": decision["auditSeq"], "hash": decision["history"][0]["hash"] })
     );
     fresh(text(settled, "/at"));
 
