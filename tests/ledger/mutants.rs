@@ -21,7 +21,7 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 12] = [
+    let parts: [(&str, Field); 13] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
         ("live_runs", |texts| &mut texts.live_runs),
@@ -33,6 +33,7 @@ fn all() -> Vec<Mutant> {
         ("void", |texts| &mut texts.void),
         ("reap", |texts| &mut texts.reap),
         ("denial_window", |texts| &mut texts.denial_window),
+        ("clock", |texts| &mut texts.clock),
         ("period", |texts| &mut texts.period),
     ];
     let mut all = Vec::new();
@@ -45,7 +46,7 @@ fn all() -> Vec<Mutant> {
             all.push(Mutant {
                 name,
                 texts,
-                of_period: part == "period",
+                of_period: part == "clock" || part == "period",
             });
         }
     }

@@ -11,10 +11,10 @@ use store::call::void::VOID;
 use store::script::names::Names;
 use store::script::{Script, WhenFull, with_fragments};
 
-pub const PERIOD: &str = concat!(
-    include_str!("../../shared/store/src/script/clock.lua"),
-    include_str!("../../shared/store/src/script/period.lua"),
-);
+pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
+/// What keeps scripts from using a clock that is far from this process's. `servers/clock_bound.rs` notices changes of it.
+pub const CLOCK_BOUND_LUA: &str = include_str!("../../shared/store/src/script/clock_bound.lua");
+pub const PERIOD_LUA: &str = include_str!("../../shared/store/src/script/period.lua");
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/call/authorize.lua");
 pub const EXTEND_LUA: &str = include_str!("../../shared/store/src/call/extend.lua");
@@ -28,9 +28,11 @@ const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `extend`, `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell
-/// it the time.
-const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
+/// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can tell it the time.
+const CLOCK: &str = concat!(
+    include_str!("../../shared/store/src/script/clock.lua"),
+    include_str!("../../shared/store/src/script/clock_bound.lua"),
+);
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
 const DUE_NOW: &str = "
@@ -76,13 +78,13 @@ impl Scripts {
 
     /// A store whose `authorize` runs at `at_ms`.
     pub fn authorizing_at(&self, at_ms: u64) -> Store {
-        let period = self.texts.period.replace(TIME, &clock_at(at_ms));
-        self.store.replacing(self.texts.authorize_with(&period))
+        let clock = self.texts.clock.replace(TIME, &clock_at(at_ms));
+        self.store.replacing(self.texts.authorize_with(&[&clock]))
     }
 
     /// A store whose `denial_window` runs at `at_ms`.
     pub fn recording_at(&self, at_ms: u64) -> Store {
-        let clock = CLOCK.replace(TIME, &clock_at(at_ms));
+        let clock = CLOCK_LUA.replace(TIME, &clock_at(at_ms));
         self.store.replacing(self.texts.denial_window_with(&clock))
     }
 }
@@ -90,6 +92,7 @@ impl Scripts {
 /// The texts behind [`Scripts`].
 #[derive(Clone)]
 pub struct Texts {
+    pub clock: String,
     pub period: String,
     pub prune: String,
     pub live_runs: String,
@@ -107,7 +110,8 @@ pub struct Texts {
 impl Texts {
     pub fn real() -> Self {
         Self {
-            period: PERIOD.to_owned(),
+            clock: CLOCK_LUA.to_owned(),
+            period: PERIOD_LUA.to_owned(),
             prune: PRUNE_LUA.to_owned(),
             live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
@@ -123,14 +127,16 @@ impl Texts {
         }
     }
 
-    fn authorize_with(&self, period: &str) -> Script {
+    /// `clock` is the begin of the script.
+    fn authorize_with(&self, clock: &[&str]) -> Script {
         let fragments = [
             ("live_runs.lua", self.live_runs.as_str()),
             ("run.lua", &self.run),
             ("prune.lua", &self.prune),
         ];
         let own = with_fragments(&self.authorize, &fragments);
-        Script::new("authorize", WhenFull::Refuse, Names::default(), &[period, &own])
+        let parts = [clock, &[&self.period, &own]].concat();
+        Script::new("authorize", WhenFull::Refuse, Names::default(), &parts)
     }
 
     fn denial_window_with(&self, clock: &str) -> Script {
@@ -147,7 +153,7 @@ impl Texts {
         };
         let extend = [CLOCK, &self.extend];
         [
-            self.authorize_with(&self.period),
+            self.authorize_with(&[&self.clock, CLOCK_BOUND_LUA]),
             Script::new("extend", WhenFull::Refuse, Names::default(), &extend),
             end("settle", &self.settle),
             end("void", &self.void),
@@ -162,8 +168,8 @@ impl Texts {
         let store = scripts.fold(store.clone(), |store, script| store.replacing(script));
         let reap = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
         let reap = Script::new("reap", WhenFull::Run, Names::default(), &reap);
-        let clock = self.period.replace(TIME, "{ARGV[at], ARGV[at + 1]}");
-        let period = [SHOW_PERIODS[0], &clock, SHOW_PERIODS[1]];
+        let clock = self.clock.replace(TIME, "{ARGV[at], ARGV[at + 1]}");
+        let period = [SHOW_PERIODS[0], &clock, &self.period, SHOW_PERIODS[1]];
         Scripts {
             at_deadline: store.replacing(reap),
             store,

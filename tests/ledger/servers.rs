@@ -1,5 +1,6 @@
 //! The scripts on servers as they are in life: clustered, behind a socket, over TLS, full, or with lost replies.
 
+mod clock_bound;
 mod extensions;
 mod faults;
 mod kinds;

@@ -124,6 +124,7 @@ impl From<StoreError> for Failure {
             StoreError::NotDurable { ran: true, .. } => "NOT_CONFIRMED",
             StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
             StoreError::LostWrites { .. } => "LOST_WRITES",
+            StoreError::ClockDiffers(_) => "STORE_CLOCK",
             _ => "STORE",
         };
         Self {

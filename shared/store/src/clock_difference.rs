@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+/// Names a server of which only the time is known.
+pub(crate) const THE_STORE: &str = "the store";
+
 /// A server's clock differs from this process's by more than `store.max_clock_difference_ms`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -16,6 +19,18 @@ pub struct ClockDiffers {
     pub ahead_ms: i64,
     /// The bound, in ms.
     pub allowed_ms: u64,
+}
+
+impl ClockDiffers {
+    /// Reads what a script says of the store's clock (`script/clock_bound.lua`): how far it is ahead, and the bound.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (ahead_ms, allowed_ms) = text.split_once(' ')?;
+        Some(Self {
+            server: THE_STORE.to_owned(),
+            ahead_ms: ahead_ms.parse().ok()?,
+            allowed_ms: allowed_ms.parse().ok()?,
+        })
+    }
 }
 
 /// Returns how far a server's clock is ahead of this process's, in ms, negative if behind. The server read it between

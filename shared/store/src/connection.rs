@@ -19,6 +19,7 @@ use crate::error_counters;
 use crate::script::Script;
 use crate::script::names::Inputs;
 use crate::script::reply::Reply;
+use crate::server_clock;
 use crate::versions::Versions;
 use domain::budget::Budgets;
 use futures::future::BoxFuture;
@@ -270,14 +271,16 @@ impl Store {
             .map(Arc::as_ref)
             .find(|other| other.name() == script.name())
             .unwrap_or(script);
+        let mut args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+        let clock = script.bounds_clock().then(|| server_clock::bound_args(self));
+        args.extend(clock.iter().flatten().map(String::as_bytes));
         if script.is_versioned() {
-            let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
             // On the heap, to keep the future of calls small.
             let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
             let answer = run.await?;
             return redis::from_redis_value(answer).map_err(StoreError::unexpected);
         }
-        self.execute(script, keys, args).await
+        self.execute(script, keys, &args).await
     }
 
     /// Like [`Store::script`], for a script that replies with words.

@@ -144,6 +144,9 @@ impl StoreError {
 /// Precedes hash and line in the server's message about a script's failed command.
 const IN_SCRIPT: &str = " script: ";
 
+/// Error code with which a script refuses to use the store's clock (`script/clock_bound.lua`).
+const CLOCK: &str = "CLOCK";
+
 /// Error codes of a refusal *before* any effect.
 const REFUSALS: [&str; 13] = [
     "OOM",
@@ -167,6 +170,10 @@ const SERVER_WIDE_REFUSALS: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUST
 impl From<redis::RedisError> for StoreError {
     fn from(source: redis::RedisError) -> Self {
         match source.code() {
+            Some(CLOCK) => match ClockDiffers::parse(source.detail().unwrap_or_default()) {
+                Some(differs) => Self::ClockDiffers(differs),
+                None => Self::NoAnswer(Some(source)),
+            },
             Some(code) if REFUSALS.contains(&code) => Self::Refused {
                 code: code.to_owned(),
                 source,

@@ -13,7 +13,7 @@ domain::words! {
         Broken = "broken",
         /// No connection could be made: nobody listens, or the certificate is not trusted.
         Unreachable = "unreachable",
-        /// The server refused: full, read-only, loading, not allowed, wrong password.
+        /// The server refused: full, read-only, loading, not allowed, wrong password, clocks that differ.
         Refused = "refused",
         /// An error or a reply that makes no sense.
         UnexpectedReply = "nonsense",
@@ -25,7 +25,9 @@ impl FailureKind {
     fn classify(error: &StoreError) -> Option<Self> {
         match error {
             StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,
-            StoreError::Refused { .. } | StoreError::NotAdmitted(_) => Some(Self::Refused),
+            StoreError::Refused { .. } | StoreError::NotAdmitted(_) | StoreError::ClockDiffers(_) => {
+                Some(Self::Refused)
+            }
             StoreError::UntrustedCertificate(_) => Some(Self::Unreachable),
             StoreError::NoAnswer(None) => Some(Self::Timeout),
             StoreError::NotConnected(source) if source.is_timeout() => Some(Self::Timeout),

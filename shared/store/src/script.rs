@@ -2,7 +2,8 @@
 //!
 //! A script is executed by the hash of its source, so a binary always executes the scripts it was built with, also
 //! while an older and a newer binary share a store. Rules, checked by `lint`: `redis.call` on declared keys only;
-//! numbers become text only through `string.format('%d')`, and `..` joins texts only; no clock but the store's `TIME`.
+//! numbers become text only through `string.format('%d')`, and `..` joins texts only; no clock but the store's `TIME`,
+//! which is compared with the caller's before anything is done by it.
 
 pub mod all;
 pub mod change;
@@ -37,6 +38,7 @@ pub struct Script {
     budgets: bool,
     versioned: bool,
     makes_names: bool,
+    bounds_clock: bool,
     inputs: Names,
     source: String,
     sha1: String,
@@ -46,6 +48,8 @@ pub struct Script {
 const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
 /// Marks a source that contains the wrapper already, as tests with a changed wrapper have it.
 const WRAPPED: &str = "local function change()";
+/// Marks a script that compares the store's clock with its caller's: the fragment `clock_bound.lua`.
+const BOUNDS_THE_CLOCK: &str = "local ahead, bound = now_ms";
 /// Wrapper of scripts that change an account.
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
@@ -74,6 +78,7 @@ impl Script {
             budgets: false,
             versioned,
             makes_names: false,
+            bounds_clock: own.contains(BOUNDS_THE_CLOCK),
             inputs,
             source,
             sha1,
@@ -127,6 +132,12 @@ impl Script {
     /// the known version and records the replied one.
     pub const fn is_versioned(&self) -> bool {
         self.versioned
+    }
+
+    /// Whether it takes the time of the process that calls, and how far the store's clock may be from it.
+    /// [`Store::script`](crate::Store::script) sends both.
+    pub const fn bounds_clock(&self) -> bool {
+        self.bounds_clock
     }
 
     /// Marks a script that creates a name or secret that is returned to callers (wallet, key, look-up), or changes data

@@ -4,8 +4,6 @@
 --   (JSON)
 -- Returns: {'created'} | {'exists'}
 -- Cost: O(1); 4 or 5 calls
-local clock = redis.call('TIME')
-local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if redis.call('EXISTS', KEYS.account) == 1 then return {'exists'} end
 
 redis.call('HSET', KEYS.account, 'id', ARGV.account_id, 'name', ARGV.name, 'plan', ARGV.plan, 'created_at',

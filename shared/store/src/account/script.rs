@@ -2,7 +2,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
-use crate::script::change::{CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
 use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -14,7 +14,7 @@ use serde_json::json;
 script! {
     /// Creates an account.
     pub static CREATE = "account_create",
-    source: [include_str!("create.lua")],
+    source: [CLOCK, include_str!("create.lua")],
     when_full: Refuse,
     marks: [of_names],
     keys: struct CreateKeys: String { account, audit_log, users },

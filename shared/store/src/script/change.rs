@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 pub(crate) const BUDGET: &str = include_str!("budget.lua");
 /// The count of transactions that an account caused; needs [`BUDGET`].
 pub(crate) const CAUSED: &str = include_str!("caused.lua");
-/// The store's clock.
-pub(crate) const CLOCK: &str = include_str!("clock.lua");
+/// The store's clock, and its bound: how far it may be from this process's. Before [`BUDGET`], whose argument is before
+/// those of the bound.
+pub(crate) const CLOCK: &str = concat!(include_str!("clock.lua"), include_str!("clock_bound.lua"));
 /// The day and month; needs [`CLOCK`].
 pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
@@ -24,7 +25,11 @@ pub(crate) const PRUNE: &str = include_str!("prune.lua");
 pub const VERSION_STEP: u64 = 1 << 20;
 
 /// Start and end of a change; includes the clock.
-pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
+pub(crate) const CHANGE: &str = concat!(
+    include_str!("clock.lua"),
+    include_str!("clock_bound.lua"),
+    include_str!("change.lua")
+);
 /// The count of runs that have not ended; needs [`CLOCK`].
 pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
 /// Named runs; needs [`CLOCK`].

@@ -252,6 +252,17 @@ fn only_declared_keys_and_the_stores_clock() {
             "{}: each call names a declared key",
             script.name()
         );
+        assert_eq!(
+            clocks,
+            usize::from(script.bounds_clock()),
+            "{}: what the clock says is compared with the caller's time",
+            script.name()
+        );
+        // Each takes the last arguments away: those of the clock are behind the budgets.
+        let (budgets, bound) = (code.find("local budgets ="), code.find("local ahead, bound ="));
+        if let (Some(budgets), Some(bound)) = (budgets, bound) {
+            assert!(bound < budgets, "{}: the clock comes first", script.name());
+        }
     }
 }
 
