@@ -278,3 +278,26 @@ async fn who_joined_is_in_whatever_the_browser_had_before() {
     success(&reply);
     success(&world.admin.session(&reply).get("/api/user/me").await);
 }
+
+/// One that was made while the store's clock was ahead ends later than one that is made now, and lives until then.
+#[tokio::test]
+async fn a_later_invitation_shortens_no_earlier_one() {
+    const AHEAD_MS: i64 = 280_000;
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    success(&invite(&boss, "first@example.com", "viewer").await);
+    let key = owner.account.keys.invitations();
+    let ends = || world.redis.command::<i64>(&["PEXPIRETIME", &key]);
+    let later = ends() + AHEAD_MS;
+    let _: i64 = world.redis.command(&["PEXPIREAT", &key, &later.to_string()]);
+    success(&invite(&boss, "second@example.com", "viewer").await);
+    assert_eq!(ends(), later);
+    let _: i64 = world
+        .redis
+        .command(&["PEXPIREAT", &key, &(later - 3 * AHEAD_MS).to_string()]);
+    success(&invite(&boss, "third@example.com", "viewer").await);
+    assert!(
+        (later - 2 * AHEAD_MS..later).contains(&ends()),
+        "as long as the last one"
+    );
+}

@@ -69,6 +69,36 @@ async fn a_pause_and_a_lifetime_end_a_session() {
     assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
 }
 
+/// Otherwise it would live longer by as much as the store's clock was ahead when it was opened.
+#[tokio::test]
+async fn a_session_from_a_clock_that_was_ahead_is_none() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Viewer).await;
+    let (key, id) = (user.account.keys.sessions(&user.id), id_of(&session).await);
+    let whole: String = world.redis.command(&["HGET", &key, &id]);
+    let (created, rest) = whole.split_once(' ').expect("a time");
+    let created: u64 = created.parse().expect("a time");
+    for (ahead_ms, is_open) in [
+        (3_600_000, false),
+        (120_000, false),
+        (20_000, true),
+        (36_000_000, false),
+    ] {
+        let moved = format!("{} {rest}", created + ahead_ms);
+        let _: i64 = world.redis.command(&["HSET", &key, &id, &moved]);
+        let reply = session.get("/api/user/me").await;
+        if is_open {
+            success(&reply);
+        } else {
+            problem(&reply, 401, "SESSION_REQUIRED");
+        }
+    }
+    let other = world.sign_in(&user).await;
+    let list = success(&other.get("/api/user/sessions").await);
+    assert_eq!(list["total"], json!(1), "only open ones are listed");
+    assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
+}
+
 #[tokio::test]
 async fn sessions_are_listed_and_revoked() {
     let world = World::start().await;

@@ -95,6 +95,12 @@ impl Session {
         })
     }
 
+    /// Whether it is open at `now_ms`, as `session/use.lua` decides it.
+    fn is_open(&self, idle_ms: u64, now_ms: u64) -> bool {
+        let is_ahead = self.created_at_ms.max(self.last_seen_ms) > now_ms + AHEAD_MAX_MS;
+        self.expires_at_ms > now_ms && self.last_seen_ms + idle_ms > now_ms && !is_ahead
+    }
+
     /// Lists the sessions of a user that are open at `now_ms`, newest first.
     pub async fn list(
         store: &Store,
@@ -112,12 +118,14 @@ impl Session {
             let session = seen.and_then(|seen| Self::parse(id, text, seen));
             open.push(session.ok_or_else(|| StoreError::unexpected("session"))?);
         }
-        open.retain(|session| session.expires_at_ms > now_ms && session.last_seen_ms + idle_ms > now_ms);
+        open.retain(|session| session.is_open(idle_ms, now_ms));
         open.sort_by(|a, b| (b.created_at_ms, &b.id).cmp(&(a.created_at_ms, &a.id)));
         Ok(open)
     }
 }
 
+/// As far as the times of a session may be ahead: `MINUTE` of `session/use.lua`.
+const AHEAD_MAX_MS: u64 = 60_000;
 /// Prefix of the fields with the last use of a session.
 const SEEN: &str = "seen:";
 /// Stands for an unknown address.
@@ -126,6 +134,25 @@ pub(super) const NO_ADDRESS: &str = "-";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_from_a_clock_that_was_ahead_is_not_listed() {
+        const IDLE_MS: u64 = 600_000;
+        const NOW_MS: u64 = 1_000_000;
+        for (created, ends, seen, is_open) in [
+            (5, NOW_MS + 1, NOW_MS, true),
+            (5, NOW_MS, NOW_MS, false),
+            (5, NOW_MS + 1, NOW_MS - IDLE_MS, false),
+            (NOW_MS + 60_000, 9 * NOW_MS, NOW_MS, true),
+            (NOW_MS + 60_001, 9 * NOW_MS, NOW_MS, false),
+            (5, 9 * NOW_MS, NOW_MS + 60_000, true),
+            (5, 9 * NOW_MS, NOW_MS + 60_001, false),
+        ] {
+            let text = format!("{created} {ends} 0f ::1 a@example.com Fire fox");
+            let session = Session::parse("ses_1", &text, seen).unwrap();
+            assert_eq!(session.is_open(IDLE_MS, NOW_MS), is_open, "{text} {seen}");
+        }
+    }
 
     #[test]
     fn sessions_are_read_back() {

@@ -66,6 +66,21 @@ pub async fn in_use(store: &Store) -> Checked {
         same!((ends, seen, open(HASH).await?.is_some()), (ends, seen, is_open));
         same!(noted().await?, if is_open { NOW_MS } else { seen });
     }
+    // What is ahead by more than a minute is left from a clock that was ahead.
+    for (created, seen, is_open) in [
+        (NOW_MS + 60_000, NOW_MS, true),
+        (NOW_MS + 60_001, NOW_MS, false),
+        (5, NOW_MS + 60_000, true),
+        (5, NOW_MS + 60_001, false),
+    ] {
+        let text = format!("{created} {} {HASH} ::1 {EMAIL} Fire fox", NOW_MS * 2);
+        let words = ["HSET", &sessions, "ses_1", &text, "seen:ses_1", &seen.to_string()];
+        execute::<i64>(store, &words).await?;
+        same!(
+            (created, seen, open(HASH).await?.is_some()),
+            (created, seen, is_open)
+        );
+    }
     put(NOW_MS + 1, NOW_MS).await?;
     execute::<i64>(store, &["HDEL", &sessions, "seen:ses_1"]).await?;
     same!(open(HASH).await?.is_none(), true);

@@ -2,7 +2,7 @@
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `invitation` is what it is, behind its times (JSON); `life` is in ms
 -- Returns: {'created', created, end} | {'member'} | {'exists'} | {'too_many'} | {'no_account'}
--- Cost: O(invitations of the account); at most 108 calls
+-- Cost: O(invitations of the account); at most 109 calls
 local all = redis.call('HGETALL', KEYS.invitations)
 local ended, open = {}, 0
 for at = 1, #all, 2 do
@@ -20,6 +20,9 @@ local till = now_ms + tonumber(ARGV.life)
 
 for _, email in ipairs(ended) do redis.call('HDEL', KEYS.invitations, email) end
 redis.call('HSET', KEYS.invitations, ARGV.email, string.format('%d %d %s', now_ms, till, ARGV.invitation))
-redis.call('PEXPIREAT', KEYS.invitations, string.format('%d', till))
+-- Another one may have been made while the store's clock was ahead, and ends later.
+if redis.call('PEXPIRETIME', KEYS.invitations) < till then
+  redis.call('PEXPIREAT', KEYS.invitations, string.format('%d', till))
+end
 recorded()
 return {'created', now, string.format('%d', till)}

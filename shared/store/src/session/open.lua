@@ -1,6 +1,6 @@
 -- Purpose: open a session for a user as somebody has just seen them; the user's record can change with it (a new
 --   password, a code that is used up), and other sessions can end. Beyond the most sessions of a user the oldest one
---   ends.
+--   ends. One that was opened while the store's clock was ahead is none (use.lua), and ends.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user, the same when nothing
 --   changes. `ending` is 'all' when the other sessions end, or ''; `reset_hash` that of the reset token that is used
@@ -11,12 +11,14 @@
 -- Cost: O(sessions of the user); at most 34 calls
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.reset_hash ~= '' and redis.call('GET', KEYS.reset) ~= ARGV.reset_hash then return {'used'} end
+local MINUTE = 60000
 local fields = redis.call('HGETALL', KEYS.sessions)
 local open, ending, hashes = {}, {}, {}
 for at = 1, #fields, 2 do
   local created, ends, hash = string.match(fields[at + 1], '^(%d+) (%d+) (%x+) ')
   if created then hashes[fields[at]] = hash end
-  if created and ARGV.ending ~= 'all' and tonumber(ends) > now_ms then
+  local is_open = created and tonumber(ends) > now_ms and tonumber(created) <= now_ms + MINUTE
+  if is_open and ARGV.ending ~= 'all' then
     table.insert(open, {tonumber(created), fields[at]})
   elseif created then
     table.insert(ending, fields[at])
