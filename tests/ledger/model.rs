@@ -256,20 +256,34 @@ impl Model {
         self.sum(|charge| charge.period.month == self.period.month)
     }
 
-    /// The month of an agent's last charge, in which it has a place.
-    fn slot(&self, agent: &str) -> Option<u64> {
-        let mut of_agent = self.charges.iter().rev().filter(|charge| charge.agent == agent);
-        of_agent.next().map(|charge| charge.period.month)
+    /// Whether an agent has a place in `month`.
+    fn has_slot(&self, agent: &str, month: u64) -> bool {
+        let extra = self.agents.get(agent).map(|agent| &agent.extra);
+        let is_kept = extra.is_some_and(|extra| {
+            // As an earlier version writes it, and this one.
+            extra.get("slot") == Some(&format!("m{month}")) || extra.contains_key(&format!("s{month}"))
+        });
+        let is_in_month = |charge: &Charge| charge.agent == agent && charge.period.month == month;
+        is_kept || self.charges.iter().any(is_in_month)
     }
 
     /// Number of agents that took a place in `month`.
     fn slots(&self, month: u64) -> u64 {
-        let took = |agent: &&String| {
-            self.charges
-                .iter()
-                .any(|charge| charge.agent == **agent && charge.period.month == month)
-        };
+        let took = |agent: &&String| self.has_slot(agent, month);
         self.agents.keys().filter(took).count() as u64
+    }
+
+    /// A window that was opened while the clock was ahead is none for a key beyond its rate.
+    fn forget_window_ahead(&mut self, call: &Call, now_ms: u64) {
+        let (Some(limit), Some(key)) = (
+            call.plan.proxy_requests_per_minute,
+            self.keys.get_mut(&call.key_id),
+        ) else {
+            return;
+        };
+        key.rate = key
+            .rate
+            .filter(|(before, opened)| *before < limit || opened.from <= now_ms);
     }
 
     /// The policy in effect.

@@ -170,7 +170,7 @@ impl Preconditions {
             agent.push(("frozen".to_owned(), "user".to_owned()));
         }
         if self.has_slot {
-            agent.push(("slot".to_owned(), format!("m{}", period.month)));
+            agent.push((format!("s{}", period.month), "1".to_owned()));
         }
         if let Some(enabled) = self.own_policy {
             agent.push(("cap".to_owned(), u8::from(enabled).to_string()));

@@ -130,7 +130,10 @@ pub(super) struct OwnerRecord {
     pub(super) wallet: Option<u64>,
     pub(super) balance: Option<u64>,
     pub(super) pending: Option<u64>,
+    /// The last month with a place in the plan, `m<month>`: of an earlier version, which kept no other.
     pub(super) slot: Option<String>,
+    /// The months with a place in the plan: fields `s<month>`.
+    pub(super) places: BTreeSet<u64>,
     /// What is held in open holds; `None` when it is no amount.
     pub(super) held: Option<u64>,
     pub(super) counters: Counters,
@@ -157,10 +160,26 @@ impl OwnerRecord {
             balance: number("balance"),
             pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
             slot: fields.get("slot").cloned(),
+            places: fields
+                .keys()
+                .filter_map(|name| name.strip_prefix('s')?.parse().ok())
+                .collect(),
             held: fields.get("held").map_or(Some(0), |text| text.parse().ok()),
             counters: Counters::from_fields(fields),
         }
     }
+
+    /// Whether the agent has a place in the month.
+    pub(super) fn has_place(&self, month: u64) -> bool {
+        let own = self.places.contains(&month).then_some("1");
+        has_place(own, self.slot.as_deref(), month)
+    }
+}
+
+/// Whether an agent has a place in the month: its own field says so, or that of an earlier version, which kept the last
+/// month only.
+pub(super) fn has_place(own: Option<&str>, slot: Option<&str>, month: u64) -> bool {
+    own.is_some() || slot == Some(format!("m{month}").as_str())
 }
 
 impl Counters {

@@ -11,13 +11,7 @@ const DAYS_KEPT: u64 = 39;
 pub(super) type Wrong = (String, String);
 
 /// Adds what an agent was charged in the month, and whether it has a place in it.
-pub(super) fn add_month(
-    sums: (i128, i128),
-    charged: Option<i128>,
-    slot: Option<&str>,
-    month: u64,
-) -> (i128, i128) {
-    let has_place = slot == Some(format!("m{month}").as_str());
+pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_place: bool) -> (i128, i128) {
     (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
 }
 

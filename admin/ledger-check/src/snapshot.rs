@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{OwnerRecord, Place};
+use super::book::{OwnerRecord, Place, has_place};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive};
 use super::pass::Pass;
@@ -218,8 +218,7 @@ impl Pass<'_> {
                     add_month(
                         sums,
                         record.counters.months.get(&month).copied(),
-                        record.slot.as_deref(),
-                        month,
+                        record.has_place(month),
                     )
                 });
             let record = &self.records[place.account];
@@ -237,7 +236,7 @@ impl Pass<'_> {
             let keys = accounts.keys(place);
             let fields = [format!("t{month}"), format!("n{month}")];
             let mut reads = vec![Read::fields(keys.bucket(), keys.record(), &fields)];
-            let of_agent = [format!("m{month}"), "slot".to_owned()];
+            let of_agent = [format!("m{month}"), format!("s{month}"), "slot".to_owned()];
             let agents = names.iter().map(|name| keys.agent(place.mode, name));
             reads.extend(agents.map(|key| Read::fields(keys.bucket(), key, &of_agent)));
             reads.push(Read::fields(keys.bucket(), keys.record(), &fields));
@@ -245,10 +244,10 @@ impl Pass<'_> {
             let before = answers.read::<(Option<String>, Option<String>)>();
             let mut sums = (0, 0);
             for _ in &names {
-                let (charged, slot) = answers
-                    .read::<(Option<i128>, Option<String>)>()
+                let (charged, own, slot) = answers
+                    .read::<(Option<i128>, Option<String>, Option<String>)>()
                     .unwrap_or_default();
-                sums = add_month(sums, charged, slot.as_deref(), month);
+                sums = add_month(sums, charged, has_place(own.as_deref(), slot.as_deref(), month));
             }
             let after = answers.read::<(Option<String>, Option<String>)>();
             let number = |text: Option<&String>| text.map_or(Ok(0), |text| text.parse::<i128>());

@@ -4,6 +4,7 @@ use super::Bench;
 use crate::model;
 use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
+use domain::period::Period;
 use std::time::Duration;
 use store::call::authorize::{AccountView, Outcome};
 use store::call::denial_windows::Counted;
@@ -14,6 +15,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     counted(bench).await?;
     recorded(bench).await?;
     rate_windows(bench).await?;
+    windows_of_a_clock_that_was_ahead(bench).await?;
     agents(bench).await?;
     staleness(bench).await?;
     lost_accounts(bench).await?;
@@ -125,6 +127,38 @@ async fn rate_windows(bench: &Bench<'_>) -> Checked {
         let call = world.call_in("r", 1);
         world.authorize(&call).await?;
         tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    Ok(())
+}
+
+/// A window that ends later than any that opens now binds nobody: the first request beyond the rate opens it anew.
+async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
+    for (ahead_ms, limit) in [
+        (0, 3),
+        (1, 3),
+        (1, 0),
+        (240_000, 3),
+        (240_000, 4),
+        (240_000, 0),
+        (36_000_000, 1),
+    ] {
+        let opened = clock::now_ms() + 5_000;
+        let mut world = bench.world();
+        let key = world.model.keys.entry(KEYS[0].to_owned()).or_default();
+        key.rate = Some((3, Window::at(opened)));
+        world.install().await?;
+        // To the millisecond at first, then by the real clock, by which the window is ahead by seconds.
+        let at_ms = opened - ahead_ms;
+        (world.clock_ms, world.model.period) = (Some(at_ms), Period::at(at_ms));
+        for estimate in [Some(1), None, Some(1), Some(1)] {
+            let mut call = world.call(1);
+            call.plan.proxy_requests_per_minute = Some(limit);
+            if estimate.is_none() {
+                call.estimate = None;
+            }
+            world.authorize(&call).await?;
+            (world.clock_ms, world.model.period) = (None, bench.period);
+        }
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ const DAYS_AT_ONCE: usize = 2_000;
 pub async fn all(bench: &Bench<'_>) -> Checked {
     late_resolutions(bench).await?;
     old_slots(bench).await?;
+    borders(bench).await?;
+    slots_of_an_earlier_version(bench).await?;
     old_fields(bench).await?;
     old_fields_in_a_known_month(bench).await?;
     midnights(bench).await
@@ -81,6 +83,68 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
+/// Across the border of a month and back, as a store's clock that is set back crosses it: an agent has one place in each
+/// month, which nobody takes away and which is counted once.
+async fn borders(bench: &Bench<'_>) -> Checked {
+    let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
+    for limit in [1, 2] {
+        let mut world = bench.installed().await?;
+        for (at_ms, agent) in [
+            (border + 20_000, "a"),
+            (border - 160_000, "a"),
+            (border + 140_000, "a"),
+            (border + 140_000, "b"),
+            (border - 1, "b"),
+            (border - 1, "a"),
+            (border, "a"),
+            (border, "b"),
+            (border, "c"),
+        ] {
+            world.clock_ms = Some(at_ms);
+            world.model.period = Period::at(at_ms);
+            let mut call = world.call(1);
+            agent.clone_into(&mut call.name.agent);
+            call.plan.cap_agents_per_month = Some(limit);
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An earlier version kept the last month alone. What it kept is a place as well, and stays one.
+async fn slots_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
+    let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
+    for (first, second) in [(border, border - 1), (border - 1, border)] {
+        let mut world = bench.world();
+        for agent in ["a", "b"] {
+            let extra = &mut world.model.agents.get_mut(agent).ok_or("an agent")?.extra;
+            extra.insert("slot".to_owned(), format!("m{}", Period::at(first).month));
+        }
+        // Without a charge the model's record does not say how many places are taken.
+        world
+            .model
+            .charges
+            .push(charge("allow_before", Period::at(first), State::Settled));
+        world.install().await?;
+        for (at_ms, agent) in [
+            (first, "a"),
+            (second, "a"),
+            (first, "a"),
+            (first, "b"),
+            (first, "c"),
+            (second, "b"),
+        ] {
+            world.clock_ms = Some(at_ms);
+            world.model.period = Period::at(at_ms);
+            let mut call = world.call(1);
+            agent.clone_into(&mut call.name.agent);
+            call.plan.cap_agents_per_month = Some(2);
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
 /// The first charge of an agent's day drops its counters of long ago, and nothing else.
 async fn old_fields(bench: &Bench<'_>) -> Checked {
     let Period { day, month } = bench.period;
@@ -94,6 +158,9 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
         format!("m{}", month - 199),
         format!("m{}", month - 200),
         format!("m{}", month - 201),
+        format!("s{}", month - 199),
+        format!("s{}", month - 200),
+        format!("s{}", month - 201),
         "d1x".to_owned(),
         "m1x".to_owned(),
         "xd1".to_owned(),

@@ -140,13 +140,22 @@ impl Model {
                 Cell::new(format!("sealed-{id}")),
             );
         }
+        let mut last = agent.extra.get("slot").cloned();
         for charge in self.charges.iter().filter(|charge| charge.agent == id) {
             let (day, month) = (charge.period.day, charge.period.month);
             let daily = self.sum(|charge| charge.agent == id && charge.period.day == day);
             let monthly = self.sum(|charge| charge.agent == id && charge.period.month == month);
             cells.insert(format!("d{day}"), Cell::new(daily));
             cells.insert(format!("m{month}"), Cell::new(monthly));
-            cells.insert("slot".to_owned(), Cell::new(format!("m{month}")));
+            // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
+            let (place, month_text) = (format!("s{month}"), format!("m{month}"));
+            if !cells.contains_key(&place) && last.as_ref() != Some(&month_text) {
+                let before = last.unwrap_or_else(|| month_text.clone());
+                cells.insert(before.replace('m', "s"), Cell::new(1));
+                cells.insert(place, Cell::new(1));
+                cells.insert("slot".to_owned(), Cell::new(&month_text));
+                last = Some(month_text);
+            }
             let held = self.held(|charge| charge.agent == id);
             cells.insert("held".to_owned(), Cell::new(held));
         }

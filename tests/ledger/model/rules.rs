@@ -28,6 +28,7 @@ const EXPIRED_MAX: usize = 10;
 impl Model {
     /// The expected answer of `authorize`. Updates the model.
     pub fn authorize(&mut self, call: &Call, at: Moment) -> Answer {
+        self.forget_window_ahead(call, at.clock.to);
         let before = self.checks(call);
         let outcome = self.decide(call, at);
         match &outcome {
@@ -142,7 +143,7 @@ impl Model {
         };
         let held = self.held(|charge| charge.agent == agent);
         let slots = self.slots(self.period.month);
-        let others = slots - u64::from(self.slot(agent) == Some(self.period.month));
+        let others = slots - u64::from(self.has_slot(agent, self.period.month));
         let keys = text(plan.active_virtual_keys);
         [
             format!("{}:{keys}:", rank.unwrap_or_default()),
@@ -273,7 +274,7 @@ impl Model {
             }),
             day_spent: stored(self.day_spent(&name.agent)),
             month_spent: stored(self.month_spent(&name.agent)),
-            has_slot: self.slot(&name.agent) == Some(self.period.month),
+            has_slot: self.has_slot(&name.agent, self.period.month),
             slots_used: self.slots(self.period.month),
             tracked_spent: stored(self.tracked()),
         };
@@ -473,7 +474,7 @@ fn is_old(field: &str, now: Period) -> bool {
     let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
     match field.split_at(1) {
         ("d", number) => age(number, now.day) > 40,
-        ("m", number) => age(number, now.month) > 200,
+        ("m" | "s", number) => age(number, now.month) > 200,
         _ => false,
     }
 }

@@ -16,7 +16,7 @@ pub const LIST: &[(&str, &str)] = &[
         BOTH_OR_NONE,
     ),
     (
-        "prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
+        "prune: local age = kind and (monthly and month or today) - tonumber(number) or 0 | 73: 0 -> 1",
         "the age of a field that is no counter is only compared with 200",
     ),
     (

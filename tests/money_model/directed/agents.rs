@@ -101,7 +101,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
             record.provider_key = true;
             record.virtual_keys.extend(ids.map(str::to_owned));
         }
-        for field in ["dx", "d1x", "xd1", "pk_id:other"] {
+        for field in ["dx", "d1x", "xd1", "sx", "s1x", "pk_id:other"] {
             let record = model.sides[at].agents.get_mut("a").expect("the agent");
             record.old.insert(field.to_owned(), "1".to_owned());
         }
@@ -120,7 +120,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                 lift: false,
             },
         );
-        for field in ["d1", "m1", "w1", "held"] {
+        for field in ["d1", "m1", "s1", "w1", "held"] {
             let record = model.sides[at].agents.get_mut("a").expect("the agent");
             record.old.insert(field.to_owned(), "7".to_owned());
         }

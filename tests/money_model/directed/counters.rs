@@ -27,6 +27,8 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
             format!("w{}", day - 41),
             format!("m{}", month - 200),
             format!("m{}", month - 201),
+            format!("s{}", month - 200),
+            format!("s{}", month - 201),
             "dx1".to_owned(),
             "x1".to_owned(),
         ] {

@@ -174,7 +174,33 @@ async fn plans(stage: &Stage<'_>) -> Checked {
         .await?;
     let mut test = with(plan(Some(0), Some(0)), "a", 9, 1);
     test.request_id_mut().expect("a request").at = 1;
-    world.want("settled", test).await
+    world.want("settled", test).await?;
+
+    // An earlier version kept the last month alone; this one each, also when the clock was in another one since.
+    let places = |month: u64| [("slot".to_owned(), format!("m{month}"))];
+    let (now, before) = (stage.period.month, long_ago(stage.period).month);
+    for of_a in [
+        places(now).to_vec(),
+        [&places(before)[..], &[(format!("s{now}"), "1".to_owned())]].concat(),
+    ] {
+        let mut model = stage.model();
+        for (agent, fields) in [("a", of_a), ("b", places(before).to_vec())] {
+            let record = model.sides[0].agents.get_mut(agent).expect("the agent");
+            record.old.extend(fields);
+        }
+        model.sides[0].charges.push(charge("a", 5, stage.period));
+        let mut world = stage.world(model).await?;
+        for (answer, agents, agent, n) in [
+            ("settled", 1, "a", 1),
+            ("blocked plan_agent_limit", 1, "b", 2),
+            ("settled", 2, "b", 3),
+            ("settled", 2, "b", 4),
+        ] {
+            let act = with(plan(Some(agents), None), agent, n, 1);
+            world.want(answer, act).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked

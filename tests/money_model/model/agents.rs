@@ -152,9 +152,9 @@ impl Model {
 
 /// Returns true for the counters of an agent, which stay.
 fn is_counter(field: &str) -> bool {
-    if field == "held" {
+    if field == "held" || field == "slot" {
         return true;
     }
     let (kind, number) = field.split_at(1);
-    ["d", "m", "w"].contains(&kind) && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
+    ["d", "m", "s", "w"].contains(&kind) && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }

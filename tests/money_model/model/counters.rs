@@ -38,25 +38,21 @@ impl Model {
         if mode(at) == Mode::Live { sum } else { 0 }
     }
 
-    /// The month in which the agent has one of the plan's places.
-    pub fn slot(&self, at: At, agent: &str) -> Option<u64> {
-        let last = self.sides[at]
-            .charges
-            .iter()
-            .rfind(|charge| charge.agent == agent)?;
-        (mode(at) == Mode::Live).then_some(last.period.month)
+    /// Whether the agent has one of the plan's places of `month`.
+    pub fn has_slot(&self, at: At, agent: &str, month: u64) -> bool {
+        let side = &self.sides[at];
+        let old = side.agents.get(agent).map(|agent| &agent.old);
+        let kept = old.is_some_and(|old| {
+            old.get("slot") == Some(&format!("m{month}")) || old.contains_key(&format!("s{month}"))
+        });
+        let is_in_month = |charge: &Charge| charge.agent == agent && charge.period.month == month;
+        let is_taken = kept || side.charges.iter().any(is_in_month);
+        is_taken && mode(at) == Mode::Live
     }
 
     /// Number of agents that took a place in `month`.
     pub fn slots(&self, at: At, month: u64) -> u64 {
-        let took = |agent: &&String| {
-            self.charged(at, agent, |_| true) > 0 && {
-                let charges = self.sides[at].charges.iter();
-                charges
-                    .into_iter()
-                    .any(|charge| charge.agent == **agent && charge.period.month == month)
-            }
-        };
+        let took = |agent: &&String| self.has_slot(at, agent, month);
         self.sides[at].agents.keys().filter(took).count() as u64
     }
 

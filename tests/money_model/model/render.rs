@@ -217,6 +217,7 @@ impl Model {
     /// Fields of an agent that outlive its wallet.
     fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
         let mut record = agent.old.clone();
+        let mut last = agent.old.get("slot").cloned();
         for charge in self.sides[at]
             .charges
             .iter()
@@ -228,11 +229,17 @@ impl Model {
             if charge.from_wallet {
                 record.insert(format!("w{day}"), self.wallet_spent(at, name, day).to_string());
             }
+            // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
+            let (place, month_text) = (format!("s{month}"), format!("m{month}"));
+            let has_place = record.contains_key(&place) || last.as_ref() == Some(&month_text);
+            if mode(at) == Mode::Live && !has_place {
+                let before = last.unwrap_or_else(|| month_text.clone());
+                record.insert(before.replace('m', "s"), "1".to_owned());
+                record.insert(place, "1".to_owned());
+                record.insert("slot".to_owned(), month_text.clone());
+                last = Some(month_text);
+            }
         }
-        record.extend(
-            self.slot(at, name)
-                .map(|month| ("slot".to_owned(), format!("m{month}"))),
-        );
         record.extend(agent.frozen.map(|who| ("frozen".to_owned(), who.to_owned())));
         if agent.provider_key {
             record.insert(names::provider_key_id_field("openai"), "pk_1".to_owned());

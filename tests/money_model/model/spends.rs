@@ -44,8 +44,7 @@ impl Model {
         let live = mode(at) == Mode::Live;
         let plan_agents = input.plan.and_then(|plan| plan.agents).filter(|_| live);
         let slots = self.slots(at, period.month);
-        let no_place =
-            plan_agents.filter(|most| slots >= *most && self.slot(at, agent) != Some(period.month));
+        let no_place = plan_agents.filter(|most| slots >= *most && !self.has_slot(at, agent, period.month));
         let no_place = no_place.map(|most| format!(" limit_agents={most} spent_agents={slots}"));
         let tracked = input.plan.and_then(|plan| plan.tracked).filter(|_| live);
         let wallet = self.wallet(at, agent);
@@ -331,7 +330,7 @@ fn is_old(field: &str, now: Period) -> bool {
     let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
     match field.split_at(1) {
         ("d" | "w", number) => age(number, now.day) > 40,
-        ("m", number) => age(number, now.month) > 200,
+        ("m" | "s", number) => age(number, now.month) > 200,
         _ => false,
     }
 }

@@ -41,7 +41,7 @@ pub const LIST: &[(&str, &str)] = &[
         "a text begins at 1 also for who says 0",
     ),
     (
-        "script/prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
+        "script/prune: local age = kind and (monthly and month or today) - tonumber(number) or 0 | 73: 0 -> 1",
         "the age of a field that is no counter is only compared with 40",
     ),
     (

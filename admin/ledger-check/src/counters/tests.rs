@@ -1,5 +1,6 @@
 //! The rules of counters on records made by hand.
 
+use super::super::book::has_place;
 use super::*;
 
 /// Day 20,777 is 2026-11-20.
@@ -68,6 +69,24 @@ fn a_wallet_spends_what_its_transactions_say() {
 
 #[test]
 fn a_place_in_the_month_is_counted() {
-    assert_eq!(add_month((1, 1), Some(5), Some("m202611"), 202_611), (6, 2));
-    assert_eq!(add_month((1, 1), None, Some("m202610"), 202_611), (1, 1));
+    assert_eq!(add_month((1, 1), Some(5), true), (6, 2));
+    assert_eq!(add_month((1, 1), None, false), (1, 1));
+    for (own, slot, has) in [
+        (None, None, false),
+        (None, Some("m202610"), false),
+        (None, Some("m202611"), true),
+        (Some("1"), None, true),
+        (Some("1"), Some("m202612"), true),
+    ] {
+        assert_eq!(has_place(own, slot, 202_611), has, "{own:?} {slot:?}");
+    }
+    let places = [
+        ("s202611", "1"),
+        ("s202612", "1"),
+        ("slot", "m202610"),
+        ("spend_limit", "5"),
+    ];
+    let record = owner(&places).record.unwrap();
+    let of_months = [202_609, 202_610, 202_611, 202_612].map(|month| record.has_place(month));
+    assert_eq!(of_months, [false, true, true, true]);
 }

@@ -11,8 +11,8 @@
 --   with the end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited, 'too_much …' one
 --   whose line says service_unavailable. The words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
---   hundred) once a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the
---   first call of a key's minute and in the first denials beyond its rate, eight in a run's first of a minute of the
+--   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
+--   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
 --   clock, two more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an agent's
 --   first call of the month, and four more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
@@ -24,6 +24,7 @@ local day_field = 'd' .. day_text
 local month_field = 'm' .. month_text
 local tracked_field = 't' .. month_text
 local slots_field = 'n' .. month_text
+local place_field = 's' .. month_text
 
 local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan', tracked_field, slots_field)
 local generation_text = account[1]
@@ -38,11 +39,16 @@ if not rank then return 'revoked ' .. view_text end
 if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
 
 local requests = call('INCR', KEYS.rate)
+local over = ARGV.requests ~= '' and requests > ARGV.requests + 0
+if over and call('PEXPIRETIME', KEYS.rate) > now_ms + MINUTE then
+  -- A window that ends later than any that opens now was opened while the clock was ahead; it opens anew.
+  call('SET', KEYS.rate, '1')
+  requests, over = 1, ARGV.requests + 0 < 1
+end
 if requests == 1 then
   call('PEXPIRE', KEYS.rate, MINUTE)
   call('HSET', KEYS.virtual_key, 'last_used', format('%d', now_ms))
 end
-local over = ARGV.requests ~= '' and requests > ARGV.requests + 0
 local agent, reason_text, checks_text
 if ARGV.active_keys ~= '' and rank >= ARGV.active_keys + 0 then
   reason_text = 'plan_key_limit'
@@ -54,7 +60,7 @@ elseif ARGV.estimate == '' then
   return 'counted ' .. view_text
 else
   agent = call('HMGET', KEYS.agent, 'frozen', ARGV.provider_key_id, ARGV.provider_key_sealed, 'cap', 'cap_run', 'cap_day',
-    'cap_month', day_field, month_field, 'slot', 'held')
+    'cap_month', day_field, month_field, 'slot', 'held', place_field)
   if not agent[2] or not agent[3] then
     reason_text = 'no_provider_key'
     checks_text = ',,,,,,'
@@ -98,7 +104,8 @@ if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
 local held = held_text + 0
 local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
-local has_slot, charges = agent[10] == month_field, estimate > 0
+-- An earlier version kept only the last month in which the agent took a place, as `slot`.
+local has_slot, charges = agent[12] or agent[10] == month_field, estimate > 0
 local word_text
 -- The first of Cap's checks that fails.
 if agent[1] then
@@ -184,7 +191,10 @@ else
   end
 end
 if not has_slot then
-  call('HSET', KEYS.agent, 'slot', month_field)
+  -- `slot` for that version. What it kept of another month must not be lost.
+  local last_field = agent[10] or month_field
+  local last_text = string.match(last_field, '%d+')
+  call('HSET', KEYS.agent, 's' .. last_text, '1', place_field, '1', 'slot', month_field)
   call('HINCRBY', KEYS.account, slots_field, '1')
 end
 if not listed then

@@ -9,6 +9,7 @@
 --   fields in the order of snapshot.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil,
 --   nil, {}}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 11 to 15 calls
+local MINUTE = 60000
 local month_field = string.format('m%d', month)
 local function field(name) return string.format('%s_%s', ARGV.mode, name) end
 local account = redis.call('HMGET', KEYS.account, 'plan', string.format('t%d', month), string.format('n%d', month),
@@ -16,8 +17,9 @@ local account = redis.call('HMGET', KEYS.account, 'plan', string.format('t%d', m
 if not account[1] then return {{}, {}, {}, false, false, false, {}} end
 local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'held',
   string.format('d%d', today), month_field, string.format('w%d', today),
-  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval')
-agent[2] = agent[2] == month_field and '1' or '0'
+  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', string.format('s%d', month))
+local has_slot = table.remove(agent) or agent[2] == month_field -- as in authorize.lua
+agent[2] = has_slot and '1' or '0'
 local provider = redis.call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
 local run = ARGV.run_named == '1' and redis.call('HMGET', KEYS.run, 'spent', 'last') or {}
 -- What counts against the budgets of records (decision D71), as the scripts that hold them count it.
@@ -29,6 +31,8 @@ if ARGV.key_id ~= '' then
   place = redis.call('ZRANK', KEYS.active_keys, ARGV.key_id) or -1
   requests = redis.call('GET', KEYS.rate)
   left = redis.call('PTTL', KEYS.rate)
+  -- Left from a clock that was ahead: a request beyond the rate opens it anew.
+  if left > MINUTE then requests, left = false, -1 end
   owner = redis.call('HGET', KEYS.virtual_key, 'agent')
 end
 local has_provider_key = provider[1] and provider[2] and 1 or 0

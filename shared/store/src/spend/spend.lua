@@ -31,12 +31,14 @@ local live = ARGV.mode == 'live'
 local day_field, month_field = string.format('d%d', today), string.format('m%d', month)
 local wallet_field = string.format('w%d', today)
 local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
+local place_field = string.format('s%d', month)
 local function field(name) return string.format('%s_%s', ARGV.mode, name) end
 local account = redis.call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
   field('month'), field('txn'), field('approval'), field('low'), field('text_bytes'), field('txn_in'))
 if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
 local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
-  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number')
+  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number',
+  place_field)
 -- What is approved is a spend from the wallet of the time when it was asked for ('' without one), not of whoever has
 -- the agent's id now. Intents of an earlier version do not say which it was.
 local wallet_number = agent[17] or ''
@@ -55,7 +57,8 @@ if not approving and named and not run[2] and is_full('runs', live_runs(@KEYS.ac
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
 local tracked, slots = live and account[2] or '0', account[3] or '0'
-local has_slot = agent[2] == month_field or not live
+-- An earlier version kept only the last month in which the agent took a place, as `slot`.
+local has_slot = agent[18] or agent[2] == month_field or not live
 local policy, at = account, 4
 if agent[10] then policy, at = agent, 10 end
 local cap, run_cap, day_cap, month_cap = policy[at], policy[at + 1], policy[at + 2], policy[at + 3]
@@ -127,7 +130,10 @@ redis.call('HINCRBY', KEYS.agent, day_field, ARGV.amount)
 redis.call('HINCRBY', KEYS.agent, month_field, ARGV.amount)
 if live then redis.call('HINCRBY', KEYS.account, tracked_field, ARGV.amount) end
 if not has_slot then
-  redis.call('HSET', KEYS.agent, 'slot', month_field)
+  -- `slot` for that version. What it kept of another month must not be lost.
+  local last_field = agent[2] or month_field
+  local last_text = string.match(last_field, '%d+')
+  redis.call('HSET', KEYS.agent, 's' .. last_text, '1', place_field, '1', 'slot', month_field)
   redis.call('HINCRBY', KEYS.account, slots_field, 1)
 end
 if named then
