@@ -7,6 +7,7 @@ mod inconclusive;
 mod million;
 mod names;
 mod traffic;
+mod trail;
 
 use self::fixture::Fixture;
 use crate::{account, document, ready, refused};
@@ -40,6 +41,7 @@ fn an_empty_store_is_in_order_and_an_account_must_exist() {
     let cli = ready(&redis);
     let checked = cli.json(&["ledger", "check"]);
     assert_fields!(checked, { "ok": true, "passes": 1 });
+    assert_fields!(cli.json(&["ledger", "check", "--trail"]), { "ok": true, "passes": 1 });
     let none = refused(&cli, &["ledger", "check", "--account", "acct_none"], 1);
     assert_eq!(none["code"], "NOT_FOUND");
     assert_eq!(cli.run(&["ledger", "check", "--account", "a/b"]).code, Some(2));
@@ -60,7 +62,7 @@ fn every_server_of_a_cluster_is_checked() {
         let deposit = words(&deposit);
         let _ = cli.json(&[&deposit[..], &[&reference]].concat());
     }
-    let checked = cli.json(&["ledger", "check"]);
+    let checked = cli.json(&["ledger", "check", "--trail"]);
     assert!(checked["checked"].as_u64() > Some(60), "{checked}");
     for node in cluster.nodes() {
         let keys: Vec<String> = node.command(&["KEYS", "*user-wallet"]);

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
-use ledger_check::Checked;
+use ledger_check::{Checked, Wanted};
 use serde_json::json;
 use settings::StoreSettings;
 use std::io::{IsTerminal, Write};
@@ -26,12 +26,15 @@ pub(super) enum Ledger {
         /// Only this account's records
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
+        /// Also compare the books with the audit trail, which is read whole, in the store and the archive, and verified
+        #[arg(long)]
+        trail: bool,
     },
 }
 
 impl Ledger {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let Self::Check { account } = self;
+        let Self::Check { account, trail } = self;
         if let Some(id) = &account {
             context.account(id).await?;
         }
@@ -49,7 +52,11 @@ impl Ledger {
                 let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
             }
         };
-        let checked = ledger_check::check(&store, &archive, account.as_deref(), &progress).await?;
+        let wanted = Wanted {
+            account: account.as_deref(),
+            with_trail: trail,
+        };
+        let checked = ledger_check::check(&store, &archive, wanted, &progress).await?;
         if shown {
             let _unwritable = writeln!(std::io::stderr().lock());
         }

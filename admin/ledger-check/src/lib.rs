@@ -5,7 +5,10 @@
 //! it finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
 //! transactions and intents: those are added up as they are read.
 //!
-//! Uses the store and the archive, and changes nothing.
+//! On request it also compares the books with the audit trail, which it verifies as it reads it: what whoever can write
+//! to the store changed in all the books alike disagrees with what was recorded when it happened.
+//!
+//! Uses the store and the archive, and changes nothing, but that it seals the trails that it reads.
 
 mod archived;
 mod book;
@@ -24,6 +27,7 @@ mod record;
 mod replay;
 mod scan;
 mod snapshot;
+mod trail;
 mod transactions;
 mod transit;
 mod versions;
@@ -54,6 +58,15 @@ const ROUNDS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(250);
 /// The same on a cluster before the next round: what was uncertain is certain by then, on any of its clocks.
 const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_APART_MS + 250);
+
+/// What to check.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// One account; else the whole store.
+    pub account: Option<&'a str>,
+    /// Whether the books are compared with the audit trails.
+    pub with_trail: bool,
+}
 
 /// Result of a check.
 #[derive(Debug)]
@@ -87,10 +100,10 @@ impl Checked {
 pub async fn check(
     store: &Store,
     archive: &Archive,
-    account: Option<&str>,
+    wanted: Wanted<'_>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
-    let mut checked = run_round((store, archive), account, progress).await?;
+    let mut checked = run_round((store, archive), wanted, progress).await?;
     for _ in 1..ROUNDS {
         if checked.inconclusive.is_empty() || checked.is_violated() {
             break;
@@ -102,7 +115,7 @@ pub async fn check(
         };
         tokio::time::sleep(pause).await;
         let passes = checked.passes;
-        checked = run_round((store, archive), account, progress).await?;
+        checked = run_round((store, archive), wanted, progress).await?;
         checked.passes += passes;
     }
     Ok(checked)
@@ -111,7 +124,7 @@ pub async fn check(
 /// Runs passes until one finds nothing, or the same as the one before.
 async fn run_round(
     (store, archive): (&Store, &Archive),
-    account: Option<&str>,
+    wanted: Wanted<'_>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
     let seed = RandomState::new();
@@ -119,14 +132,15 @@ async fn run_round(
     let mut asked = Questions::new();
     let mut before: Option<Findings> = None;
     let (mut records, mut doubts) = (0, Vec::new());
-    let mut ids: Vec<String> = account.map(str::to_owned).into_iter().collect();
+    let mut ids: Vec<String> = wanted.account.map(str::to_owned).into_iter().collect();
     for pass in 1..=PASSES {
-        if account.is_none() {
+        if wanted.account.is_none() {
             add_new(&mut ids, Account::ids(store).await?);
         }
-        let accounts = Accounts::new(ids.clone(), account.is_some());
+        let accounts = Accounts::new(ids.clone(), wanted.account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
-        let pass_outcome = Pass::run((store, archive), &accounts, (reconciliation, asked), progress).await?;
+        let sources = (store, archive, wanted.with_trail);
+        let pass_outcome = Pass::run(sources, &accounts, (reconciliation, asked), progress).await?;
         (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
         let clean = pass_outcome.found.is_empty();
         let unsure = pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.asks.is_empty());

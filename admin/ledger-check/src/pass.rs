@@ -13,7 +13,7 @@ use archive::Archive;
 use domain::mode::Mode;
 use domain::number::Number;
 use domain::period::Period;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use store::keys::parse::{Key, ModeKey};
 use store::{Store, StoreError, server_clock};
 
@@ -24,6 +24,10 @@ pub type Progress = dyn Fn(u64);
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
     pub(super) archive: &'a Archive,
+    /// Whether the books are compared with the audit trails.
+    pub(super) with_trail: bool,
+    /// Accounts and modes whose trail could not be read to its end: nothing is said of what it does not tell.
+    pub(super) untold: HashSet<Place>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
@@ -59,7 +63,7 @@ pub(super) struct PassOutcome {
 impl<'a> Pass<'a> {
     /// Checks all records of `accounts`.
     pub(super) async fn run(
-        (store, archive): (&'a Store, &'a Archive),
+        (store, archive, with_trail): (&'a Store, &'a Archive, bool),
         accounts: &'a Accounts,
         (reconciliation, asked): (Reconciliation, Questions),
         progress: &'a Progress,
@@ -67,6 +71,8 @@ impl<'a> Pass<'a> {
         let mut pass = Self {
             store,
             archive,
+            with_trail,
+            untold: HashSet::new(),
             accounts,
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
@@ -95,13 +101,18 @@ impl<'a> Pass<'a> {
         pass.read_transactions().await?;
         pass.read_lists().await?;
         pass.read_logs().await?;
+        pass.read_trails().await?;
         pass.read_open_escrows().await?;
         pass.read_escrow_lists().await?;
         pass.read_outside().await?;
         pass.read_email_lookups().await?;
         pass.read_counters_of_numbers().await?;
         pass.check_transit();
-        let (suspects, mismatch) = pass.reconciliation.finish();
+        let (suspects, mut mismatch) = pass.reconciliation.finish();
+        mismatch.retain(|mismatch| {
+            let place = place_named(pass.accounts, &mismatch.place);
+            !(is_of_trail(mismatch.comparison) && place.is_some_and(|place| pass.untold.contains(&place)))
+        });
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {
             report(found, accounts, &mismatch);
@@ -200,6 +211,14 @@ fn is_left_by_a_crash(mismatch: &Mismatch) -> bool {
     mismatch.comparison == Comparison::EscrowList && mismatch.records.is_empty() && is_earlier
 }
 
+/// Whether one side is the audit trail.
+const fn is_of_trail(comparison: Comparison) -> bool {
+    matches!(
+        comparison,
+        Comparison::TrailIntent | Comparison::TrailDeposit | Comparison::TrailEscrow
+    )
+}
+
 /// Reports a mismatch as a violation.
 fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     let invariant = match mismatch.comparison {
@@ -209,6 +228,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
         Comparison::EscrowWinner => Invariant::EscrowState,
         Comparison::TransactionList => Invariant::WalletBalance,
         Comparison::Place | Comparison::EscrowList | Comparison::Email => Invariant::Names,
+        Comparison::TrailIntent | Comparison::TrailDeposit | Comparison::TrailEscrow => Invariant::Trail,
     };
     let (records, matches) = (mismatch.records.join(", "), mismatch.matches.join(", "));
     let (what, other) = match mismatch.comparison {
@@ -224,6 +244,9 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
         Comparison::Place => ("the number is that of", "it leads to"),
         Comparison::EscrowList => ("its party is", "it is in the list of"),
         Comparison::Email => ("it leads to users of", "it names"),
+        Comparison::TrailIntent => ("the settled intent is", "its audit entries say"),
+        Comparison::TrailDeposit => ("the deposit is", "its audit entries say"),
+        Comparison::TrailEscrow => ("the escrow is", "its audit entries say"),
     };
     let none = |text: &str| {
         if text.is_empty() {
@@ -235,15 +258,32 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     let detail = format!("{what} {}, and {other} {}", none(&records), none(&matches));
     let place = place_named(accounts, &mismatch.place);
     let key = match (mismatch.comparison, place) {
-        (Comparison::IntentTransaction | Comparison::IntentList, Some(place)) => {
+        (Comparison::IntentTransaction | Comparison::IntentList | Comparison::TrailIntent, Some(place)) => {
             accounts.keys(place).intent(place.mode, &mismatch.key)
         }
-        (Comparison::EscrowMoney | Comparison::EscrowWinner | Comparison::EscrowList, _) => {
+        (Comparison::TrailDeposit, _) => format!("deposit {}", mismatch.key),
+        (
+            Comparison::EscrowMoney
+            | Comparison::EscrowWinner
+            | Comparison::EscrowList
+            | Comparison::TrailEscrow,
+            _,
+        ) => {
             format!("escrow {}", mismatch.key)
         }
         _ => mismatch.key.clone(),
     };
-    found.add(invariant, &[&key], detail);
+    if !is_of_trail(mismatch.comparison) {
+        return found.add(invariant, &[&key], detail);
+    }
+    let mut records = vec![key];
+    if let Some(place) = place {
+        let audit = accounts.keys(place).audit(place.mode);
+        records.extend(mismatch.entries.iter().map(|seq| format!("{audit} {seq}")));
+    }
+    let records: Vec<&str> = records.iter().map(String::as_str).collect();
+    // Records are read before the entries, and the next pass sees both.
+    found.add_moving(invariant, &records, detail);
 }
 
 /// The place that a comparison names.

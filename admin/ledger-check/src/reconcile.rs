@@ -32,9 +32,15 @@ pub(super) enum Comparison {
     EscrowList,
     /// The accounts that have a user of an e-mail, and those that its look-up names.
     Email,
+    /// Settled intents, and the entries of the trail that tell of them.
+    TrailIntent,
+    /// Deposits, and the entries that tell of them.
+    TrailDeposit,
+    /// What became of escrows, and the entries that tell of it.
+    TrailEscrow,
 }
 
-const COMPARISONS: usize = Comparison::Email as usize + 1;
+const COMPARISONS: usize = Comparison::TrailEscrow as usize + 1;
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +64,8 @@ pub(super) struct Mismatch {
     pub(super) records: Vec<String>,
     /// What is only on the other side.
     pub(super) matches: Vec<String>,
+    /// The audit entries that were compared.
+    pub(super) entries: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +73,7 @@ struct Items {
     records: Vec<String>,
     matches: Vec<String>,
     perhaps: Vec<String>,
+    entries: Vec<u64>,
 }
 
 /// Places of the sums that differed.
@@ -129,6 +138,14 @@ impl Reconciliation {
         }
     }
 
+    /// Notes the audit entry that an item was told by, where items are held on to.
+    pub(super) fn told_by(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
+        let name = (comparison, place.to_owned(), key.to_owned());
+        if let Some(items) = self.items.get_mut(&name) {
+            items.entries.push(seq);
+        }
+    }
+
     /// Ends the pass: the partitions whose sums differ, and the items that are without their like in those that were
     /// suspected before.
     pub(super) fn finish(self) -> (Suspects, Vec<Mismatch>) {
@@ -137,7 +154,8 @@ impl Reconciliation {
         let mismatch = self
             .items
             .into_iter()
-            .filter_map(|((comparison, place, key), items)| {
+            .filter_map(|((comparison, place, key), mut items)| {
+                let entries = std::mem::take(&mut items.entries);
                 let (records, matches) = difference(items);
                 let mismatch = Mismatch {
                     comparison,
@@ -145,6 +163,7 @@ impl Reconciliation {
                     key,
                     records,
                     matches,
+                    entries,
                 };
                 (!mismatch.records.is_empty() || !mismatch.matches.is_empty()).then_some(mismatch)
             });
@@ -166,6 +185,7 @@ fn difference(items: Items) -> (Vec<String>, Vec<String>) {
         mut records,
         mut matches,
         mut perhaps,
+        entries: _,
     } = items;
     matches.retain(|label| match records.iter().position(|record| record == label) {
         Some(at) => {

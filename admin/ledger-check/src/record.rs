@@ -95,6 +95,7 @@ impl Pass<'_> {
         }
         let is_intent = !matches!(intent.kind, Kind::Transfer | Kind::Deposit);
         if is_intent && intent.state == State::Settled {
+            self.trail_intent(place, intent);
             self.settled(place, key, intent);
         }
     }
@@ -153,6 +154,7 @@ impl Pass<'_> {
         if self.accounts.keys(place).deposit(place.mode, &deposit.reference) != key {
             self.wrong(Invariant::Pending, &[key], "its reference is another one");
         }
+        self.trail_deposit(place, deposit);
         if deposit.state == DepositState::Confirmed {
             let parts = [amount.to_string(), deposit.wallet.to_string()];
             let parts = parts.each_ref().map(String::as_str);
@@ -209,6 +211,7 @@ impl Pass<'_> {
         for (comparison, parts) in items {
             self.reconcile_across(comparison, Side::Record, &number_text, &parts);
         }
+        self.trail_escrow(place, number, fields);
         if let Some(funded) = escrow.funded_at {
             let when = (funded, escrow.resolved_at);
             self.flows[place.index() % 2].escrow((number, escrow.amount), when, &self.rows);

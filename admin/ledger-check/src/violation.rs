@@ -37,6 +37,9 @@ domain::words! {
         /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its
         /// parties, and no number that has a record can be drawn again.
         Names = "names",
+        /// The money in the books is the money that the audit trail tells of: transactions, deposits, settled intents
+        /// and escrows each have their entries and the reverse, and counters are what the entries charged.
+        Trail = "trail",
         /// Every key of the store has a name that Tollgate gives.
         UnknownKey = "unknown-key",
     }

@@ -93,9 +93,14 @@ pub(super) const PAGES: &[Page] = &[
                 beside a running system, and names what does not hold with its records. What changes meanwhile is \
                 read again. Money that moves between accounts at that moment, or did in the last seconds on a \
                 cluster, cannot be told from money that is missing: what is still open after three attempts is \
-                `inconclusive`, with `ok` false and exit code 3.",
-        changes: "nothing.",
-        examples: &["tollgate-admin ledger check --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json"],
+                `inconclusive`, with `ok` false and exit code 3. With --trail it also compares the books with the \
+                audit trail, which it reads whole and verifies on the way: numbers that somebody changed in all the \
+                books alike are `trail` violations, with the record, both numbers and the audit entry.",
+        changes: "nothing; --trail seals what is new in the trails.",
+        examples: &[
+            "tollgate-admin ledger check --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json",
+            "tollgate-admin ledger check --trail",
+        ],
         refused: "something does not hold, or there is no such account",
     },
 ];

@@ -1,0 +1,417 @@
+//! The books beside the audit trail. Every change of money writes its entry in the same step, so the two tell the same,
+//! and who changes the books of an account all alike has still not changed what was recorded.
+//!
+//! The trail is read once, in the archive and the store, and its hashes and links are computed again on the way. What
+//! is compared with it is either read together with the number of the last entry, or is compared again in the next
+//! pass. Memory grows with agents, their days and wallets, not with entries.
+
+mod charges;
+mod join;
+mod legs;
+mod told;
+
+use super::book::{OwnerRecord, Place};
+use super::drive::{BATCH, Job, drive};
+use super::pass::Pass;
+use super::reconcile::{Comparison, Side};
+use super::violation::{Doubt, Invariant};
+use audit_verify::Walk;
+use charges::{Charges, Snapshot};
+use domain::entry::Entry;
+use domain::intent::Kind;
+use domain::mode::Mode;
+use history::trail::Trail;
+use join::{Join, Odd};
+use legs::{Reader, key_of};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use store::StoreError;
+use store::account::ModeField;
+use store::deposit::Deposit;
+use store::intent::IntentRecord;
+use store::keys::USER;
+use store::read::Read;
+use store::transaction::Transaction;
+use told::{MADE, Told, What, of_deposit, of_escrow, of_intent};
+
+/// Attempts at reading an agent's record between two entries of its account.
+const ATTEMPTS: usize = 100;
+
+type Fields = HashMap<String, String>;
+
+/// Transactions up to the cut, in the order of their numbers.
+struct Lines {
+    /// The number that is read next.
+    next: u64,
+    last: u64,
+    read: VecDeque<(u64, Transaction)>,
+}
+
+/// One account and mode whose trail is read.
+struct Reading {
+    reader: Reader,
+    join: Join,
+    lines: Lines,
+    charges: Charges,
+    noticed: HashSet<(String, u64)>,
+    /// Entries that the account's record counts, as they were when its transactions were counted.
+    cut: u64,
+    /// The first entry about money that does not say what it should.
+    untold: Option<u64>,
+    /// Whether the records of all agents could be read.
+    is_sure: bool,
+}
+
+impl Pass<'_> {
+    /// Compares every account and mode with its trail, if that is wanted.
+    pub(super) async fn read_trails(&mut self) -> Result<(), StoreError> {
+        if self.with_trail {
+            for place in self.accounts.places() {
+                self.read_trail(place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_trail(&mut self, place: Place) -> Result<(), StoreError> {
+        let keys = self.accounts.keys(place);
+        // One command: these transactions are the ones that these entries tell of, and so is what was charged.
+        let mut answers = self
+            .store
+            .many(&[Read::hash(keys.bucket(), keys.record())])
+            .await?;
+        let record = answers.read::<Fields>().unwrap_or_default();
+        let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let cut = number(&ModeField::AuditSeq.name(place.mode));
+        let page = self.page(place);
+        let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
+        let mut reading = Reading {
+            join: Join::new(user.and_then(|record| record.wallet)),
+            reader: Reader::new(page.wallets.keys().copied().collect()),
+            lines: Lines {
+                next: 1,
+                last: number(&format!("{}_txn_seq", place.mode)),
+                read: VecDeque::new(),
+            },
+            charges: Charges::until(cut),
+            noticed: HashSet::new(),
+            cut,
+            untold: None,
+            is_sure: true,
+        };
+        let goal = self.read_agents(place, &mut reading).await?.max(cut);
+        if !self.walk(place, &mut reading, goal).await? {
+            self.untold.insert(place);
+            return Ok(());
+        }
+        self.rest_of_transactions(place, &mut reading).await?;
+        self.end_of_trail(place, reading, &record);
+        Ok(())
+    }
+
+    /// Reads the counters of all agents, each together with the number of the last entry; the highest of those.
+    async fn read_agents(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
+        let (store, keys) = (self.store, self.accounts.keys(place));
+        let owners = self.page(place).owners.keys();
+        let mut wanted: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
+        let mut highest = 0;
+        for _ in 0..ATTEMPTS {
+            let jobs = wanted.drain(..).map(|agent| {
+                let seq = || {
+                    Read::field(
+                        keys.bucket(),
+                        keys.record(),
+                        &ModeField::AuditSeq.name(place.mode),
+                    )
+                };
+                let record = Read::hash(keys.bucket(), keys.agent(place.mode, &agent));
+                Job {
+                    what: agent,
+                    reads: vec![seq(), record, seq()],
+                    weight: 3,
+                }
+            });
+            let mut again = Vec::new();
+            drive(store, jobs, |agent, mut answers| {
+                let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+                let fields = answers.read::<Fields>().unwrap_or_default();
+                let after = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+                if before != after {
+                    return again.push(agent);
+                }
+                highest = before.max(highest);
+                let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
+                let snapshot = Snapshot {
+                    until: before,
+                    counters,
+                    held: held.unwrap_or(0),
+                };
+                reading.charges.add(agent, snapshot);
+            })
+            .await?;
+            wanted = again;
+            if wanted.is_empty() {
+                break;
+            }
+        }
+        if !wanted.is_empty() {
+            reading.is_sure = false;
+            self.doubt(
+                place,
+                "calls ended whenever the counters of its agents were read".to_owned(),
+            );
+        }
+        Ok(highest)
+    }
+
+    /// Reads the trail up to entry `goal`; false when that is not possible.
+    async fn walk(&mut self, place: Place, reading: &mut Reading, goal: u64) -> Result<bool, StoreError> {
+        let (account, archive, mode) = (self.accounts.id(place), self.archive, place.mode);
+        let trail = Trail::of(self.store, archive, account, mode);
+        let mut sealed = None;
+        let mut walk = Walk::behind(0);
+        while walk.end() < goal {
+            let next = walk.end() + 1;
+            let entries = match trail.read(next).await {
+                // Of a later release, archived at that moment, or in an archive that is away: which, `why` says.
+                Err(StoreError::UnexpectedReply(why) | StoreError::Archive(why)) => {
+                    self.doubt(place, format!("entry {next} cannot be read: {why}"));
+                    return Ok(false);
+                }
+                entries => entries?,
+            };
+            if entries.is_empty() {
+                // What is not sealed yet is sealed now; more than once, where there is very much of it.
+                let end = match trail.seal().await {
+                    Err(StoreError::UnexpectedReply(why)) => {
+                        self.broken(place, next, &format!("it cannot be sealed: {why}"));
+                        return Ok(false);
+                    }
+                    end => end?,
+                };
+                if end.seq < next && sealed == Some(end.seq) {
+                    let why = "its line is missing, or a later release wrote it";
+                    self.doubt(place, format!("the trail ends before entry {next}: {why}"));
+                    return Ok(false);
+                }
+                sealed = Some(end.seq);
+                continue;
+            }
+            self.count(entries.len());
+            let wanted = usize::try_from(goal - walk.end()).unwrap_or(usize::MAX);
+            for sealed in entries.iter().take(wanted) {
+                let entry = match walk.step(sealed.json.as_bytes()) {
+                    Ok(()) => Entry::of_json(&sealed.json),
+                    Err(broken) => {
+                        self.broken(place, next.max(walk.end() + 1), &broken.problem);
+                        return Ok(false);
+                    }
+                };
+                let Some(entry) = entry else {
+                    self.broken(place, walk.end(), "it is no entry");
+                    return Ok(false);
+                };
+                self.entry(place, reading, &entry).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in one entry.
+    async fn entry(&mut self, place: Place, reading: &mut Reading, entry: &Entry) -> Result<(), StoreError> {
+        let mut is_told = reading.charges.take(entry).is_ok();
+        if entry.seq <= reading.cut {
+            let told = told::records(entry, &mut reading.noticed);
+            is_told &= told.is_ok();
+            for told in told.unwrap_or_default() {
+                self.told(place, &told, Some(entry.seq));
+            }
+            let legs = reading.reader.legs(entry);
+            is_told &= legs.is_ok();
+            for leg in legs.unwrap_or_default() {
+                self.read_lines(place, &mut reading.lines).await?;
+                let next = reading.lines.read.front().map(|(_, next)| key_of(next));
+                let is_tracked_only = leg.optional && next.as_ref() != Some(&leg.key);
+                reading.join.leg(entry.seq, leg, next.as_ref());
+                if is_tracked_only {
+                    continue;
+                }
+                if let Some((number, transaction)) = reading.lines.read.pop_front() {
+                    reading.join.transaction(number, transaction);
+                }
+            }
+        }
+        if !is_told && reading.untold.is_none() {
+            reading.untold = Some(entry.seq);
+        }
+        Ok(())
+    }
+
+    /// Reads the next transactions when there are none left. One that cannot be read is none: the replay names it.
+    async fn read_lines(&mut self, place: Place, lines: &mut Lines) -> Result<(), StoreError> {
+        let keys = self.accounts.keys(place);
+        while lines.read.is_empty() && lines.next <= lines.last {
+            let first = lines.next;
+            let last = lines.last.min(first + BATCH as u64 - 1);
+            let numbers: Vec<String> = (first..=last).map(|number| number.to_string()).collect();
+            let read = Read::fields(keys.bucket(), keys.transactions(place.mode), &numbers);
+            let mut answers = self.store.many(&[read]).await?;
+            let texts = answers.read::<Vec<Option<String>>>().unwrap_or_default();
+            let numbered = (first..).zip(texts);
+            let parsed = numbered.filter_map(|(number, text)| Some((number, Transaction::parse(&text?)?)));
+            lines.read.extend(parsed);
+            lines.next = last + 1;
+        }
+        Ok(())
+    }
+
+    async fn rest_of_transactions(&mut self, place: Place, reading: &mut Reading) -> Result<(), StoreError> {
+        loop {
+            self.read_lines(place, &mut reading.lines).await?;
+            if reading.lines.read.is_empty() || reading.join.is_full {
+                return Ok(());
+            }
+            for (number, transaction) in reading.lines.read.drain(..) {
+                reading.join.transaction(number, transaction);
+            }
+        }
+    }
+
+    /// Everything was read: says what does not agree.
+    fn end_of_trail(&mut self, place: Place, mut reading: Reading, record: &Fields) {
+        if let Some(seq) = reading.untold {
+            self.untold.insert(place);
+            let why = format!("entry {seq} is about money, and does not say all that its type says");
+            self.doubt(place, why);
+        } else {
+            reading.join.end();
+        }
+        if reading.join.is_full {
+            let why = "more entries and transactions are without their like than are held at a time";
+            self.doubt(place, why.to_owned());
+        }
+        for odd in &reading.join.odd {
+            self.odd(place, odd);
+        }
+        if reading.untold.is_some() || !reading.is_sure {
+            return;
+        }
+        let keys = self.accounts.keys(place);
+        for (agent, field, detail) in reading.charges.agents_differ(self.today) {
+            let record = format!("{} {field}", keys.agent(place.mode, &agent));
+            self.found.add_moving(Invariant::Trail, &[&record], detail);
+        }
+        if place.mode == Mode::Live {
+            for (field, detail) in reading.charges.account_differs(&tracked(record)) {
+                let record = format!("{} {field}", keys.record());
+                self.found.add_moving(Invariant::Trail, &[&record], detail);
+            }
+        }
+    }
+
+    fn odd(&mut self, place: Place, odd: &Odd) {
+        let keys = self.accounts.keys(place);
+        let transaction = odd
+            .transaction
+            .map(|n| format!("{} {n}", keys.transactions(place.mode)));
+        let entry = odd.entry.map(|seq| format!("{} {seq}", keys.audit(place.mode)));
+        let records: Vec<&str> = transaction.iter().chain(&entry).map(String::as_str).collect();
+        self.wrong(Invariant::Trail, &records, odd.detail.as_str());
+    }
+
+    fn broken(&mut self, place: Place, seq: u64, problem: &str) {
+        let key = self.accounts.keys(place).audit(place.mode);
+        let detail = format!("the trail is broken here, and nothing was compared with it: {problem}");
+        self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
+    }
+
+    fn doubt(&mut self, place: Place, reason: String) {
+        self.doubts.push(Doubt {
+            invariant: Invariant::Trail,
+            records: vec![self.accounts.keys(place).audit(place.mode)],
+            reason,
+        });
+    }
+
+    /// Puts a record beside the entries that tell of it; `seq` is that of an entry.
+    fn told(&mut self, place: Place, told: &Told, seq: Option<u64>) {
+        let comparison = match told.what {
+            What::Intent => Comparison::TrailIntent,
+            What::Deposit => Comparison::TrailDeposit,
+            What::Escrow => Comparison::TrailEscrow,
+        };
+        let side = match seq {
+            Some(_) => Side::Match,
+            None => Side::Record,
+        };
+        let parts: Vec<&str> = told.parts.iter().map(String::as_str).collect();
+        self.reconcile(comparison, side, (place, &told.name), &parts);
+        if let Some(seq) = seq {
+            let word = self.accounts.word(place);
+            self.reconciliation.told_by(comparison, (word, &told.name), seq);
+        }
+    }
+
+    /// A settled intent, wherever it is.
+    pub(super) fn trail_intent(&mut self, place: Place, intent: &IntentRecord) {
+        if !self.with_trail {
+            return;
+        }
+        let day = intent.charged.map_or(0, |(day, _)| day);
+        let spend = (intent.kind == Kind::Spend).then_some((intent.agent.as_str(), day));
+        let told = Told {
+            what: What::Intent,
+            name: intent.id.clone(),
+            parts: of_intent(intent.kind.as_str(), intent.amount.get(), spend),
+        };
+        self.told(place, &told, None);
+    }
+
+    /// A deposit, as it began.
+    pub(super) fn trail_deposit(&mut self, place: Place, deposit: &Deposit) {
+        if !self.with_trail {
+            return;
+        }
+        let told = Told {
+            what: What::Deposit,
+            name: deposit.id.clone(),
+            parts: of_deposit(deposit.first.as_str(), deposit.amount.get(), deposit.wallet),
+        };
+        self.told(place, &told, None);
+    }
+
+    /// An escrow of the payer's account; `fields` are those of a record that makes sense.
+    pub(super) fn trail_escrow(&mut self, place: Place, number: u64, fields: &Fields) {
+        if !self.with_trail {
+            return;
+        }
+        let get = |name: &str| fields.get(name).map_or("", String::as_str);
+        let wallet = |name: &str| get(name).parse().unwrap_or(0);
+        let amount = wallet("amount");
+        let mut steps = vec![of_escrow(MADE, amount, Some((wallet("from"), wallet("to"))))];
+        let status = get("status");
+        let was_disputed = status == "refunded" || get("winner_kind") == Kind::EscrowDispute.as_str();
+        if was_disputed && status != "disputed" {
+            steps.push(of_escrow("disputed", amount, None));
+        }
+        if matches!(status, "disputed" | "released" | "refunded") {
+            steps.push(of_escrow(status, amount, None));
+        }
+        for parts in steps {
+            let told = Told {
+                what: What::Escrow,
+                name: number.to_string(),
+                parts,
+            };
+            self.told(place, &told, None);
+        }
+    }
+}
+
+/// The months of the tracked USD in an account's record.
+fn tracked(record: &Fields) -> BTreeMap<u64, i128> {
+    let fields = record.iter().filter_map(|(name, value)| {
+        let month = name.strip_prefix('t')?.parse().ok()?;
+        Some((month, value.parse().ok()?))
+    });
+    fields.collect()
+}

@@ -1,0 +1,386 @@
+//! What the trail says that agents were charged, by day and month: calls that ended, and settled spends. A counter is
+//! that, and what is held for calls under way, whose entries are still to come.
+
+use super::super::book::Counters;
+use super::legs::{Fields, Untold};
+use domain::entry::{Entry, How};
+use domain::period::Period;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.
+const DAYS_KEPT: u64 = 39;
+/// The same for months, in the distance of their numbers.
+const MONTHS_KEPT: u64 = 199;
+/// Days after which a kept hold cannot be corrected any more.
+const KEPT_DAYS: u64 = 40;
+/// Kept holds that are remembered before old ones are looked for.
+const KEPT_MANY: usize = 100_000;
+
+/// Nano-USD by day or month. A correction may come alone, so a sum may be below zero.
+type Sums = BTreeMap<u64, i128>;
+
+/// An agent's record as it was when the trail had `until` entries.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) until: u64,
+    pub(super) counters: Counters,
+    /// What is held for calls under way.
+    pub(super) held: u64,
+}
+
+/// What the trail charged an agent with, up to its snapshot.
+#[derive(Debug, Default)]
+struct Charged {
+    snapshot: Snapshot,
+    days: Sums,
+    months: Sums,
+}
+
+/// The charges of an account and mode.
+#[derive(Debug, Default)]
+pub(super) struct Charges {
+    agents: HashMap<String, Charged>,
+    /// Of the whole account, up to its own snapshot.
+    months: Sums,
+    /// How many entries the trail had when the account's record was read.
+    until: u64,
+    /// Calls whose holds were kept: a hash of the id, and the day. Their next entry corrects what is charged.
+    kept: HashMap<u64, u64>,
+}
+
+/// A counter that differs: agent, its field, and what is wrong with it.
+pub(super) type Differs = (String, String, String);
+
+/// What one entry charges.
+struct Charge<'a> {
+    agent: &'a str,
+    period: Period,
+    nanos: i128,
+}
+
+impl Charges {
+    /// Of an account whose record was read when the trail had so many entries.
+    pub(super) fn until(until: u64) -> Self {
+        Self {
+            until,
+            ..Self::default()
+        }
+    }
+
+    /// An agent and its record.
+    pub(super) fn add(&mut self, agent: String, snapshot: Snapshot) {
+        self.agents.entry(agent).or_default().snapshot = snapshot;
+    }
+
+    /// Takes in the next entry.
+    pub(super) fn take(&mut self, entry: &Entry) -> Result<(), Untold> {
+        let Some(charge) = self.charge(entry)? else {
+            return Ok(());
+        };
+        let until = self.until;
+        if !self.agents.contains_key(charge.agent) {
+            // Its record is gone: then it has no counters.
+            let snapshot = Snapshot {
+                until,
+                ..Snapshot::default()
+            };
+            self.add(charge.agent.to_owned(), snapshot);
+        }
+        if entry.seq <= until {
+            *self.months.entry(charge.period.month).or_default() += charge.nanos;
+        }
+        if let Some(agent) = self.agents.get_mut(charge.agent)
+            && entry.seq <= agent.snapshot.until
+        {
+            *agent.days.entry(charge.period.day).or_default() += charge.nanos;
+            *agent.months.entry(charge.period.month).or_default() += charge.nanos;
+        }
+        Ok(())
+    }
+
+    fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<Charge<'a>>, Untold> {
+        let said = Fields(entry);
+        let agent = || entry.agent.as_deref().ok_or(Untold);
+        match entry.kind.as_str() {
+            "decision.approved" | "decision.voided" => {
+                let (charged, estimate) = (said.nanos("chargedNanos")?, said.nanos("estimateNanos")?);
+                let period = Period {
+                    day: said.number("day")?,
+                    month: said.number("month")?,
+                };
+                let how = How::parse(said.text("outcome")?).ok_or(Untold)?;
+                let was_kept = self.was_kept(&entry.id, how, period.day) || how == How::Corrected;
+                let before = if was_kept { i128::from(estimate) } else { 0 };
+                Ok(Some(Charge {
+                    agent: agent()?,
+                    period,
+                    nanos: i128::from(charged) - before,
+                }))
+            }
+            "spend.requested" | "spend.approved" if said.is_settled() => Ok(Some(Charge {
+                agent: agent()?,
+                period: Period::at(entry.at_ms),
+                nanos: said.nanos("amountNanos")?.into(),
+            })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the hold was kept before, and notes whether it is from here on.
+    fn was_kept(&mut self, id: &str, how: How, day: u64) -> bool {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let id = hasher.finish();
+        if how != How::Kept {
+            return self.kept.remove(&id).is_some();
+        }
+        if self.kept.len() >= KEPT_MANY {
+            self.kept.retain(|_, kept| *kept + KEPT_DAYS >= day);
+        }
+        self.kept.insert(id, day).is_some()
+    }
+
+    /// What all agents hold, as they were read.
+    fn held(&self) -> i128 {
+        self.agents
+            .values()
+            .map(|agent| i128::from(agent.snapshot.held))
+            .sum()
+    }
+
+    /// The counters of agents that are not what the trail says.
+    pub(super) fn agents_differ(&self, today: Period) -> Vec<Differs> {
+        let mut all = Vec::new();
+        for (name, agent) in &self.agents {
+            let Snapshot {
+                until,
+                counters,
+                held,
+            } = &agent.snapshot;
+            let held = i128::from(*held);
+            let is_day = |day: u64| day.saturating_add(DAYS_KEPT) >= today.day;
+            let is_month = |month: u64| month.saturating_add(MONTHS_KEPT) >= today.month;
+            let days = differ(('d', *until), (&counters.days, &agent.days), held, is_day);
+            let months = differ(('m', *until), (&counters.months, &agent.months), held, is_month);
+            all.extend(
+                days.into_iter()
+                    .chain(months)
+                    .map(|(field, detail)| (name.clone(), field, detail)),
+            );
+        }
+        all.sort();
+        all
+    }
+
+    /// The months of the account's tracked USD that are not what the trail says. What was held in which month when the
+    /// record was read is not known, only how much it is at most.
+    pub(super) fn account_differs(&self, tracked: &Sums) -> Vec<(String, String)> {
+        let held = self.held();
+        let mut wrong = Vec::new();
+        for (month, says, sum) in both(tracked, &self.months) {
+            if !(0..=held).contains(&(says - sum)) {
+                wrong.push((
+                    format!("t{month}"),
+                    detail(says, sum, self.until, &format!("up to {held}")),
+                ));
+            }
+        }
+        wrong
+    }
+}
+
+/// Where counters are not what the trail says. What is held is in one or more of those that are left to come: none is
+/// below its sum, and together they are above it by what is held.
+fn differ(
+    (letter, until): (char, u64),
+    (counters, sums): (&Sums, &Sums),
+    held: i128,
+    is_kept: impl Fn(u64) -> bool,
+) -> Vec<(String, String)> {
+    let rows = || both(counters, sums).filter(|(period, ..)| is_kept(*period));
+    let above: i128 = rows().map(|(_, says, sum)| says - sum).sum();
+    let fits = |apart: i128| (0..=held).contains(&apart);
+    let mut wrong: Vec<(u64, i128, i128)> = rows().filter(|(_, says, sum)| !fits(says - sum)).collect();
+    if wrong.is_empty() && above != held {
+        // Each alone could be right: the last one is where calls are under way.
+        wrong.extend(
+            rows()
+                .filter(|(_, says, sum)| says != sum)
+                .last()
+                .or_else(|| rows().last()),
+        );
+    }
+    let named = wrong.into_iter().map(|(period, says, sum)| {
+        let detail = detail(says, sum, until, &held.to_string());
+        (format!("{letter}{period}"), detail)
+    });
+    named.collect()
+}
+
+fn detail(says: i128, sum: i128, until: u64, held: &str) -> String {
+    format!(
+        "it is {says} nanos; the trail's entries up to {until} come to {sum}, and calls under way to {held}"
+    )
+}
+
+/// Each period of either side, with both numbers.
+fn both<'a>(counters: &'a Sums, sums: &'a Sums) -> impl Iterator<Item = (u64, i128, i128)> + 'a {
+    let number = |side: &Sums, period: u64| side.get(&period).copied().unwrap_or(0);
+    let only = sums.keys().filter(|period| !counters.contains_key(period));
+    let mut periods: Vec<u64> = counters.keys().chain(only).copied().collect();
+    periods.sort_unstable();
+    let rows = periods.into_iter();
+    rows.map(move |period| (period, number(counters, period), number(sums, period)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::period::DAY_MS;
+
+    const TODAY: Period = Period {
+        day: 20_780,
+        month: 202_611,
+    };
+    const MEMO: &str = "acct_x bot - vk_1 p1 gpt-4o";
+
+    fn ended(seq: u64, how: &str, cost: u64, id: &str, day: u64) -> Entry {
+        let at_ms = day * DAY_MS;
+        let month = Period::at(at_ms).month;
+        let line = format!("{seq} {at_ms} A {how} {cost} allow_{id} H 200 {day} {month} 0 ,,,,,, {MEMO}");
+        Entry::of_line(seq, line.as_bytes())
+    }
+
+    fn spend(seq: u64, nanos: u64, day: u64) -> Entry {
+        let at_ms = day * DAY_MS;
+        let data = format!(r#"{{"amountNanos":"{nanos}"}}"#);
+        let said = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
+        let line = format!("{seq} {at_ms} {said} outcome=settled");
+        Entry::of_line(seq, line.as_bytes())
+    }
+
+    fn charges(entries: &[Entry], days: &[(u64, i128)], held: u64) -> Charges {
+        let mut counters = Counters::default();
+        for (day, nanos) in days {
+            counters.days.insert(*day, *nanos);
+            *counters
+                .months
+                .entry(Period::at(*day * DAY_MS).month)
+                .or_default() += nanos;
+        }
+        let mut charges = Charges::until(100);
+        let snapshot = Snapshot {
+            until: 100,
+            counters,
+            held,
+        };
+        charges.add("bot".to_owned(), snapshot);
+        for entry in entries {
+            charges.take(entry).unwrap();
+        }
+        charges
+    }
+
+    fn fields(entries: &[Entry], days: &[(u64, i128)], held: u64) -> Vec<String> {
+        let found = charges(entries, days, held).agents_differ(TODAY);
+        found.into_iter().map(|(_, field, _)| field).collect()
+    }
+
+    #[test]
+    fn every_end_of_a_call_counts_what_the_script_moved() {
+        let day = TODAY.day;
+        let entries = [
+            ended(1, "settled", 120, "a", day),
+            ended(2, "released", 0, "b", day),
+            ended(3, "estimated", 200, "c", day),
+            ended(4, "kept", 200, "d", day),
+            ended(5, "corrected", 50, "d", day),
+            ended(6, "kept", 200, "e", day - 1),
+            ended(7, "voided", 0, "e", day - 1),
+            ended(8, "kept", 200, "f", day - 1),
+            ended(9, "estimated", 200, "f", day - 1),
+            ended(10, "voided", 0, "g", day),
+            spend(11, 7, day),
+        ];
+        let right = [(day, 120 + 200 + 50 + 7), (day - 1, 200)];
+        assert_eq!(fields(&entries, &right, 0), Vec::<String>::new());
+        let low = [(day, 120 + 200 + 50 + 6), (day - 1, 200)];
+        let d = format!("d{day}");
+        assert_eq!(fields(&entries, &low, 0), [d.as_str(), "m202611"]);
+        let found = charges(&entries, &low, 0).agents_differ(TODAY);
+        assert!(
+            found[0]
+                .2
+                .starts_with("it is 376 nanos; the trail's entries up to 100 come to 377"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_held_is_above_the_trail_and_nothing_else_is() {
+        let day = TODAY.day;
+        let entries = [ended(1, "settled", 120, "a", day - 1), spend(2, 5, day)];
+        for (yesterday, today) in [(120, 205), (320, 5), (170, 155)] {
+            assert_eq!(
+                fields(&entries, &[(day - 1, yesterday), (day, today)], 200),
+                Vec::<String>::new()
+            );
+        }
+        let d = format!("d{day}");
+        assert_eq!(
+            fields(&entries, &[(day - 1, 120), (day, 204)], 200),
+            [d.as_str(), "m202611"]
+        );
+        assert_eq!(
+            fields(&entries, &[(day - 1, 120), (day, 5)], 200),
+            [d.as_str(), "m202611"]
+        );
+        assert_eq!(
+            fields(&entries, &[(day - 1, 119), (day, 206)], 200),
+            [format!("d{}", day - 1), d]
+        );
+        assert_eq!(
+            fields(&[], &[], 200),
+            Vec::<String>::new(),
+            "a day that no record has is held's own matter"
+        );
+    }
+
+    #[test]
+    fn counters_that_expire_say_nothing() {
+        let day = TODAY.day - 40;
+        let entries = [spend(1, 5, day)];
+        let found = charges(&entries, &[], 0);
+        let fields: Vec<_> = found
+            .agents_differ(TODAY)
+            .into_iter()
+            .map(|(_, field, _)| field)
+            .collect();
+        assert_eq!(fields, ["m202610"], "its month is kept");
+    }
+
+    #[test]
+    fn an_agent_without_a_record_and_later_entries_are_told_apart() {
+        let day = TODAY.day;
+        let mut charges = charges(&[], &[], 0);
+        charges.take(&spend(101, 5, day)).unwrap();
+        assert_eq!(charges.agents_differ(TODAY), [], "after the record was read");
+        charges.agents.clear();
+        charges.take(&spend(99, 5, day)).unwrap();
+        assert_eq!(charges.agents_differ(TODAY).len(), 2);
+    }
+
+    #[test]
+    fn the_account_is_the_sum_and_at_most_what_is_held_beyond() {
+        let day = TODAY.day;
+        let charges = charges(&[spend(1, 5, day), spend(2, 7, day - 30)], &[], 20);
+        let tracked = |october: i128, november: i128| Sums::from([(202_610, october), (202_611, november)]);
+        for (october, november) in [(7, 5), (7, 25), (27, 5)] {
+            assert_eq!(charges.account_differs(&tracked(october, november)), []);
+        }
+        for (october, november) in [(6, 5), (7, 26), (0, 5)] {
+            assert_eq!(charges.account_differs(&tracked(october, november)).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What an entry of the trail says of money: the transactions that its script wrote in the same step, in their order.
+
+use domain::entry::Entry;
+use serde_json::Value;
+use std::collections::HashSet;
+use store::transaction::{Transaction, TransactionType};
+
+/// A transaction that an entry tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Leg {
+    pub(super) key: LegKey,
+    /// Nano-USD.
+    pub(super) amount: u64,
+    /// Number of its wallet; none of a spend, whose entry says the agent.
+    pub(super) wallet: Option<u64>,
+    /// Owner of the wallet, where the entry says it.
+    pub(super) owner: Option<String>,
+    /// Whether the account's user wallet may have got it: money for a wallet that is closed goes there.
+    pub(super) or_user: bool,
+    pub(super) at_ms: u64,
+    /// Id of the transaction, where the entry says it.
+    pub(super) id: Option<String>,
+    /// Balance after it, where the entry says it.
+    pub(super) balance: Option<u64>,
+    /// The trail does not tell whether a wallet moved: there may be no such transaction.
+    pub(super) optional: bool,
+}
+
+/// Type, and what else both sides say that no two transactions of the type share, nearly.
+pub(super) type LegKey = (TransactionType, String);
+
+/// What a transaction is found by.
+pub(super) fn key_of(transaction: &Transaction) -> LegKey {
+    let intent = || transaction.intent.clone().unwrap_or_default();
+    let counterparty = transaction.tail.counterparty.as_deref().unwrap_or_default();
+    let name = match transaction.kind {
+        TransactionType::Deposit | TransactionType::TransferOut => transaction.id.clone(),
+        TransactionType::TransferIn => received(counterparty, transaction.at_ms),
+        TransactionType::Spend | TransactionType::EscrowFund => intent(),
+        TransactionType::EscrowRelease | TransactionType::EscrowRefund => counterparty.to_owned(),
+    };
+    (transaction.kind, name)
+}
+
+/// The entry of a transfer within an account does not say the id of its second transaction.
+fn received(from: &str, at_ms: u64) -> String {
+    format!("{from} {at_ms}")
+}
+
+/// An entry about money that does not say what its type says otherwise: of an earlier version, or made by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Untold;
+
+/// What must be known to read entries.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// Numbers of the wallets of this account and mode, closed ones too.
+    pub(super) own: HashSet<u64>,
+    /// Agents that have a wallet at this entry, as the trail tells.
+    agents: HashSet<String>,
+}
+
+/// The fields of an entry.
+pub(super) struct Fields<'a>(pub(super) &'a Entry);
+
+impl<'a> Fields<'a> {
+    pub(super) fn text(&self, name: &str) -> Result<&'a str, Untold> {
+        self.0.data.get(name).and_then(Value::as_str).ok_or(Untold)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<u64, Untold> {
+        self.0.data.get(name).and_then(Value::as_u64).ok_or(Untold)
+    }
+
+    pub(super) fn nanos(&self, name: &str) -> Result<u64, Untold> {
+        self.text(name)?.parse().map_err(|_| Untold)
+    }
+
+    /// Whether the script said that it happened, and not that it was refused.
+    pub(super) fn is_settled(&self) -> bool {
+        self.text("outcome") == Ok("settled")
+    }
+}
+
+impl Reader {
+    pub(super) fn new(own: HashSet<u64>) -> Self {
+        Self {
+            own,
+            agents: HashSet::new(),
+        }
+    }
+
+    fn note_agent(&mut self, entry: &Entry) {
+        let Some(agent) = &entry.agent else { return };
+        match entry.kind.as_str() {
+            "agent.created" => {
+                self.agents.insert(agent.clone());
+            }
+            "agent.deleted" => {
+                self.agents.remove(agent);
+            }
+            _ => {}
+        }
+    }
+
+    /// The transactions that belong to an entry, in the order of their numbers.
+    pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, Untold> {
+        self.note_agent(entry);
+        let said = Fields(entry);
+        let leg = |kind: TransactionType, name: &str, wallet: Option<u64>| {
+            Ok::<Leg, Untold>(Leg {
+                key: (kind, name.to_owned()),
+                amount: said.nanos("amountNanos")?,
+                wallet,
+                owner: None,
+                or_user: false,
+                at_ms: entry.at_ms,
+                id: None,
+                balance: None,
+                optional: false,
+            })
+        };
+        let escrow = || Ok::<String, Untold>(format!("escrow:{}", said.number("escrowId")?));
+        let one = |leg: Leg| Ok(vec![leg]);
+        match entry.kind.as_str() {
+            "deposit.requested" if said.is_settled() && said.text("state")? != "confirmed" => Ok(Vec::new()),
+            "deposit.requested" if !said.is_settled() => Ok(Vec::new()),
+            "deposit.requested" | "deposit.confirmed" => one(Leg {
+                balance: Some(said.nanos("balanceNanos")?),
+                ..leg(
+                    TransactionType::Deposit,
+                    said.text("transactionId")?,
+                    said.number("walletId").map(Some)?,
+                )?
+            }),
+            "transfer.requested" if said.is_settled() => {
+                let (from, to) = (said.number("from")?, said.number("to")?);
+                let mut legs = vec![leg(
+                    TransactionType::TransferOut,
+                    said.text("transactionId")?,
+                    Some(from),
+                )?];
+                if self.own.contains(&to) {
+                    let name = received(&from.to_string(), entry.at_ms);
+                    legs.push(leg(TransactionType::TransferIn, &name, Some(to))?);
+                }
+                Ok(legs)
+            }
+            "transfer.received" if !waits(&said) => {
+                let name = received(&said.number("from")?.to_string(), entry.at_ms);
+                one(Leg {
+                    id: Some(said.text("transactionId")?.to_owned()),
+                    or_user: true,
+                    ..leg(TransactionType::TransferIn, &name, said.number("to").map(Some)?)?
+                })
+            }
+            "spend.requested" | "spend.approved" if said.is_settled() => {
+                let agent = entry.agent.as_deref().ok_or(Untold)?;
+                one(Leg {
+                    optional: !self.agents.contains(agent),
+                    owner: Some(agent.to_owned()),
+                    ..leg(TransactionType::Spend, said.text("intentId")?, None)?
+                })
+            }
+            "escrow.fund" if said.is_settled() => {
+                let wallet = said.number("fromWalletId")?;
+                one(leg(
+                    TransactionType::EscrowFund,
+                    said.text("intentId")?,
+                    Some(wallet),
+                )?)
+            }
+            "escrow.release" | "escrow.resolve" if said.is_settled() => {
+                let (kind, wallet) = match said.text("becomes")? {
+                    "refunded" => (TransactionType::EscrowRefund, said.number("fromWalletId")?),
+                    _ => (TransactionType::EscrowRelease, said.number("toWalletId")?),
+                };
+                // What a payee in another account gets is told in that account's trail.
+                if !self.own.contains(&wallet) {
+                    return Ok(Vec::new());
+                }
+                one(Leg {
+                    or_user: true,
+                    ..leg(kind, &escrow()?, Some(wallet))?
+                })
+            }
+            "escrow.released" if !waits(&said) => one(Leg {
+                or_user: true,
+                ..leg(
+                    TransactionType::EscrowRelease,
+                    &escrow()?,
+                    said.number("toWalletId").map(Some)?,
+                )?
+            }),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Whether the money of an arrival waits for room: it has an entry of its own when it comes.
+pub(super) fn waits(said: &Fields<'_>) -> bool {
+    said.text("credit") == Ok("waiting")
+}

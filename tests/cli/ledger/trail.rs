@@ -1,0 +1,262 @@
+//! `ledger check --trail`: what whoever can write to the store changed in all the books alike is found in the trail,
+//! wherever its entries are, and an honest store is in order.
+
+use super::check;
+use super::fixture::{Fixture, hold};
+use archive::Archive;
+use archive::intents::Age;
+use archive::place::Place;
+use domain::entry::How;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use harness::Cli;
+use history::trail::Trail;
+use serde_json::{Value, json};
+use settings::load_from;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+use store::account::ModeField;
+use store::audit::chain::Chain;
+use store::call::settle::{Settle, Settled};
+use store::keys::AccountKeys;
+
+const COST: u64 = 1_000_000_001;
+
+/// Violations of `--trail`, which must all be of the trail: each with its records and what is wrong.
+#[track_caller]
+fn found(fixture: &Fixture) -> Vec<String> {
+    check(fixture, &[], 0);
+    let output = fixture.cli.run(&["ledger", "check", "--trail", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+    let violations = document["violations"].as_array().expect("a list").clone();
+    let kinds: BTreeSet<_> = violations.iter().map(|one| one["invariant"].as_str()).collect();
+    assert_eq!(kinds, BTreeSet::from([Some("trail")]), "{document}");
+    violations.iter().map(Value::to_string).collect()
+}
+
+/// Each of these words is in the violation of this place.
+#[track_caller]
+fn says(violations: &[String], each: &[&[&str]]) {
+    assert_eq!(violations.len(), each.len(), "{violations:?}");
+    for (violation, words) in violations.iter().zip(each) {
+        for word in *words {
+            assert!(violation.contains(word), "{word}: {violation}");
+        }
+    }
+}
+
+/// A call of `ann` that cost [`COST`].
+async fn call(fixture: &Fixture) {
+    let settle = Settle {
+        name: hold(&fixture.tenants[0].account, Duration::from_secs(1000)).await,
+        estimate: Nanos::new(2_000_000_000).unwrap(),
+        cost: Nanos::new(COST).unwrap(),
+        how: How::Settled,
+        extension: None,
+        measured: None,
+    };
+    assert!(matches!(
+        settle.execute(&fixture.store).await.unwrap(),
+        Settled::Done
+    ));
+}
+
+/// Adds 1,000 USD to a deposit, in its record, its transaction and the wallet.
+async fn add_to_deposit(fixture: &Fixture) -> AccountKeys {
+    let keys = fixture.tenants[0].account.keys.clone();
+    let (table, mode) = (keys.transactions(Mode::Test), Mode::Test);
+    let line: String = fixture.redis.command(&["HGET", &table, "1"]);
+    assert!(line.contains(" 5000000000 5000000000 "), "{line}");
+    let more = "1005000000000";
+    let line = line.replace(" 5000000000 5000000000 ", &format!(" {more} {more} "));
+    let _: i64 = fixture.redis.command(&["HSET", &table, "1", &line]);
+    let _: i64 = fixture
+        .redis
+        .command(&["HSET", &keys.agent(mode, "ann"), "balance", more]);
+    let deposit = keys.deposit(mode, "test-1");
+    let fields = ["amount", more, "balance", more, "first_balance", more];
+    let _: i64 = fixture
+        .redis
+        .command(&[&["HSET", deposit.as_str()][..], &fields].concat());
+    keys
+}
+
+#[tokio::test]
+async fn a_busy_store_is_in_order_with_its_trail() {
+    let mut fixture = Fixture::build().await;
+    call(&fixture).await;
+    check(&fixture, &["--trail"], 0);
+    let agent = json!({ "botId": "late" });
+    super::fixture::ok(&fixture.tenants[1].live, "/v1/wallets/create", agent).await;
+    assert_eq!(
+        fixture.tenants[1].live.delete("/v1/agents/late").await.status,
+        200
+    );
+    fixture.leave_in_transit().await;
+    let plain = check(&fixture, &[], 0);
+    let whole = check(&fixture, &["--trail"], 0);
+    assert!(whole["checked"].as_u64() > plain["checked"].as_u64(), "{whole}");
+    for tenant in &fixture.tenants {
+        check(&fixture, &["--trail", "--account", &tenant.account.id], 0);
+    }
+}
+
+#[tokio::test]
+async fn money_that_was_added_to_all_books_is_found() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let keys = add_to_deposit(&fixture).await;
+    let table = format!("{} 1\"", keys.transactions(Mode::Test));
+    let audit = keys.audit(Mode::Test);
+    let (new, old) = ("1005000000000", "5000000000");
+    says(
+        &found(&fixture),
+        &[
+            &[
+                "deposit txn_",
+                &audit,
+                new,
+                &format!("say confirmed {old} nanos"),
+            ],
+            &[&table, &audit, new, &format!("the entry says {old}")],
+        ],
+    );
+}
+
+#[tokio::test]
+async fn counters_that_were_set_back_are_found() {
+    let mut fixture = Fixture::build().await;
+    call(&fixture).await;
+    fixture.admin = None;
+    let (keys, period) = (fixture.tenants[0].account.keys.clone(), fixture.period());
+    let agent = keys.agent(Mode::Live, "ann");
+    let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
+    let tracked = format!("t{}", period.month);
+    // Above what spends and holds come to, so that the books alone are in order.
+    for (key, field) in [(&agent, &day), (&agent, &month), (&keys.record(), &tracked)] {
+        let _: i64 = fixture
+            .redis
+            .command(&["HINCRBY", key, field, &format!("-{COST}")]);
+    }
+    says(
+        &found(&fixture),
+        &[
+            &[&format!("{agent} {day}\""), "calls under way to 2000000000"],
+            &[&format!("{agent} {month}\""), "calls under way to 2000000000"],
+        ],
+    );
+}
+
+#[tokio::test]
+async fn an_entry_that_was_cut_off_leaves_its_records_alone() {
+    let mut fixture = Fixture::build().await;
+    let spend = json!({ "agent": "poor", "amount": 7 });
+    let spent = super::fixture::ok(&fixture.tenants[0].live, "/v1/spend", spend).await;
+    let intent = spent["intent_id"].as_str().expect("an intent");
+    fixture.admin = None;
+    let (id, keys) = (
+        fixture.tenants[0].account.id.clone(),
+        &fixture.tenants[0].account.keys,
+    );
+    let chain = Chain::new(&fixture.store, &id, Mode::Live);
+    let end = chain.seal().await.unwrap();
+    let last: Vec<Vec<u8>> = fixture
+        .redis
+        .command(&["LRANGE", &keys.audit(Mode::Live), "-1", "-1"]);
+    assert!(
+        String::from_utf8_lossy(&last[0]).contains(intent),
+        "the last entry is the spend's"
+    );
+    for list in [keys.audit(Mode::Live), keys.audit_hashes(Mode::Live)] {
+        let _: Vec<u8> = fixture.redis.command(&["RPOP", &list]);
+    }
+    let seq = (end.seq - 1).to_string();
+    let field = ModeField::AuditSeq.name(Mode::Live);
+    let _: i64 = fixture.redis.command(&["HSET", &keys.record(), &field, &seq]);
+    let poor = keys.agent(Mode::Live, "poor");
+    let (record, day) = (keys.record(), fixture.period().day);
+    says(
+        &found(&fixture),
+        &[
+            &[&format!("{record} t"), "the trail's entries up to"],
+            &[
+                &format!("{poor} d{day}\""),
+                "it is 9000000000 nanos",
+                "come to 2000000000",
+            ],
+            &[&format!("{poor} m"), "it is 9000000000 nanos"],
+            &[
+                intent,
+                "7000000000 nanos by poor",
+                "its audit entries say nothing",
+            ],
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_trail_that_is_broken_is_not_compared() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let keys = fixture.tenants[0].account.keys.clone();
+    let id = fixture.tenants[0].account.id.clone();
+    Chain::new(&fixture.store, &id, Mode::Live).seal().await.unwrap();
+    let audit = keys.audit(Mode::Live);
+    let line: String = fixture.redis.command(&["LINDEX", &audit, "4"]);
+    let edited = line.replacen("\"actor\":\"", "\"actor\":\"x", 1);
+    assert_ne!(edited, line);
+    let _: String = fixture.redis.command(&["LSET", &audit, "4", &edited]);
+    says(
+        &found(&fixture),
+        &[&[&format!("{audit} 5\""), "the trail is broken here"]],
+    );
+}
+
+#[tokio::test]
+async fn what_is_archived_is_compared_too() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let root = tempfile::tempdir().unwrap();
+    move_all(&fixture, root.path()).await;
+    fixture.cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), fixture.redis.url())
+        .env("TOLLGATE_AUDIT__ARCHIVE", root.path().display().to_string());
+    check(&fixture, &["--trail"], 0);
+    let keys = add_to_deposit(&fixture).await;
+    let table = format!("{} 1\"", keys.transactions(Mode::Test));
+    let violations = found(&fixture);
+    assert!(
+        violations.len() == 2 && violations[1].contains(&table),
+        "{violations:?}"
+    );
+}
+
+/// Archives the trails of the first account, in two segments each, and its intents.
+async fn move_all(fixture: &Fixture, root: &Path) {
+    let variable = ("TOLLGATE_AUDIT__ARCHIVE".to_owned(), root.display().to_string());
+    let settings = load_from(None, [variable].into_iter()).unwrap();
+    let archive = Archive::at(Place::of(&settings.audit).unwrap());
+    let id = fixture.tenants[0].account.id.as_str();
+    for mode in [Mode::Live, Mode::Test] {
+        let trail = Trail::of(&fixture.store, &archive, id, mode);
+        let end = trail.seal().await.unwrap().seq;
+        let chain = Chain::new(&fixture.store, id, mode);
+        for last in [end / 2, end] {
+            let moved = archive
+                .move_segment(&chain, (id, mode), last, 1000)
+                .await
+                .unwrap();
+            assert!(moved > 0, "{mode}: up to {last} of {end}");
+        }
+    }
+    let age = Age {
+        now_ms: clock::now_ms(),
+        after_ms: 0,
+        gather_ms: 0,
+    };
+    let moved = archive
+        .move_intents(&fixture.store, (id, Mode::Live), age, 0)
+        .await;
+    assert!(moved.unwrap().intents > 0);
+}
