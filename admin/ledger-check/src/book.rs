@@ -97,6 +97,8 @@ pub(super) struct Page {
     pub(super) held: Vec<Held>,
     /// The last number given in the audit log.
     pub(super) audit_seq: u64,
+    /// Runs that have a record, by agent and id, where they are compared with the trail.
+    pub(super) runs: BTreeSet<(String, String)>,
 }
 
 /// An escrow that holds money, as it was read.

@@ -21,7 +21,10 @@ impl Pass<'_> {
     pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
         match record {
             Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
-            Record::Run(key) => self.named_run(&key, answers),
+            Record::Run(place, run, key) => {
+                self.trail_run(place, run);
+                self.named_run(&key, answers);
+            }
             Record::Place(series, number) => self.placed(series, number, answers),
             Record::Users(account, key) => self.users(&account, &key, answers),
             Record::EmailLookup(key) => self.email_lookup(&key, answers),

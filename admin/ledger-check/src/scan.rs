@@ -22,7 +22,8 @@ pub(super) enum Record {
     Intent(Place, String),
     Escrow(Place, u64),
     Deposit(Place, String),
-    Run(String),
+    /// A run of an agent, and its key.
+    Run(Place, (String, String), String),
     Hold {
         bucket: Bucket,
         id: String,
@@ -193,8 +194,8 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
             read(Record::Escrow(place, number), reads)
         }
         ModeKey::Deposit(_) => read(Record::Deposit(place, key.to_owned()), hash()),
-        ModeKey::Run { .. } => read(
-            Record::Run(key.to_owned()),
+        ModeKey::Run { agent, run } => read(
+            Record::Run(place, (agent.to_owned(), run.to_owned()), key.to_owned()),
             vec![Read::field(bucket, key, "spent")],
         ),
         ModeKey::Agent(agent) => Sorted::Note(Note::Owner(place, agent.to_owned())),

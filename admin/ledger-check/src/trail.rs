@@ -16,7 +16,7 @@ use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::violation::{Doubt, Invariant};
 use audit_verify::Walk;
-use charges::{Charges, Snapshot};
+use charges::{Charges, RunSnapshot, Snapshot};
 use domain::entry::Entry;
 use domain::intent::Kind;
 use domain::mode::Mode;
@@ -99,6 +99,7 @@ impl Pass<'_> {
             is_sure: true,
         };
         let goal = self.read_agents(place, &mut reading).await?.max(cut);
+        let goal = self.read_runs(place, &mut reading).await?.max(goal);
         if !self.walk(place, &mut reading, goal).await? {
             self.untold.insert(place);
             return Ok(());
@@ -159,6 +160,54 @@ impl Pass<'_> {
                 place,
                 "calls ended whenever the counters of its agents were read".to_owned(),
             );
+        }
+        Ok(highest)
+    }
+
+    /// Reads what each run spent, with what its agent holds; the highest number of a last entry.
+    async fn read_runs(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
+        let (store, keys, mode) = (self.store, self.accounts.keys(place), place.mode);
+        let mut wanted: Vec<(String, String)> =
+            std::mem::take(&mut self.page(place).runs).into_iter().collect();
+        let mut highest = 0;
+        for _ in 0..ATTEMPTS {
+            let jobs = wanted.drain(..).map(|(agent, run)| {
+                let seq = || Read::field(keys.bucket(), keys.record(), &ModeField::AuditSeq.name(mode));
+                let fields = ["spent", "first"].map(str::to_owned);
+                let record = Read::fields(keys.bucket(), keys.run(mode, &agent, &run), &fields);
+                let held = Read::field(keys.bucket(), keys.agent(mode, &agent), "held");
+                Job {
+                    what: (agent, run),
+                    reads: vec![seq(), record, held, seq()],
+                    weight: 4,
+                }
+            });
+            let mut again = Vec::new();
+            drive(store, jobs, |(agent, run), mut answers| {
+                let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+                let record = answers.read::<(Option<i128>, Option<u64>)>();
+                let held = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+                if answers.read::<Option<u64>>().flatten().unwrap_or(0) != before {
+                    return again.push((agent, run));
+                }
+                // It ended, or what it spent is no amount, which is named elsewhere.
+                let Some((spent, Some(first_ms))) = record else {
+                    return;
+                };
+                highest = before.max(highest);
+                let spent = spent.unwrap_or(0);
+                reading
+                    .charges
+                    .add_run(agent, run, RunSnapshot::new(before, first_ms, (spent, held)));
+            })
+            .await?;
+            wanted = again;
+            if wanted.is_empty() {
+                break;
+            }
+        }
+        if !wanted.is_empty() {
+            self.doubt(place, "calls ended whenever its runs were read".to_owned());
         }
         Ok(highest)
     }
@@ -300,6 +349,10 @@ impl Pass<'_> {
             let record = format!("{} {field}", keys.agent(place.mode, &agent));
             self.found.add_moving(Invariant::Trail, &[&record], detail);
         }
+        for (agent, run, detail) in reading.charges.runs_differ() {
+            let record = format!("{} spent", keys.run(place.mode, &agent, &run));
+            self.found.add_moving(Invariant::Trail, &[&record], detail);
+        }
         if place.mode == Mode::Live {
             for (field, detail) in reading.charges.account_differs(&tracked(record)) {
                 let record = format!("{} {field}", keys.record());
@@ -348,6 +401,13 @@ impl Pass<'_> {
         if let Some(seq) = seq {
             let word = self.accounts.word(place);
             self.reconciliation.told_by(comparison, (word, &told.name), seq);
+        }
+    }
+
+    /// A run that has a record: its agent and its id.
+    pub(super) fn trail_run(&mut self, place: Place, run: (String, String)) {
+        if self.with_trail {
+            self.page(place).runs.insert(run);
         }
     }
 

@@ -140,11 +140,14 @@ async fn counters_that_were_set_back_are_found() {
             .redis
             .command(&["HINCRBY", key, field, &format!("-{COST}")]);
     }
+    let run = keys.run(Mode::Live, "ann", "run-1");
+    let _: i64 = fixture.redis.command(&["HINCRBY", &run, "spent", "-3000000000"]);
     says(
         &found(&fixture),
         &[
             &[&format!("{agent} {day}\""), "calls under way to 2000000000"],
             &[&format!("{agent} {month}\""), "calls under way to 2000000000"],
+            &[&format!("{run} spent"), "it is 5000000001 nanos", "come to 6000000001"],
         ],
     );
 }

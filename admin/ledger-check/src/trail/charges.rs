@@ -17,6 +17,10 @@ const KEPT_DAYS: u64 = 40;
 /// Kept holds that are remembered before old ones are looked for.
 const KEPT_MANY: usize = 100_000;
 
+/// A record of a run ends 35 days after its last call, so entries that are this much older than the record are of an
+/// earlier one, whatever the clocks of servers are apart.
+const SAME_RUN_MS: u64 = 12 * 3_600_000;
+
 /// Nano-USD by day or month. A correction may come alone, so a sum may be below zero.
 type Sums = BTreeMap<u64, i128>;
 
@@ -27,6 +31,31 @@ pub(super) struct Snapshot {
     pub(super) counters: Counters,
     /// What is held for calls under way.
     pub(super) held: u64,
+}
+
+/// A run's record as it was when the trail had so many entries, and what the trail charged it with.
+#[derive(Debug)]
+pub(super) struct RunSnapshot {
+    until: u64,
+    /// Entries before that are of an earlier record.
+    from_ms: u64,
+    spent: i128,
+    /// What its agent held for calls under way, of this run or not.
+    held: i128,
+    sum: i128,
+}
+
+impl RunSnapshot {
+    /// `first_ms` is when it began.
+    pub(super) fn new(until: u64, first_ms: u64, (spent, held): (i128, u64)) -> Self {
+        Self {
+            until,
+            from_ms: first_ms.saturating_sub(SAME_RUN_MS),
+            spent,
+            held: held.into(),
+            sum: 0,
+        }
+    }
 }
 
 /// What the trail charged an agent with, up to its snapshot.
@@ -41,6 +70,8 @@ struct Charged {
 #[derive(Debug, Default)]
 pub(super) struct Charges {
     agents: HashMap<String, Charged>,
+    /// By agent and id.
+    runs: HashMap<String, HashMap<String, RunSnapshot>>,
     /// Of the whole account, up to its own snapshot.
     months: Sums,
     /// How many entries the trail had when the account's record was read.
@@ -55,6 +86,7 @@ pub(super) type Differs = (String, String, String);
 /// What one entry charges.
 struct Charge<'a> {
     agent: &'a str,
+    run: Option<&'a str>,
     period: Period,
     nanos: i128,
 }
@@ -71,6 +103,11 @@ impl Charges {
     /// An agent and its record.
     pub(super) fn add(&mut self, agent: String, snapshot: Snapshot) {
         self.agents.entry(agent).or_default().snapshot = snapshot;
+    }
+
+    /// A run and its record.
+    pub(super) fn add_run(&mut self, agent: String, run: String, snapshot: RunSnapshot) {
+        self.runs.entry(agent).or_default().insert(run, snapshot);
     }
 
     /// Takes in the next entry.
@@ -96,6 +133,13 @@ impl Charges {
             *agent.days.entry(charge.period.day).or_default() += charge.nanos;
             *agent.months.entry(charge.period.month).or_default() += charge.nanos;
         }
+        let runs = self.runs.get_mut(charge.agent);
+        if let Some(run) = runs.zip(charge.run).and_then(|(runs, run)| runs.get_mut(run))
+            && entry.seq <= run.until
+            && entry.at_ms >= run.from_ms
+        {
+            run.sum += charge.nanos;
+        }
         Ok(())
     }
 
@@ -114,12 +158,14 @@ impl Charges {
                 let before = if was_kept { i128::from(estimate) } else { 0 };
                 Ok(Some(Charge {
                     agent: agent()?,
+                    run: said.text("runId").ok(),
                     period,
                     nanos: i128::from(charged) - before,
                 }))
             }
             "spend.requested" | "spend.approved" if said.is_settled() => Ok(Some(Charge {
                 agent: agent()?,
+                run: said.text("runId").ok(),
                 period: Period::at(entry.at_ms),
                 nanos: said.nanos("amountNanos")?.into(),
             })),
@@ -171,6 +217,19 @@ impl Charges {
         }
         all.sort();
         all
+    }
+
+    /// The runs that did not spend what the trail says: agent, run, and what is wrong. How much of what the agent held
+    /// is of the run is not known.
+    pub(super) fn runs_differ(&self) -> Vec<Differs> {
+        let runs = self.runs.iter();
+        let runs = runs.flat_map(|(agent, runs)| runs.iter().map(move |(run, of)| (agent, run, of)));
+        let wrong = runs.filter(|(.., of)| !(0..=of.held).contains(&(of.spent - of.sum)));
+        let named = wrong.map(|(agent, run, of)| {
+            let detail = detail(of.spent, of.sum, of.until, &format!("up to {}", of.held));
+            (agent.clone(), run.clone(), detail)
+        });
+        named.collect()
     }
 
     /// The months of the account's tracked USD that are not what the trail says. What was held in which month when the
@@ -369,6 +428,40 @@ mod tests {
         charges.agents.clear();
         charges.take(&spend(99, 5, day)).unwrap();
         assert_eq!(charges.agents_differ(TODAY).len(), 2);
+    }
+
+    #[test]
+    fn a_run_is_what_its_record_has_seen() {
+        let day = TODAY.day;
+        let of_run = |seq: u64, cost: u64, day: u64| {
+            let at_ms = day * DAY_MS;
+            let memo = MEMO.replace(" - ", " run-1 ");
+            let line =
+                format!("{seq} {at_ms} A settled {cost} allow_{seq} H 200 {day} 202611 1 ,,,,,, {memo}");
+            Entry::of_line(seq, line.as_bytes())
+        };
+        for (spent, held, right) in [
+            (120, 0, true),
+            (119, 0, false),
+            (121, 0, false),
+            (320, 200, true),
+            (321, 200, false),
+        ] {
+            let mut charges = charges(&[], &[], 0);
+            let began_ms = day * DAY_MS;
+            let snapshot = RunSnapshot::new(3, began_ms, (spent, held));
+            charges.add_run("bot".to_owned(), "run-1".to_owned(), snapshot);
+            // One of an earlier record, one of another run, one after the record was read.
+            for entry in [
+                of_run(1, 7, day - 36),
+                of_run(2, 120, day),
+                ended(3, "settled", 9, "a", day),
+                of_run(4, 5, day),
+            ] {
+                charges.take(&entry).unwrap();
+            }
+            assert_eq!(charges.runs_differ().is_empty(), right, "{spent} {held}");
+        }
     }
 
     #[test]
