@@ -354,7 +354,7 @@ impl Pass<'_> {
             self.found.add_moving(Invariant::Trail, &[&record], detail);
         }
         if place.mode == Mode::Live {
-            for (field, detail) in reading.charges.account_differs(&tracked(record)) {
+            for (field, detail) in reading.charges.account_differs(&tracked(record), self.today) {
                 let record = format!("{} {field}", keys.record());
                 self.found.add_moving(Invariant::Trail, &[&record], detail);
             }

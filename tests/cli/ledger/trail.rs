@@ -114,12 +114,7 @@ async fn money_that_was_added_to_all_books_is_found() {
     says(
         &found(&fixture),
         &[
-            &[
-                "deposit txn_",
-                &audit,
-                new,
-                &format!("say confirmed {old} nanos"),
-            ],
+            &["deposit txn_", &audit, new, &format!("say confirmed {old} nanos")],
             &[&table, &audit, new, &format!("the entry says {old}")],
         ],
     );
@@ -147,7 +142,11 @@ async fn counters_that_were_set_back_are_found() {
         &[
             &[&format!("{agent} {day}\""), "calls under way to 2000000000"],
             &[&format!("{agent} {month}\""), "calls under way to 2000000000"],
-            &[&format!("{run} spent"), "it is 5000000001 nanos", "come to 6000000001"],
+            &[
+                &format!("{run} spent"),
+                "it is 5000000001 nanos",
+                "come to 6000000001",
+            ],
         ],
     );
 }
@@ -179,11 +178,10 @@ async fn an_entry_that_was_cut_off_leaves_its_records_alone() {
     let field = ModeField::AuditSeq.name(Mode::Live);
     let _: i64 = fixture.redis.command(&["HSET", &keys.record(), &field, &seq]);
     let poor = keys.agent(Mode::Live, "poor");
-    let (record, day) = (keys.record(), fixture.period().day);
+    let day = fixture.period().day;
     says(
         &found(&fixture),
         &[
-            &[&format!("{record} t"), "the trail's entries up to"],
             &[
                 &format!("{poor} d{day}\""),
                 "it is 9000000000 nanos",
