@@ -10,7 +10,9 @@ use domain::entry::Entry;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::iso_from_ms;
-use harness::{AdminOptions, Redis, Reply, Seed, Wire, assert_fields, eventually, http_client};
+use harness::{
+    AdminOptions, Redis, Reply, Seed, SeedAccount, Store, Wire, assert_fields, eventually, http_client,
+};
 use history::trail::Trail;
 use serde_json::{Map, Value, json};
 use settings::load_from;
@@ -123,13 +125,28 @@ async fn a_writer_reads_its_own_entry_at_once_as_it_was_hashed() {
 async fn filters_and_pages_agree_with_a_scan() {
     let redis = Redis::start();
     let store = redis.store();
-    let account = Seed::new(&store).await.account("builder").await;
+    let seed = Seed::new(&store).await;
+    let account = seed.account("builder").await;
     let writer = AuditWriter::new(&store, &account, Mode::Live);
     writer.write(&lines(1500)).await;
+    agree_with_a_scan(&store, &account, &writer).await;
+    // The clock is set back, within what is allowed, and is in step again later.
+    let account = seed.account("builder").await;
+    let writer = AuditWriter::new(&store, &account, Mode::Live);
+    let mut set_back = lines(1500);
+    for (at_ms, _) in &mut set_back[600..1300] {
+        *at_ms -= 280_000;
+    }
+    writer.write(&set_back).await;
+    agree_with_a_scan(&store, &account, &writer).await;
+}
+
+/// Reads 1500 entries, a second apart, in every way.
+async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditWriter) {
     let chain = chain(&writer.lines().await);
     let dir = tempfile::tempdir().unwrap();
     let archive = archive(dir.path());
-    let trail = Trail::of(&store, &archive, &account.id, Mode::Live);
+    let trail = Trail::of(store, &archive, &account.id, Mode::Live);
     let agents = [None, Some("bot-0"), Some("bot-2"), Some("nobody")];
     let kinds = [
         None,
@@ -144,6 +161,9 @@ async fn filters_and_pages_agree_with_a_scan() {
         (None, at(1400)),
         (at(700), at(701)),
         (at(701), at(700)),
+        (at(450), at(550)),
+        (at(590), None),
+        (None, at(590)),
         (at(9999), None),
     ];
     for (agent, kind) in agents

@@ -45,6 +45,7 @@ pub mod session;
 pub mod spend;
 pub mod technical;
 pub mod threshold;
+mod time_span;
 pub mod transaction;
 pub mod transfer;
 pub mod transit;

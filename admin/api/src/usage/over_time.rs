@@ -165,7 +165,14 @@ async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answe
         to: iso_from_ms(usage_query.span.to_ms),
         covered_from: iso_from_ms(match added.rest {
             None => usage_query.span.from_ms,
-            Some(_) => usage_query.span.whole_from(usage_query.interval, added.oldest_ms),
+            Some(_) => {
+                // An entry that was not read can be of as much later.
+                let spread_ms = call.state.store.clock_spread_ms();
+                let oldest_ms = added
+                    .oldest_ms
+                    .map(|oldest_ms| oldest_ms.saturating_add(spread_ms));
+                usage_query.span.whole_from(usage_query.interval, oldest_ms)
+            }
         }),
         partial: added.rest.is_some(),
         next_cursor: paging.cursor(added.rest.map(|rest| rest.to_string()).as_deref()),
@@ -194,12 +201,14 @@ impl UsageQuery {
     async fn add(&self, call: &Call, before: u64, bounds: AddBounds) -> Result<Added, Problem> {
         let trail = call_trail::of(call);
         trail.seal().await?;
+        let spread_ms = call.state.store.clock_spread_ms();
         let [approved, denied, _, window] = KINDS;
         let wanted = Wanted {
             kinds: &[approved, denied, window],
             agent: self.agent.as_deref(),
-            from_ms: Some(self.span.from_ms),
-            to_ms: Some(self.span.to_ms.saturating_add(LATE_MS)),
+            // By how much an end can seem to be before its approval, or later than it was.
+            from_ms: Some(self.span.from_ms.saturating_sub(spread_ms)),
+            to_ms: Some(self.span.to_ms.saturating_add(LATE_MS).saturating_add(spread_ms)),
         };
         let mut added = Added {
             sums: Sums::new(self.group),

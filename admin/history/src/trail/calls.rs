@@ -150,19 +150,21 @@ impl Trail<'_> {
             skip: 0,
             count,
         };
-        let (mut all, mut end) = (Vec::new(), None);
+        let span = self.chain.span(wanted.from_ms, wanted.to_ms).await?;
+        let (mut all, mut end) = (Vec::new(), 0);
         for kind in wanted.kinds {
-            let live = self.chain.numbers(wanted.filter(kind), part).await?;
-            if *end.get_or_insert(live.archived) != live.archived {
+            let names = (wanted.agent, Some(*kind));
+            let Some(live) = self.chain.numbers_within(&span, names, part).await? else {
                 return Ok(None);
-            }
+            };
+            end = live.archived;
             all.extend(live.numbers);
         }
         all.sort_unstable();
         let surplus = all
             .len()
             .saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
-        Ok(Some((all.split_off(surplus), end.unwrap_or(0))))
+        Ok(Some((all.split_off(surplus), end)))
     }
 
     /// The archived entries of calls that match, of those up to number `end` and below `before`, newest first, `count`

@@ -1,11 +1,12 @@
 //! Lists transactions of an account and mode: all, those of a wallet, of a type, or of both; newest first; optionally
-//! within a time span. Lists hold ascending numbers, and numbers ascend with time, so the ends of a span are found by
-//! search instead of a scan.
+//! within a time span. Lists hold ascending numbers, and numbers ascend with time but for the difference of the servers'
+//! clocks, so the ends of a span are found by search instead of a scan.
 
 use super::{Transaction, TransactionType};
 use crate::keys::AccountKeys;
 use crate::page::{Page, Part, Start};
 use crate::search::Search;
+use crate::time_span::{TimeSpan, Times};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
@@ -32,33 +33,26 @@ pub async fn list(
 ) -> Result<Part<Transaction>, StoreError> {
     let numbers = Numbers::new(store, account, mode, filter);
     let length = numbers.length().await?;
-    let end = match filter.to_ms {
-        None => length,
-        Some(to_ms) => numbers.first_at(to_ms, length).await?,
-    };
-    let start = match filter.from_ms {
-        None => 0,
-        Some(from_ms) => numbers.first_at(from_ms, end).await?,
-    };
+    let times = (filter.from_ms, filter.to_ms);
+    let span = TimeSpan::find(&numbers, 0..length, times, store.clock_spread_ms()).await?;
     let many = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
     let last = match page.start {
-        Start::Offset(offset) => end.saturating_sub(many(offset)),
+        Start::Offset(offset) => span.len().saturating_sub(many(offset)),
         Start::After(position) => {
             let number = position.parse().map_err(|_| StoreError::BadPosition)?;
-            numbers.place_of(number, end).await?
+            span.count_before(numbers.place_of(number, length).await?)
         }
     };
-    let last = last.max(start);
-    let first = last.saturating_sub(many(page.limit)).max(start);
-    let shown = numbers.between(first, last).await?;
-    let next = shown.first().filter(|_| first > start).map(u64::to_string);
+    let first = last.saturating_sub(many(page.limit));
+    let shown = numbers.numbers_at(&span.places(first, last)).await?;
+    let next = shown.first().filter(|_| first > 0).map(u64::to_string);
     let mut lines = numbers.lines(shown).await?;
     lines.reverse();
     let transactions = lines.iter().map(|line| Transaction::parse(line.as_deref()?));
     match transactions.collect::<Option<Vec<_>>>() {
         Some(records) => Ok(Part {
             records,
-            total: end - start,
+            total: span.len(),
             next,
         }),
         None => Err(StoreError::unexpected("transaction")),
@@ -103,24 +97,25 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// Reads the numbers at ranks from `first` up to, not including, `last`.
-    async fn between(&self, first: u64, last: u64) -> Result<Vec<u64>, StoreError> {
-        match &self.list {
-            _ if first >= last => Ok(Vec::new()),
-            None => Ok((first + 1..=last).collect()),
-            Some(list) => {
-                let mut range = redis::cmd("LRANGE");
-                range.arg(list).arg(first).arg(last - 1);
-                self.store.command(&range).await
-            }
-        }
-    }
-
     /// Reads the numbers at these ranks; 0 for one that is gone because its wallet was closed.
-    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+    async fn numbers_at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return Ok(Vec::new());
+        };
         let Some(list) = &self.list else {
             return Ok(places.iter().map(|place| place + 1).collect());
         };
+        // In a row they are one read.
+        if last - first + 1 == places.len() as u64 {
+            let mut range = redis::cmd("LRANGE");
+            range.arg(list).arg(*first).arg(*last);
+            let found: Vec<u64> = self.store.command(&range).await?;
+            return Ok(found
+                .into_iter()
+                .chain(std::iter::repeat(0))
+                .take(places.len())
+                .collect());
+        }
         let items = places.iter().map(|place| (list, place));
         let numbers: Vec<Option<u64>> = self.store.each("LINDEX", items).await?;
         Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
@@ -142,7 +137,7 @@ impl<'a> Numbers<'a> {
         }
         let mut search = Search::between(0, end);
         while let Some(places) = search.places() {
-            let numbers = self.at(&places).await?;
+            let numbers = self.numbers_at(&places).await?;
             // A missing one counts as later than all.
             search.record(
                 &places,
@@ -151,15 +146,12 @@ impl<'a> Numbers<'a> {
         }
         Ok(search.found())
     }
+}
 
-    /// Finds the first rank before `end` of a transaction at `at_ms` or later; `end` if there is none.
-    async fn first_at(&self, at_ms: u64, end: u64) -> Result<u64, StoreError> {
-        let mut search = Search::between(0, end);
-        while let Some(places) = search.places() {
-            let lines = self.lines(self.at(&places).await?).await?;
-            search.record(&places, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
-        }
-        Ok(search.found())
+impl Times for Numbers<'_> {
+    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let lines = self.lines(self.numbers_at(places).await?).await?;
+        Ok(lines.iter().map(|line| time(line.as_deref())).collect())
     }
 }
 

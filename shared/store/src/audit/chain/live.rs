@@ -4,7 +4,9 @@ use super::{ATTEMPTS, Chain, Extent, Head, shown, to_hash};
 use crate::StoreError;
 use crate::audit::decisions;
 use crate::search::Search;
+use crate::time_span::{TimeSpan, Times, first_at};
 use domain::entry::Sealed;
+use std::ops::Range;
 
 /// A rank beyond the end of every list.
 const NOWHERE: u64 = i64::MAX as u64;
@@ -42,6 +44,19 @@ pub struct LiveNumbers {
     pub total: u64,
     /// The last archived entry at that moment.
     pub archived: u64,
+}
+
+/// The live sealed entries of a span of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveSpan {
+    archived: Head,
+    numbers: TimeSpan,
+}
+
+/// The lines of a chain, by the numbers of their entries, of which those up to `archived` are archived.
+struct Lines<'c> {
+    chain: &'c Chain<'c>,
+    archived: u64,
 }
 
 /// Consecutive entries.
@@ -113,28 +128,56 @@ impl Chain<'_> {
     /// Returns the numbers of matching live sealed entries on the page `part`.
     pub async fn numbers(&self, filter: Filter<'_>, part: Backwards) -> Result<LiveNumbers, StoreError> {
         for _ in 0..ATTEMPTS {
-            let extent = self.extent().await?;
-            let (first, last) = self.span(&extent, filter).await?;
-            let found = match (filter.agent, filter.kind) {
-                (None, None) => {
-                    let (start, end) = part.within(first, last.min(part.before));
-                    ((start..end).collect(), last - first)
-                }
-                (agent, kind) => {
-                    let list = self.keys.audit_index(self.mode, agent, kind);
-                    self.listed(&list, (first, last), part).await?
-                }
-            };
-            if self.extent().await?.archived == extent.archived {
-                let (numbers, total) = found;
-                return Ok(LiveNumbers {
-                    numbers,
-                    total,
-                    archived: extent.archived.seq,
-                });
+            let span = self.span(filter.from_ms, filter.to_ms).await?;
+            let found = self
+                .numbers_within(&span, (filter.agent, filter.kind), part)
+                .await?;
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
         Err(busy())
+    }
+
+    /// Finds the live sealed entries of a span of time.
+    pub async fn span(&self, from_ms: Option<u64>, to_ms: Option<u64>) -> Result<LiveSpan, StoreError> {
+        let extent = self.extent().await?;
+        let numbers = extent.archived.seq + 1..extent.sealed.seq + 1;
+        let lines = Lines {
+            chain: self,
+            archived: extent.archived.seq,
+        };
+        let spread_ms = self.store.clock_spread_ms();
+        Ok(LiveSpan {
+            archived: extent.archived,
+            numbers: TimeSpan::find(&lines, numbers, (from_ms, to_ms), spread_ms).await?,
+        })
+    }
+
+    /// Returns the numbers of those of an agent, of a type, or of both on the page `part`; `None` if entries were
+    /// archived since the span was found.
+    pub async fn numbers_within(
+        &self,
+        span: &LiveSpan,
+        (agent, kind): (Option<&str>, Option<&str>),
+        part: Backwards,
+    ) -> Result<Option<LiveNumbers>, StoreError> {
+        let (numbers, total) = match (agent, kind) {
+            (None, None) => {
+                let (first, last) = part.within(0, span.numbers.count_before(part.before));
+                (span.numbers.places(first, last), span.numbers.len())
+            }
+            (agent, kind) => {
+                let list = self.keys.audit_index(self.mode, agent, kind);
+                self.listed_within(&list, &span.numbers, part).await?
+            }
+        };
+        let is_same = self.extent().await?.archived == span.archived;
+        Ok(is_same.then_some(LiveNumbers {
+            numbers,
+            total,
+            archived: span.archived.seq,
+        }))
     }
 
     /// Counts the entries up to number `end` in the index of an agent, a type, or both, archived ones included. `None`
@@ -174,20 +217,6 @@ impl Chain<'_> {
         Ok(decisions::find(text.as_deref().unwrap_or_default(), id))
     }
 
-    /// Returns the first number of the filter's time span, and the one after its last, among live sealed entries.
-    async fn span(&self, extent: &Extent, filter: Filter<'_>) -> Result<(u64, u64), StoreError> {
-        let (low, high) = (extent.archived.seq + 1, extent.sealed.seq + 1);
-        let first = match filter.from_ms {
-            None => low,
-            Some(from_ms) => self.first_at(extent, from_ms, low, high).await?,
-        };
-        let last = match filter.to_ms {
-            None => high,
-            Some(to_ms) => self.first_at(extent, to_ms, low, high).await?,
-        };
-        Ok((first, last.max(first)))
-    }
-
     /// Finds the first entry at `at_ms` or later.
     pub(crate) async fn first_at(
         &self,
@@ -196,16 +225,11 @@ impl Chain<'_> {
         low: u64,
         high: u64,
     ) -> Result<u64, StoreError> {
-        let list = self.keys.audit(self.mode);
-        let mut search = Search::between(low, high);
-        while let Some(numbers) = search.places() {
-            let places = numbers
-                .iter()
-                .map(|number| (&list, number - extent.archived.seq - 1));
-            let lines: Vec<Option<Vec<u8>>> = self.store.each("LINDEX", places).await?;
-            search.record(&numbers, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
-        }
-        Ok(search.found())
+        let lines = Lines {
+            chain: self,
+            archived: extent.archived.seq,
+        };
+        first_at(&lines, low..high, at_ms).await
     }
 
     /// Finds the first rank in an index of `length` at which `number` or a later one is.
@@ -220,6 +244,56 @@ impl Chain<'_> {
             search.record(&places, late);
         }
         Ok(search.found())
+    }
+
+    /// Returns the numbers of `wanted` in an index, those on the page `part` only; and the count of all.
+    async fn listed_within(
+        &self,
+        list: &str,
+        wanted: &TimeSpan,
+        part: Backwards,
+    ) -> Result<(Vec<u64>, u64), StoreError> {
+        let Some((before, behind)) = wanted.borders() else {
+            let middle = wanted.middle();
+            return self.listed(list, (middle.start, middle.end), part).await;
+        };
+        let length: u64 = self.store.command(redis::cmd("LLEN").arg(list)).await?;
+        let mut ranks = [0; 4];
+        let middle = wanted.middle();
+        for (rank, number) in ranks.iter_mut().zip([before, middle.start, middle.end, behind]) {
+            *rank = self.place_of(list, length, number).await?;
+        }
+        let [first, start, end, last] = ranks;
+        let read = async |ranks: Range<u64>| {
+            let numbers = self.ranked(list, ranks.clone()).await?;
+            let found = ranks.zip(numbers);
+            let found = found.filter(|(_, number)| wanted.contains(*number));
+            Ok::<Vec<u64>, StoreError>(found.map(|(rank, _)| rank).collect())
+        };
+        let ranks = TimeSpan::of(read(first..start).await?, start..end, read(end..last).await?);
+        let below = match part.before {
+            u64::MAX => ranks.len(),
+            before => ranks.count_before(self.place_of(list, length, before).await?),
+        };
+        let (start, end) = part.within(0, below);
+        let places = ranks.places(start, end);
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return Ok((Vec::new(), ranks.len()));
+        };
+        let numbers = self.ranked(list, *first..last + 1).await?;
+        let found = (*first..).zip(numbers);
+        let found = found.filter(|(rank, _)| places.binary_search(rank).is_ok());
+        Ok((found.map(|(_, number)| number).collect(), ranks.len()))
+    }
+
+    /// Reads the numbers at some ranks of an index.
+    async fn ranked(&self, list: &str, ranks: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        if ranks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut range = redis::cmd("LRANGE");
+        range.arg(list).arg(ranks.start).arg(ranks.end - 1);
+        self.store.command(&range).await
     }
 
     /// Returns the numbers from `first` up to, not including, `last` in an index, those on the page `part` only; and
@@ -238,12 +312,33 @@ impl Chain<'_> {
             false => high,
         };
         let (start, end) = part.within(low, below);
-        if start == end {
-            return Ok((Vec::new(), high - low));
+        Ok((self.ranked(list, start..end).await?, high - low))
+    }
+}
+
+impl Times for Lines<'_> {
+    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let list = self.chain.keys.audit(self.chain.mode);
+        let ranks: Vec<u64> = places.iter().map(|number| number - self.archived - 1).collect();
+        let mut query = redis::pipe();
+        let (Some(first), Some(last)) = (ranks.first(), ranks.last()) else {
+            return Ok(Vec::new());
+        };
+        // In a row they are one read.
+        if last - first + 1 == ranks.len() as u64 {
+            query.cmd("LRANGE").arg(&list).arg(*first).arg(*last);
+            let (lines,): (Vec<Vec<u8>>,) = self.chain.store.pipeline(&query).await?;
+            let found = lines.iter().map(|line| time(Some(line)));
+            return Ok(found
+                .chain(std::iter::repeat(u64::MAX))
+                .take(ranks.len())
+                .collect());
         }
-        let mut range = redis::cmd("LRANGE");
-        range.arg(list).arg(start).arg(end - 1);
-        Ok((self.store.command(&range).await?, high - low))
+        for rank in &ranks {
+            query.cmd("LINDEX").arg(&list).arg(*rank);
+        }
+        let lines: Vec<Option<Vec<u8>>> = self.chain.store.pipeline(&query).await?;
+        Ok(lines.iter().map(|line| time(line.as_deref())).collect())
     }
 }
 
