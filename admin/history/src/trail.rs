@@ -179,13 +179,19 @@ impl<'a> Trail<'a> {
         Err(busy())
     }
 
-    /// The entries of some decisions, in no order; also those of other decisions whose ids look alike.
+    /// The entries of those of some decisions that can have more than one, in no order; also those of other decisions
+    /// whose ids look alike.
     async fn entries_of_decisions(&self, ids: &[&str]) -> Result<Vec<Entry>, StoreError> {
         for _ in 0..ATTEMPTS {
             // An entry that leaves the store between the two reads is found by the second one.
-            let mut numbers: Vec<u64> = self.chain.decisions(ids).await?.into_values().flatten().collect();
-            for id in ids {
-                numbers.extend(self.archived_decision(id).await?);
+            let mut numbers = Vec::new();
+            for (id, mut found) in self.chain.decisions(ids).await? {
+                found.extend(self.archived_decision(id).await?);
+                found.sort_unstable();
+                found.dedup();
+                if found.len() > 1 {
+                    numbers.extend(found);
+                }
             }
             numbers.sort_unstable();
             numbers.dedup();

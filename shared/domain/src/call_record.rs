@@ -20,7 +20,7 @@ pub const KINDS: [&str; 4] = [
 /// A call, or many denials of a key beyond its rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
-    /// Its place in lists: the number of its entry, or of the entry of its kept hold where the correction stands there.
+    /// Its place in lists: the number of its entry; of its first one where it has two.
     pub seq: u64,
     /// Number of the entry that says this.
     pub audit_seq: u64,
@@ -123,6 +123,13 @@ impl CallRecord {
     /// Whether a later entry of the same decision can take its place: its hold was kept, and can still be corrected.
     pub fn is_kept(&self) -> bool {
         self.outcome == How::Kept.as_str()
+    }
+
+    /// Whether an earlier entry of the same decision can say that its hold was kept.
+    pub fn can_follow_kept(&self) -> bool {
+        [How::Corrected, How::Estimated, How::Voided]
+            .iter()
+            .any(|how| self.outcome == how.as_str())
     }
 
     /// Calls that it counts as: none for a denial, nor for one whose charge was given back.
@@ -243,6 +250,11 @@ mod tests {
         assert_eq!((of("voided").calls(), of("voided").denials()), (0, 0));
         assert_eq!((of("unsent").calls(), of("unsent").denials()), (0, 1));
         assert!(of("kept").is_kept() && !of("corrected").is_kept());
+        let follows = |how| of(how).can_follow_kept();
+        assert_eq!(
+            ["settled", "released", "kept", "estimated", "corrected", "voided"].map(follows),
+            [false, false, false, true, true, true]
+        );
         let freeze =
             format!(r#"7 {AT_MS} {{"type":"agent.frozen","agentId":"bot","actor":"k","data":{{}}}}"#);
         assert_eq!(CallRecord::of_entry(&Entry::of_line(7, freeze.as_bytes())), None);

@@ -1,10 +1,12 @@
 //! Pages, exports and usage are those of the lines, whether they are in the store or in the archive.
 
 use super::trail::{Sums, Written};
+use crate::audit_writer::AuditWriter;
 use crate::world::{World, success, text};
+use domain::id::Kind;
 use domain::mode::Mode;
-use domain::period::DAY_MS;
-use domain::timestamp::ms_from_iso;
+use domain::period::{DAY_MS, Period};
+use domain::timestamp::{iso_from_ms, ms_from_iso};
 use harness::{Caller, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -162,9 +164,53 @@ async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
         .rev()
         .find(|call| call.outcome == "corrected")
         .unwrap();
-    let to = domain::timestamp::iso_from_ms(corrected.decided_ms + 5);
-    let page = success(&written.api.get(&format!("/v1/calls?to={to}&limit=1")).await, 200);
+    let end = iso_from_ms(corrected.decided_ms + 5);
+    let page = success(
+        &written.api.get(&format!("/v1/calls?to={end}&limit=1")).await,
+        200,
+    );
     let shown = &page["calls"][0];
     assert_fields!(shown, { "id": corrected.id, "outcome": "corrected" });
     assert_eq!(shown["costNanos"], json!(corrected.cost.to_string()));
+    // It is in one of two spans: that of the entry that kept it.
+    let mut found = by_cursor(&written.api, &format!("&from={end}"), 50).await;
+    assert!(!found.iter().any(|call| call["id"] == json!(corrected.id)));
+    found.extend(by_cursor(&written.api, &format!("&to={end}"), 50).await);
+    let ids: Vec<&str> = found.iter().map(|call| text(call, "/id")).collect();
+    let all: Vec<&str> = written.calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, all);
+}
+
+#[tokio::test]
+async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
+    let world = World::start().await;
+    let (account, api) = world.account("enterprise").await;
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    let now_ms = clock::now_ms();
+    let line = |id: &str, outcome: &str, cost: u64| {
+        let period = Period::at(now_ms);
+        format!(
+            "A {outcome} {cost} {id} H 9 {} {} 0 ,,,,,, acct_x bot - vk_1 p1 m",
+            period.day, period.month
+        )
+    };
+    let ids: Vec<String> = (0..6).map(|_| Kind::Allow.mint(now_ms).unwrap()).collect();
+    let lines = ids.iter().enumerate().map(|(n, id)| {
+        let outcome = if n == 2 { "kept" } else { "settled" };
+        (now_ms + n as u64, line(id, outcome, 5))
+    });
+    writer.write(&lines.collect::<Vec<_>>()).await;
+    let first = success(&api.get("/v1/calls?limit=3").await, 200);
+    writer.write(&[(now_ms + 9, line(&ids[2], "corrected", 1))]).await;
+    let next = text(&first, "/nextCursor");
+    let second = success(&api.get(&format!("/v1/calls?limit=3&cursor={next}")).await, 200);
+    let pages = [&first, &second].map(|page| page["calls"].as_array().unwrap());
+    let found: Vec<(&str, &str)> = pages
+        .into_iter()
+        .flatten()
+        .map(|call| (text(call, "/id"), text(call, "/costNanos")))
+        .collect();
+    let costs = ["5", "5", "5", "1", "5", "5"];
+    let expected: Vec<(&str, &str)> = ids.iter().rev().map(String::as_str).zip(costs).collect();
+    assert_eq!(found, expected);
 }

@@ -55,7 +55,11 @@ impl Written {
                     continue;
                 }
                 lines.push((at_ms + behind, n, line));
-                last.insert(expected.id.clone(), (at_ms + behind, expected));
+                match last.get_mut(&expected.id) {
+                    // Its place stays that of its first line.
+                    Some((_, call)) => *call = expected,
+                    None => drop(last.insert(expected.id.clone(), (at_ms + behind, expected))),
+                }
             }
         }
         lines.sort();

@@ -1,8 +1,9 @@
 //! Proxied calls, newest first, read from their entries in the audit trail: those in the store, then those in the
 //! archive. Each step reads a bounded number of entries, so that the caller decides how far to search.
 //!
-//! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later,
-//! the correction is the record, and the entry of the kept hold is left out.
+//! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later, the
+//! record is where the entry of the kept hold is, with the content of the correction, whose entry is no record of its
+//! own. So a record has one place for ever: no page and no span has it twice, and none misses it.
 
 use super::archived::may_match;
 use super::{ATTEMPTS, Trail, busy};
@@ -27,9 +28,9 @@ pub struct Wanted<'a> {
     pub kinds: &'a [&'static str],
     /// Those of this agent only.
     pub agent: Option<&'a str>,
-    /// Those recorded at this time or later, in ms since 1970.
+    /// Those first recorded at this time or later, in ms since 1970.
     pub from_ms: Option<u64>,
-    /// Those recorded before this time, in ms since 1970.
+    /// Those first recorded before this time, in ms since 1970.
     pub to_ms: Option<u64>,
 }
 
@@ -86,7 +87,7 @@ impl Trail<'_> {
         let count = most.min(STEP_MAX);
         let entries = self.call_entries(wanted, before, count as u64).await?;
         let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
-        self.replace_kept(&mut calls, wanted.to_ms).await?;
+        self.unite(&mut calls).await?;
         Ok(Step {
             calls,
             cost: match entries.next.is_some() && entries.found.len() < count {
@@ -204,40 +205,44 @@ impl Trail<'_> {
         Ok(Entries { found, next: None })
     }
 
-    /// Leaves out kept calls whose correction is listed by itself, and puts the correction in their place where it was
-    /// recorded at `to_ms` or later and is not.
-    async fn replace_kept(&self, calls: &mut Vec<CallRecord>, to_ms: Option<u64>) -> Result<(), StoreError> {
+    /// Puts the content of the correction in the place of each kept call that was corrected, and leaves out the
+    /// corrections themselves.
+    async fn unite(&self, calls: &mut Vec<CallRecord>) -> Result<(), StoreError> {
+        let is_one_of_two = |call: &&CallRecord| call.is_kept() || call.can_follow_kept();
         let ids: Vec<&str> = calls
             .iter()
-            .filter(|call| call.is_kept())
+            .filter(is_one_of_two)
             .map(|call| call.id.as_str())
             .collect();
         if ids.is_empty() {
             return Ok(());
         }
-        let mut last: HashMap<String, CallRecord> = HashMap::new();
+        let mut united: HashMap<String, (CallRecord, CallRecord)> = HashMap::new();
         for entry in self.entries_of_decisions(&ids).await? {
             let Some(call) = CallRecord::of_entry(&entry) else {
                 continue;
             };
-            let place = last.entry(call.id.clone()).or_insert_with(|| call.clone());
-            if call.seq > place.seq {
-                *place = call;
+            let (first, last) = united
+                .entry(call.id.clone())
+                .or_insert_with(|| (call.clone(), call.clone()));
+            if call.seq < first.seq {
+                *first = call;
+            } else if call.seq > last.seq {
+                *last = call;
             }
         }
         calls.retain_mut(|call| {
-            let later = last
-                .get(&call.id)
-                .filter(|last| call.is_kept() && last.seq > call.seq);
-            match later {
-                None => true,
-                Some(later) if to_ms.is_some_and(|to_ms| later.recorded_ms >= to_ms) => {
-                    let seq = call.seq;
-                    *call = CallRecord { seq, ..later.clone() };
-                    true
-                }
-                Some(_) => false,
+            let Some((first, last)) = united.get(&call.id).filter(|(first, _)| first.is_kept()) else {
+                return true;
+            };
+            if call.seq != first.seq {
+                return false;
             }
+            *call = CallRecord {
+                seq: call.seq,
+                ..last.clone()
+            };
+            true
         });
         Ok(())
     }
