@@ -7,6 +7,7 @@ use domain::denial_window::{self, OWN_RECORDS};
 use domain::entry::{Entry, How};
 use domain::id::made_at_ms;
 use domain::money::Nanos;
+use domain::period::DAY_MS;
 use domain::timestamp::{iso_from_ms, ms_from_iso, spoken_from_ms};
 use endpoint::doc::is;
 use serde::Serialize;
@@ -113,6 +114,7 @@ impl Explained {
         // The time of an approval is that of its id: the entry is written when the call ends.
         let decided_ms = if approved { made_at_ms(&entry.id) } else { None };
         let decided_ms = decided_ms.unwrap_or(entry.at_ms);
+        let counted_ms = counted_at_ms(data, decided_ms);
         let outcome = if is_open && approved {
             OPEN.to_owned()
         } else {
@@ -124,7 +126,7 @@ impl Explained {
         let count = data.get("count").and_then(Value::as_u64).unwrap_or(1);
         let resets_ms = match &window_ends_at {
             Some(end) => ms_from_iso(end),
-            None => CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, decided_ms)),
+            None => CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, counted_ms)),
         };
         let message = match (&window_ends_at, Denial::from_reason(word(data, "reason"))) {
             (Some(end), Some(denial)) => of_window(denial, count, end),
@@ -143,7 +145,7 @@ impl Explained {
             key_id: get("keyId"),
             model: get("model"),
             run_id: get("runId"),
-            checks: checks(data, decided_ms),
+            checks: checks(data, counted_ms),
             estimate_usd: get("estimateUsd"),
             estimate_nanos: get("estimateNanos"),
             charged_usd: get("chargedUsd"),
@@ -188,6 +190,21 @@ pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Optio
     let line = format!("0 0 A {outcome} {estimate} {id} {text}");
     let entry = Entry::of_line(0, line.as_bytes());
     if entry.id == id { Ok(Some(entry)) } else { Err(()) }
+}
+
+/// A moment in the day and month in which the decision was counted. Of an approval the store's clock said which, and the
+/// time of its id is by the edge's.
+fn counted_at_ms(data: &Map<String, Value>, decided_ms: u64) -> u64 {
+    let day_ms = data
+        .get("day")
+        .and_then(Value::as_u64)
+        .and_then(|day| day.checked_mul(DAY_MS));
+    match day_ms {
+        Some(day_ms) if data.get("approved") == Some(&Value::Bool(true)) => {
+            decided_ms.clamp(day_ms, day_ms.saturating_add(DAY_MS - 1))
+        }
+        _ => decided_ms,
+    }
 }
 
 /// When the check starts to count anew; a key's minute ends within the wait that is answered with it.

@@ -195,3 +195,55 @@ fn a_call_under_way_is_read_from_its_hold() {
         entry_of_hold(ID, "acct_1", malformed).unwrap_err();
     }
 }
+
+#[test]
+fn an_approved_call_resets_with_the_day_and_month_that_it_was_charged_to() {
+    // Its id was made before midnight at the end of a month, and the store decided behind it; and the other way round.
+    for (decided, day, daily, monthly) in [
+        (
+            "2027-03-31T23:59:59.758Z",
+            "2027-04-01",
+            "2027-04-02",
+            "2027-05-01",
+        ),
+        (
+            "2027-06-01T00:02:00.000Z",
+            "2027-05-31",
+            "2027-06-01",
+            "2027-06-01",
+        ),
+        (
+            "2027-05-31T12:00:00.000Z",
+            "2027-05-31",
+            "2027-06-01",
+            "2027-06-01",
+        ),
+    ] {
+        let day_ms = ms_from_iso(&format!("{day}T00:00:00Z")).unwrap();
+        let id = domain::id::Kind::Allow
+            .mint(ms_from_iso(decided).unwrap())
+            .unwrap();
+        let month = day[..7].replace('-', "");
+        let rest = format!(
+            "A settled 5 {id} H 9 {} {month} 0 0:10:,3:120:,,0:9:0,0:99:,, acct_1 bot - vk_1 p1 m",
+            day_ms / DAY_MS
+        );
+        let told = told_of(&[line(7, &rest)], false);
+        assert_eq!(told["at"], decided);
+        let checks = told["checks"].as_array().unwrap();
+        let resets = |name: &str| {
+            let check = checks.iter().find(|check| check["check"] == name).unwrap();
+            check["resetsAt"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            resets("daily_limit"),
+            format!("{daily}T00:00:00.000Z"),
+            "{decided}"
+        );
+        assert_eq!(
+            resets("monthly_limit"),
+            format!("{monthly}T00:00:00.000Z"),
+            "{decided}"
+        );
+    }
+}
