@@ -55,6 +55,7 @@ async fn a_call_is_listed_with_what_it_cost() {
             "estimatedNanos": decision["estimateNanos"], "costUsd": decision["actualUsd"], "costNanos": "8550",
             "latencyMs": call["latencyMs"], "firstByteMs": call["firstByteMs"], "end": "completed", "extensions": 0,
             "outcome": "settled", "reason": null, "count": 1,
+            "chargedOn": text(&decision, "/at")[..10],
             "auditSeq": decision["auditSeq"], "hash": decision["history"][0]["hash"] })
     );
     fresh(text(settled, "/at"));
@@ -90,6 +91,8 @@ async fn each_filter_finds_its_calls_and_no_others() {
     let [denied, alone, in_run] = three_calls(&client).await;
     let all = [denied.as_str(), &alone, &in_run];
     let (past, future) = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z");
+    let at_ms = clock::now_ms();
+    let [today, tomorrow] = [at_ms, at_ms + 86_400_000].map(|at_ms| iso_from_ms(at_ms)[..10].to_owned());
     let other_key = "vk_01KAH3V9J80000000000000001";
     let cases: Vec<(String, Vec<&str>)> = vec![
         ("?agentId=bot".to_owned(), all.to_vec()),
@@ -124,6 +127,11 @@ async fn each_filter_finds_its_calls_and_no_others() {
         ("?minFirstByteMs=3600000".to_owned(), vec![]),
         (format!("?from={past}&to={future}"), all.to_vec()),
         (format!("?from={future}"), vec![]),
+        (format!("?chargedFrom={today}"), vec![&alone, &in_run]),
+        (format!("?chargedFrom={today}&chargedTo={today}"), vec![]),
+        (format!("?chargedTo={tomorrow}"), vec![&alone, &in_run]),
+        (format!("?chargedFrom={tomorrow}"), vec![]),
+        (format!("?chargedFrom={today}&outcome=denied"), vec![]),
         (format!("?to={past}"), vec![]),
         (
             format!("?agentId=bot&runId=r1&outcome=settled&model={MODEL}"),
@@ -279,9 +287,9 @@ async fn an_export_has_the_calls_of_its_filters() {
         lines[1].starts_with(&denied) && lines[1].contains(",denied,daily_limit,1,"),
         "{text}"
     );
-    assert!(lines[0].ends_with(",count,auditSeq,hash"), "{text}");
+    assert!(lines[0].ends_with(",count,chargedOn,auditSeq,hash"), "{text}");
     for line in &lines[1..] {
-        let [id, seq, hash] = [0, 24, 25].map(|column| line.split(',').nth(column).unwrap());
+        let [id, seq, hash] = [0, 25, 26].map(|column| line.split(',').nth(column).unwrap());
         let entry = client
             .api
             .get(&format!(

@@ -88,6 +88,7 @@ async fn read(
 ) -> Result<(Vec<CallRecord>, Option<u64>), Problem> {
     let trail = call_trail::of(call);
     trail.seal().await?;
+    let wanted = filter.wanted(call.state.store.clock_spread_ms());
     let (mut found, mut entries, mut rest) = (Vec::new(), 0, Some(before));
     while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
         let most = STEP_MAX.min(READ_MAX - entries);
@@ -96,7 +97,7 @@ async fn read(
             true => most.min(enough.saturating_sub(found.len()).saturating_add(1)),
             false => most,
         };
-        let step = trail.calls(&filter.wanted(), start, most).await?;
+        let step = trail.calls(&wanted, start, most).await?;
         found.extend(step.calls.into_iter().filter(|call| filter.fits(call)));
         entries += step.cost;
         rest = step.next;

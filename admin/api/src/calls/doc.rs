@@ -35,7 +35,7 @@ fn export() -> Doc {
         .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)
 }
 
-const EXAMPLE: &str = "id,at,endedAt,agentId,agentName,runId,keyId,keyName,model,endpoint,stream,upstream,inputTokens,cachedTokens,outputTokens,estimatedUsd,costUsd,latencyMs,firstByteMs,end,extensions,outcome,reason,count,auditSeq,hash\r\n";
+const EXAMPLE: &str = "id,at,endedAt,agentId,agentName,runId,keyId,keyName,model,endpoint,stream,upstream,inputTokens,cachedTokens,outputTokens,estimatedUsd,costUsd,latencyMs,firstByteMs,end,extensions,outcome,reason,count,chargedOn,auditSeq,hash\r\n";
 
 #[cfg(test)]
 mod tests {

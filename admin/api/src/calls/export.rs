@@ -34,10 +34,12 @@ impl std::error::Error for CutOff {}
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
     let head = call_trail::of(&call).seal().await?;
-    let entries = call_trail::of(&call).count_calls(&filter.wanted()).await?;
+    let wanted = filter.wanted(call.state.store.clock_spread_ms());
+    let entries = call_trail::of(&call).count_calls(&wanted).await?;
     if entries > EXPORT_MAX {
         let message = format!(
-            "from and to must enclose at most {EXPORT_MAX} records for an export; these are {entries}."
+            "from and to, or chargedFrom and chargedTo, must enclose at most {EXPORT_MAX} records for an export; these are \
+             {entries}."
         );
         return Err(Problem::validation(message));
     }
@@ -67,8 +69,9 @@ fn rows(
 }
 
 async fn chunk(call: &Call, filter: &CallFilter, before: u64) -> Result<(Bytes, Option<u64>), Problem> {
+    let spread_ms = call.state.store.clock_spread_ms();
     let mut step = call_trail::of(call)
-        .calls(&filter.wanted(), before, STEP_MAX)
+        .calls(&filter.wanted(spread_ms), before, STEP_MAX)
         .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;

@@ -1,6 +1,8 @@
 //! Which calls a list or an export shows. The index of the audit trail knows agents, types of entries and times; by the
-//! other filters each entry that is read is judged.
+//! other filters each entry that is read is judged. The days that calls are charged to are a wider span of times, whose
+//! entries are judged.
 
+use crate::call_trail::LATE_MS;
 use domain::amount::parse_amount;
 use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
@@ -8,6 +10,8 @@ use domain::entry::How;
 use domain::id::Kind;
 use domain::measured::{Endpoint, UPSTREAM_NAME_MAX, is_upstream_name};
 use domain::money::Nanos;
+use domain::period::DAY_MS;
+use domain::timestamp::ms_from_iso;
 use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
 use history::trail::calls::Wanted;
@@ -48,7 +52,7 @@ macro_rules! filters {
 }
 
 /// Every filter.
-pub(super) static FILTERS: [Filter; 17] = filters! {
+pub(super) static FILTERS: [Filter; 19] = filters! {
     "agentId", field::agent_id, None, "Those of this agent.";
     "runId", field::run_id, None, "Those of this run.";
     "keyId", || field::is("VirtualKeyId"), None, "Those of this virtual key.";
@@ -65,8 +69,11 @@ pub(super) static FILTERS: [Filter; 17] = filters! {
     "minLatencyMs", count, Some(|of| of.latency_ms), "Those that took at least this many milliseconds.";
     "minFirstByteMs", count, Some(|of| of.first_byte_ms),
         "Those whose first byte took at least this many milliseconds.";
-    "from", field::time, None, "Those recorded from this moment on.";
-    "to", field::time, None, "Those recorded before this moment.";
+    "from", field::time, None, "Those first recorded from this moment on.";
+    "to", field::time, None, "Those first recorded before this moment.";
+    "chargedFrom", || field::is("Day"), None, "Approved ones that are charged to this UTC day or a later one.";
+    "chargedTo", || field::is("Day"), None,
+        "Approved ones that are charged to a UTC day before this one. One that ends more than a day after it is not found.";
 };
 
 /// The names of the filters.
@@ -92,6 +99,10 @@ pub(super) struct CallFilter {
     least: [Option<u64>; FILTERS.len()],
     from_ms: Option<u64>,
     to_ms: Option<u64>,
+    /// Days since 1970.
+    charged_from: Option<u64>,
+    /// The day after the last one.
+    charged_to: Option<u64>,
 }
 
 impl CallFilter {
@@ -114,19 +125,26 @@ impl CallFilter {
             least: least(query)?,
             from_ms: time(query, "from")?,
             to_ms: time(query, "to")?,
+            charged_from: day(query, "chargedFrom")?,
+            charged_to: day(query, "chargedTo")?,
             kinds: Vec::new(),
         };
         let kinds = filter.kinds();
         Ok(Self { kinds, ..filter })
     }
 
-    /// The indexes of the trail that are read.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
+    /// The indexes of the trail that are read. What was recorded later can have a time that is lower by `spread_ms`.
+    pub(super) fn wanted(&self, spread_ms: u64) -> Wanted<'_> {
+        let of = |day: Option<u64>| day.map(|day| day.saturating_mul(DAY_MS));
+        let charged_ms = of(self.charged_from).map(|from_ms| from_ms.saturating_sub(spread_ms));
+        let ended_ms =
+            of(self.charged_to).map(|to_ms| to_ms.saturating_add(LATE_MS).saturating_add(spread_ms));
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Wanted {
             kinds: &self.kinds,
             agent: self.agent.as_deref(),
-            from_ms: self.from_ms,
-            to_ms: self.to_ms,
+            from_ms: self.from_ms.max(charged_ms),
+            to_ms: least(self.to_ms, ended_ms),
         }
     }
 
@@ -154,12 +172,23 @@ impl CallFilter {
             && is(&self.upstream, call.measures.upstream.as_deref())
             && is(&self.outcome, Some(&call.outcome))
             && is(&self.reason, call.reason.as_deref())
+            && self.charges(call)
             && self.min_cost.is_none_or(|least| call.cost >= least)
             && self.min_estimate.is_none_or(|least| call.estimate >= Some(least))
             && self.least.iter().zip(&FILTERS).all(|(least, filter)| {
                 let found = filter.measure.and_then(|measure| measure(&call.measures));
                 least.is_none_or(|least| found >= Some(least))
             })
+    }
+
+    /// Whether the call is charged to the days of the filter; a denial is charged to none.
+    fn charges(&self, call: &CallRecord) -> bool {
+        if self.charged_from.is_none() && self.charged_to.is_none() {
+            return true;
+        }
+        call.is_approved
+            && self.charged_from.is_none_or(|first| call.day >= first)
+            && self.charged_to.is_none_or(|end| call.day < end)
     }
 
     /// The types of the entries that can fit. A kept call can be one that was voided later.
@@ -173,6 +202,7 @@ impl CallFilter {
             Some((_, None)) => vec![denied, window],
             None if self.reason.is_some() => vec![denied, window],
             None if self.min_cost.is_some() || self.least.iter().any(Option::is_some) => vec![approved],
+            None if self.charged_from.is_some() || self.charged_to.is_some() => vec![approved, voided],
             None => KINDS.to_vec(),
         }
     }
@@ -278,6 +308,18 @@ pub(crate) fn value<T>(
     Ok(word(query, field, words)?.and_then(|word| parse(&word)))
 }
 
+/// A UTC day, in days since 1970.
+fn day(query: &BTreeMap<String, String>, field: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(field) else {
+        return Ok(None);
+    };
+    // A day of ten characters, so that no time is read as one.
+    let at_ms = ms_from_iso(&format!("{text}T00:00:00Z")).filter(|_| text.len() == "2026-11-27".len());
+    let message = || format!("{field} must be a UTC day, such as 2026-11-27.");
+    let at_ms = at_ms.ok_or_else(|| Problem::validation(message()))?;
+    Ok(Some(at_ms / DAY_MS))
+}
+
 fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {
     let amount = query.get(field).map(|text| parse_amount(text)).transpose();
     amount.map_err(|error| Problem::validation(format!("{field} {error}.")))
@@ -303,6 +345,7 @@ fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::entry::Entry;
 
     fn parsed(pairs: &[(&str, &str)]) -> Result<CallFilter, Problem> {
         let query = pairs
@@ -324,6 +367,51 @@ mod tests {
         assert_eq!(kinds(&[("minCostUsd", "0.5")]), [approved]);
         assert_eq!(kinds(&[("minLatencyMs", "1")]), [approved]);
         assert_eq!(kinds(&[("minEstimatedUsd", "0.5")]), KINDS);
+        assert_eq!(kinds(&[("chargedFrom", "2026-11-01")]), [approved, voided]);
+        assert_eq!(
+            kinds(&[("chargedTo", "2026-11-01"), ("minCostUsd", "1")]),
+            [approved]
+        );
+    }
+
+    #[test]
+    fn the_calls_of_a_day_are_those_that_are_charged_to_it() {
+        const SPREAD_MS: u64 = 600_000;
+        let ms = |text: &str| ms_from_iso(text).unwrap();
+        let filter = parsed(&[("chargedFrom", "2026-11-01"), ("chargedTo", "2026-12-01")]).unwrap();
+        assert!(!filter.is_of_the_index());
+        let wanted = filter.wanted(SPREAD_MS);
+        assert_eq!(wanted.from_ms, Some(ms("2026-10-31T23:50:00Z")));
+        assert_eq!(wanted.to_ms, Some(ms("2026-12-02T00:10:00Z")));
+        let narrower = [
+            ("from", "2026-11-05T00:00:00Z"),
+            ("to", "2026-11-06T00:00:00Z"),
+            ("chargedFrom", "2026-11-01"),
+            ("chargedTo", "2026-12-01"),
+        ];
+        let both = parsed(&narrower).unwrap();
+        let wanted = both.wanted(SPREAD_MS);
+        assert_eq!(wanted.from_ms, Some(ms("2026-11-05T00:00:00Z")));
+        assert_eq!(wanted.to_ms, Some(ms("2026-11-06T00:00:00Z")));
+        let of = |day: &str, rest: &str| {
+            let number = ms(&format!("{day}T00:00:00Z")) / DAY_MS;
+            let at_ms = ms("2026-12-01T00:00:05Z");
+            let rest = rest.replace("DAY", &number.to_string());
+            CallRecord::of_entry(&Entry::of_line(7, format!("7 {at_ms} {rest}").as_bytes())).unwrap()
+        };
+        let approved =
+            "A settled 5 allow_01KAH3V9J80000000000000001 H 9 DAY 202611 0 ,,,,,, acct_x bot - vk_1 p1 m";
+        for (day, is_of_november) in [
+            ("2026-10-31", false),
+            ("2026-11-01", true),
+            ("2026-11-30", true),
+            ("2026-12-01", false),
+        ] {
+            assert_eq!(filter.fits(&of(day, approved)), is_of_november, "{day}");
+        }
+        let denied = "D daily_limit deny_01KAH3V9J80000000000000001 9 ,,,,,, acct_x bot - vk_1 p1 m";
+        let later = parsed(&[("chargedFrom", "2026-11-01")]).unwrap();
+        assert!(!later.fits(&of("2026-12-01", denied)), "it is charged to no day");
     }
 
     #[test]
@@ -380,6 +468,10 @@ mod tests {
             ("minFirstByteMs", ""),
             ("from", "yesterday"),
             ("to", "2026"),
+            ("chargedFrom", "2026-11"),
+            ("chargedFrom", "2026-11-31"),
+            ("chargedTo", "2026-11-01T00:00:00Z"),
+            ("chargedTo", ""),
         ] {
             let problem = parsed(&[(name, bad)]).unwrap_err();
             assert!(format!("{problem:?}").contains(name), "{name}={bad}: {problem:?}");

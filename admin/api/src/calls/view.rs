@@ -4,6 +4,7 @@ use crate::call_trail;
 use crate::state::Call;
 use domain::call_record::CallRecord;
 use domain::money::Nanos;
+use domain::period::DAY_MS;
 use domain::timestamp::iso_from_ms;
 use endpoint::Problem;
 use endpoint::doc::is;
@@ -13,7 +14,7 @@ use store::names::{self, Names};
 use utoipa::ToSchema;
 
 /// The columns of a CSV file, in the order of [`CallView::cells`].
-pub(super) const COLUMNS: [&str; 26] = [
+pub(super) const COLUMNS: [&str; 27] = [
     "id",
     "at",
     "endedAt",
@@ -38,6 +39,7 @@ pub(super) const COLUMNS: [&str; 26] = [
     "outcome",
     "reason",
     "count",
+    "chargedOn",
     "auditSeq",
     "hash",
 ];
@@ -82,6 +84,9 @@ pub(super) struct CallView<'a> {
     /// When its end was recorded; null for a denied one.
     #[schema(value_type = Option<is::Time>)]
     ended_at: Option<String>,
+    /// The UTC day that it is charged to: that of its approval by the store's clock; null for a denied one.
+    #[schema(value_type = Option<is::Day>)]
+    charged_on: Option<String>,
     #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
     #[schema(example = "Research bot")]
@@ -155,6 +160,7 @@ impl<'a> CallView<'a> {
             id: &call.id,
             at: iso_from_ms(call.decided_ms),
             ended_at: call.is_approved.then(|| iso_from_ms(call.recorded_ms)),
+            charged_on: call.is_approved.then(|| day_text(call.day)),
             agent_id: call.agent.as_deref(),
             agent_name: name(&names.agents, call.agent.as_deref()),
             run_id: call.run.as_deref(),
@@ -216,8 +222,16 @@ impl<'a> CallView<'a> {
             self.outcome.to_owned(),
             text(self.reason),
             self.count.to_string(),
+            self.charged_on.unwrap_or_default(),
             self.audit_seq.to_string(),
             self.hash,
         ]
     }
+}
+
+/// `2026-11-21`
+fn day_text(day: u64) -> String {
+    let mut text = iso_from_ms(day.saturating_mul(DAY_MS));
+    text.truncate("2026-11-21".len());
+    text
 }

@@ -11,11 +11,10 @@ pub(super) mod sums;
 
 use self::span::{Interval, Span};
 use self::sums::{Group, Sums, UsageRow, UsageTotals};
-use crate::call_trail;
+use crate::call_trail::{self, LATE_MS};
 use crate::calls::filter;
 use crate::state::Call;
 use domain::call_record::{CallRecord, KINDS};
-use domain::period::DAY_MS;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
@@ -34,9 +33,6 @@ const READ_MAX: usize = 20_000;
 const CSV_READ_MAX: usize = 100_000;
 /// Rows from which on an answer reads no further.
 const ROWS_MAX: usize = 2000;
-/// How long after its approval a call is recorded at the latest to be found in a span that has ended. A kept call whose
-/// correction comes later is found by its look-up.
-const LATE_MS: u64 = DAY_MS;
 /// Parameters that select calls.
 const FILTERS: [&str; 4] = ["agentId", "runId", "keyId", "model"];
 
