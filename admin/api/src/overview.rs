@@ -1,7 +1,8 @@
 //! `GET /overview`: spending, refusals and what needs attention, in one answer.
 //!
-//! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included. Days and
-//! refusals are statistics that are added up while the audit trail is sealed.
+//! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included; in test mode,
+//! which has no calls, they are the statistics. Days and refusals are statistics that are added up while the audit trail
+//! is sealed.
 
 mod doc;
 
@@ -97,6 +98,38 @@ struct Totals {
     active_virtual_keys: u64,
 }
 
+impl Spend {
+    /// Of live mode: the counters of the agents, and that of the account for the month.
+    fn of_counters(survey: &Survey, month: &[Day], tracked: Nanos, tracked_limit_usd: Option<Nanos>) -> Self {
+        let sum = |amount: fn(&AgentSummary) -> Nanos| total(survey.agents.iter().map(amount));
+        // Every agent of which something ended is among them, unless there are too many. So what the account was
+        // charged beyond them is held by calls under way, of agents that were deleted meanwhile.
+        let is_whole = !survey.partial && month.iter().all(|day| day.others == Nanos::ZERO);
+        let beyond = tracked.get().saturating_sub(sum(|agent| agent.month).get());
+        let beyond = Nanos::from_stored(if is_whole { beyond } else { 0 });
+        Self {
+            today_usd: sum(|agent| agent.day).saturating_add(beyond),
+            month_usd: tracked,
+            held_usd: sum(|agent| agent.held).saturating_add(beyond),
+            tracked_limit_usd,
+        }
+    }
+
+    /// Of test mode: it has spends only, which end when they are made.
+    fn of_days(month: &[Day], tracked_limit_usd: Option<Nanos>) -> Self {
+        Self {
+            today_usd: month.last().map(|day| day.spent).unwrap_or_default(),
+            month_usd: total(month.iter().map(|day| day.spent)),
+            held_usd: Nanos::ZERO,
+            tracked_limit_usd,
+        }
+    }
+}
+
+fn total(amounts: impl Iterator<Item = Nanos>) -> Nanos {
+    amounts.fold(Nanos::ZERO, Nanos::saturating_add)
+}
+
 /// `GET /overview`
 pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
@@ -105,11 +138,12 @@ pub async fn get(call: Call) -> Answer {
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
     let first = period.day.saturating_sub(days - 1);
-    let recent = Day::read(store, &keys, mode, first, period.day).await?;
-    let spenders = recent
-        .last()
-        .into_iter()
-        .flat_map(|day| day.agents.keys().cloned());
+    let of_month = period.month_start();
+    let read = Day::read(store, &keys, mode, first.min(of_month), period.day).await?;
+    let since = |first: u64| &read[read.partition_point(|day| day.number < first)..];
+    let (recent, month) = (since(first), since(of_month));
+    // Deleted agents and those without a wallet are among them.
+    let spenders = month.iter().flat_map(|day| day.agents.keys().cloned());
     let survey = Survey::read(store, &keys, mode, period, spenders).await?;
     let account = AccountCounters::read(store, &keys, mode, period).await?;
     let frozen = survey.frozen(store, &keys, mode).await?;
@@ -123,24 +157,15 @@ pub async fn get(call: Call) -> Answer {
         period,
     };
     let (attention, attention_total) = attention::items(&call, reads).await?;
-    let history = History::of(&recent);
-    let sum = |amount: fn(&AgentSummary) -> Nanos| {
-        let amounts = survey.agents.iter().map(amount);
-        amounts.fold(Nanos::ZERO, Nanos::saturating_add)
-    };
+    let history = History::of(recent);
     Reply::ok(&Overview {
         success: true,
         mode: mode.as_str(),
         as_of: iso_from_ms(at_ms),
         today: date(period.day),
-        spend: Spend {
-            today_usd: sum(|agent| agent.day),
-            month_usd: match mode {
-                Mode::Live => account.tracked,
-                Mode::Test => sum(|agent| agent.month),
-            },
-            held_usd: sum(|agent| agent.held),
-            tracked_limit_usd: tracked_limit,
+        spend: match mode {
+            Mode::Live => Spend::of_counters(&survey, month, account.tracked, tracked_limit),
+            Mode::Test => Spend::of_days(month, tracked_limit),
         },
         totals: Totals {
             agents: survey.rows,
@@ -173,4 +198,54 @@ fn date(day: u64) -> String {
     let mut text = iso_from_ms(day * DAY_MS);
     text.truncate(10);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanos(amount: u64) -> Nanos {
+        Nanos::from_stored(amount)
+    }
+
+    fn day(number: u64, spent: u64, others: u64) -> Day {
+        Day {
+            number,
+            spent: nanos(spent),
+            others: nanos(others),
+            ..Day::default()
+        }
+    }
+
+    #[test]
+    fn what_a_deleted_agent_has_under_way_is_held_and_spent_today() {
+        let mut agent = AgentSummary::default();
+        (agent.day, agent.month, agent.held) = (nanos(3), nanos(10), nanos(1));
+        let survey = Survey {
+            agents: vec![agent],
+            ..Survey::default()
+        };
+        let of = |survey: &Survey, month: &[Day], tracked: u64| {
+            let spend = Spend::of_counters(survey, month, nanos(tracked), None);
+            [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get)
+        };
+        let days = [day(1, 6, 0), day(2, 2, 0)];
+        assert_eq!(of(&survey, &days, 10), [3, 10, 1]);
+        assert_eq!(of(&survey, &days, 15), [8, 15, 6]);
+        assert_eq!(of(&survey, &days, 9), [3, 9, 1], "read a moment later");
+        // Where not every agent was read, the rest can have been spent on any day.
+        assert_eq!(of(&survey, &[day(1, 9, 3)], 15), [3, 15, 1]);
+        let partial = Survey {
+            partial: true,
+            ..survey
+        };
+        assert_eq!(of(&partial, &days, 15), [3, 15, 1]);
+    }
+
+    #[test]
+    fn test_mode_is_the_sum_of_the_days_of_the_month() {
+        let spend = Spend::of_days(&[day(1, 10, 4), day(2, 0, 0), day(3, 5, 0)], None);
+        let shown = [spend.today_usd, spend.month_usd, spend.held_usd].map(Nanos::get);
+        assert_eq!(shown, [5, 15, 0]);
+    }
 }

@@ -22,6 +22,12 @@ impl Period {
             month: year * 100 + month,
         }
     }
+
+    /// The first day of its month.
+    pub const fn month_start(self) -> u64 {
+        let (_, _, date) = civil_date(self.day);
+        self.day + 1 - date
+    }
 }
 
 /// Returns year, month and day of the day `day` days after 1970-01-01.
@@ -54,6 +60,8 @@ mod tests {
             let text = crate::timestamp::iso_from_ms(at_ms);
             let month: u64 = (text[0..4].to_owned() + &text[5..7]).parse().unwrap();
             prop_assert_eq!(Period::at(at_ms).month, month);
+            let first = crate::timestamp::iso_from_ms(Period::at(at_ms).month_start() * DAY_MS);
+            prop_assert_eq!(first, format!("{}01T00:00:00.000Z", &text[..8]));
         }
     }
 

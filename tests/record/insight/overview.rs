@@ -99,6 +99,32 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     );
 }
 
+/// Spends of agents without a wallet, on the days before today that are of this month: no agent is needed to know them.
+#[tokio::test]
+async fn the_month_of_test_mode_is_that_of_its_days() {
+    let world = World::start().await;
+    let (account, _) = world.account("startup").await;
+    let tester = world.caller(&account, Mode::Test).await;
+    let now_ms = clock::now_ms();
+    let first_ms = Period::at(now_ms).month_start() * DAY_MS;
+    let spend = |agent: &str| {
+        let data = r#"{"amountNanos":"5000000000"}"#;
+        let fields = format!(r#""type":"spend.requested","agentId":"{agent}","actor":"key_1","data":{data}"#);
+        format!("{{{fields}}} outcome=settled intentId=int_1 transactionId=tx_1")
+    };
+    let writer = crate::audit_writer::AuditWriter::new(&world.store, &account, Mode::Test);
+    writer
+        .write(&[
+            (first_ms - 1, spend("last-month")),
+            (first_ms, spend("gone")),
+            (now_ms, spend("here")),
+        ])
+        .await;
+    let view = overview(&tester, "?days=1").await;
+    let is_first = Period::at(first_ms) == Period::at(now_ms);
+    assert_fields!(view["spend"], { "todayUsd": if is_first { 10 } else { 5 }, "monthUsd": 10, "heldUsd": 0 });
+}
+
 /// Nothing happened in this account.
 fn assert_empty(view: &Value) {
     let spend = &view["spend"];
@@ -139,6 +165,8 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
         upstream.base_url(),
     ));
     let (_, caller) = world.account("startup").await;
+    let wallet = json!({ "botId": "bot", "name": "Bot" });
+    success(&caller.post("/v1/wallets/create", wallet).await, 200);
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let key = json!({ "provider": "openai", "apiKey": "sk-test-provider-key" });
     success(&caller.post("/v1/agents/bot/provider-keys", key).await, 201);
@@ -155,6 +183,11 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
     assert_eq!(nanos(&view["spend"]["todayUsd"]), held);
     assert_eq!(nanos(&view["spend"]["monthUsd"]), held);
     assert_eq!(view["days"][29]["totalUsd"], json!(0), "it has not ended");
+    success(&caller.delete("/v1/agents/bot").await, 200);
+    let view = overview(&caller, "").await;
+    for field in ["todayUsd", "monthUsd", "heldUsd"] {
+        assert_eq!(nanos(&view["spend"][field]), held, "{field} of a deleted agent");
+    }
     calling.abort();
 }
 
