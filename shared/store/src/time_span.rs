@@ -47,11 +47,15 @@ impl TimeSpan {
         (from_ms, to_ms): (Option<u64>, Option<u64>),
         spread_ms: u64,
     ) -> Result<Self, StoreError> {
+        // A short list is read in one round trip.
+        let is_short = (from_ms.is_some() || to_ms.is_some()) && places.end - places.start <= CHUNK;
         let from = match from_ms {
+            _ if is_short => places.clone(),
             None => places.start..places.start,
             Some(from_ms) => border(times, &places, from_ms, spread_ms).await?,
         };
         let to = match to_ms {
+            _ if is_short => places.end..places.end,
             None => places.end..places.end,
             Some(to_ms) => border(times, &places, to_ms, spread_ms).await?,
         };

@@ -190,7 +190,7 @@ async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
     let line = |id: &str, outcome: &str, cost: u64| {
         let period = Period::at(now_ms);
         format!(
-            "A {outcome} {cost} {id} H 9 {} {} 0 ,,,,,, acct_x bot - vk_1 p1 m",
+            "A {outcome} {cost} {id} H 9 {} {} 0 ,,,,,, acct_x bot - vk_01KAH3V9J80000000000000001 p1 m",
             period.day, period.month
         )
     };
