@@ -4,8 +4,8 @@ use crate::state::Call;
 use domain::period::DAY_MS;
 use history::trail::Trail;
 
-/// How long after its approval a call is first recorded at the latest to be found by the day that it is charged to. A
-/// kept call counts with its correction, whenever that comes.
+/// How long behind the days that calls are charged to the trail is read for them. Those first recorded later are found
+/// by the lists of their days (shared/domain/src/statistics.rs).
 pub(crate) const LATE_MS: u64 = DAY_MS;
 
 /// The trail that a call may read.

@@ -14,7 +14,7 @@ use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::call_record::CallRecord;
 use endpoint::{Answer, Listing, Problem, Reply, operations};
-use history::trail::calls::STEP_MAX;
+use history::trail::calls::{Place, STEP_MAX};
 use store::StoreError;
 use store::page::{Page, Part, Start};
 
@@ -35,6 +35,15 @@ struct SearchResult {
     is_partial: bool,
 }
 
+/// What was read for a page.
+struct Found {
+    found: Vec<CallRecord>,
+    /// How many of them, from the first on, ended late.
+    late: usize,
+    /// Where the rest begins.
+    rest: Option<Place>,
+}
+
 /// `GET /calls`
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&filter::names())?;
@@ -53,21 +62,26 @@ pub async fn list(call: Call) -> Answer {
 /// The calls of a page that fit. After an offset the total counts what fits of all that was read; after a position, no
 /// more than what is on the page.
 async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<SearchResult, Problem> {
-    let (skip, enough, before) = match page.start {
-        Start::Offset(offset) => (offset, usize::MAX, u64::MAX),
+    let (skip, enough, place) = match page.start {
+        Start::Offset(offset) => (offset, usize::MAX, Place::START),
         Start::After(position) => {
-            let before = position.parse().map_err(|_| StoreError::BadPosition)?;
-            (0, page.limit, before)
+            let place = Place::parse(position).ok_or(StoreError::BadPosition)?;
+            (0, page.limit, place)
         }
     };
-    let (mut found, rest) = read(call, filter, before, enough).await?;
+    let Found {
+        mut found,
+        late,
+        rest,
+    } = read(call, filter, place, enough).await?;
     let is_cut = found.len() > skip.saturating_add(page.limit);
     let is_partial = rest.is_some() || found.len() > enough;
     let total = found.len().min(enough) as u64;
     found.drain(..skip.min(found.len()));
     found.truncate(page.limit);
     let next = match found.last().filter(|_| is_cut) {
-        Some(last) => Some(last.seq),
+        Some(last) if skip.saturating_add(found.len()) <= late => Some(Place::Late(last.day, last.seq)),
+        Some(last) => Some(Place::Below(last.seq)),
         None => rest,
     };
     let part = Part {
@@ -78,18 +92,13 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
     Ok(SearchResult { part, is_partial })
 }
 
-/// The calls that fit below the entry `before`, until there are more than `enough` or [`READ_MAX`] entries were read;
-/// and where the rest begins.
-async fn read(
-    call: &Call,
-    filter: &CallFilter,
-    before: u64,
-    enough: usize,
-) -> Result<(Vec<CallRecord>, Option<u64>), Problem> {
+/// The calls that fit from `place` on, until there are more than `enough` or [`READ_MAX`] entries were read.
+async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> Result<Found, Problem> {
     let trail = call_trail::of(call);
     trail.seal().await?;
     let wanted = filter.wanted(call.state.store.clock_spread_ms());
-    let (mut found, mut entries, mut rest) = (Vec::new(), 0, Some(before));
+    let (mut found, mut late) = (Vec::new(), 0);
+    let (mut entries, mut rest) = (0, Some(place));
     while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
         let most = STEP_MAX.min(READ_MAX - entries);
         // Where every entry fits, no more are read than are shown.
@@ -99,8 +108,11 @@ async fn read(
         };
         let step = trail.calls(&wanted, start, most).await?;
         found.extend(step.calls.into_iter().filter(|call| filter.fits(call)));
+        if step.is_late {
+            late = found.len();
+        }
         entries += step.cost;
         rest = step.next;
     }
-    Ok((found, rest))
+    Ok(Found { found, late, rest })
 }

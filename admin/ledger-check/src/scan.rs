@@ -221,6 +221,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::AuditIndex { .. }
         | ModeKey::AuditDecisions(_)
         | ModeKey::AuditDay(_)
+        | ModeKey::AuditLate(_)
         | ModeKey::AuditKept
         | ModeKey::Notices(_)
         | ModeKey::FrozenAgents

@@ -110,6 +110,16 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     }
 }
 
+/// The day that a call is charged to, where its entry is of more than a day after that day's end: who reads the calls of a
+/// day finds such ones by a list of their own.
+pub fn late_day(entry: &Entry) -> Option<u64> {
+    if !matches!(entry.kind.as_str(), "decision.approved" | "decision.voided") {
+        return None;
+    }
+    let day = entry.data.get("day")?.as_u64()?;
+    (entry.at_ms / DAY_MS > day.saturating_add(1)).then_some(day)
+}
+
 /// Effect of a hold's end. Earlier sealed entries tell whether it was kept.
 fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
     let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
@@ -187,6 +197,22 @@ mod tests {
                 Some((today, Effect::Charged("bot", expected)))
             );
         }
+    }
+
+    #[test]
+    fn a_call_is_late_a_day_after_the_end_of_its_day() {
+        let today = Period::at(LATE_MS).day;
+        let of = |at_ms: u64, how: &str| {
+            let rest = format!("A {how} 0 {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
+            late_day(&entry(at_ms, &rest))
+        };
+        let end_ms = (today + 2) * DAY_MS;
+        assert_eq!(of(end_ms - 1, "settled"), None);
+        for how in ["settled", "kept", "voided"] {
+            assert_eq!(of(end_ms, how), Some(today), "{how}");
+        }
+        let denied = format!("D daily_limit {ID} 75 ,,,,,, {MEMO}");
+        assert_eq!(late_day(&entry(end_ms, &denied)), None);
     }
 
     #[test]

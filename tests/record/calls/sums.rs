@@ -214,3 +214,53 @@ async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
     let expected: Vec<(&str, &str)> = ids.iter().rev().map(String::as_str).zip(costs).collect();
     assert_eq!(found, expected);
 }
+
+/// After a weekend without the server that ends them: found by the day that they are charged to, and once.
+#[tokio::test]
+async fn calls_that_ended_days_later_are_in_the_usage_and_the_file_of_their_day() {
+    let world = World::start().await;
+    let (account, api) = world.account("enterprise").await;
+    let writer = AuditWriter::new(&world.store, &account, Mode::Live);
+    // Behind what the account did before, since times are found by halves.
+    let day = Period::at(clock::now_ms()).day + 1;
+    let later_ms = (day + 4) * DAY_MS;
+    let line = |n: u64, outcome: &str, cost: u64| {
+        let at_ms = day * DAY_MS + n;
+        let id = Kind::Allow.mint(at_ms).unwrap();
+        let month = Period::at(at_ms).month;
+        format!(
+            "A {outcome} {cost} {id} H 9 {day} {month} 0 ,,,,,, acct_x bot - vk_01KAH3V9J80000000000000001 p1 m"
+        )
+    };
+    let kept = line(4, "kept", 9);
+    let corrected = kept.replace("A kept 9", "A corrected 4");
+    let lines = vec![
+        (day * DAY_MS + 10, line(1, "settled", 1)),
+        (later_ms, line(2, "settled", 2)),
+        (later_ms + 1, line(3, "settled", 3)),
+        (later_ms + 2, kept),
+        (later_ms + 3, corrected),
+        (later_ms + 4, line(5, "settled", 5)),
+    ];
+    writer.write(&lines).await;
+    let end = |days: u64| iso_from_ms((day + days) * DAY_MS);
+    for to in [1, 2, 3, 9] {
+        let query = format!("groupBy=agent&from={}&to={}", end(0), end(to));
+        let (sums, _) = usage(&api, &query).await;
+        let expected = Sums::from([((day * DAY_MS, Some("bot".to_owned())), [5, 0, 0, 0, 15])]);
+        assert_eq!(sums, expected, "to {to} days later");
+        let charged = format!("&chargedFrom={}&chargedTo={}", &end(0)[..10], &end(to)[..10]);
+        for limit in [1, 2, 50] {
+            let found = by_cursor(&api, &charged, limit).await;
+            let costs: Vec<&str> = found.iter().map(|call| text(call, "/costNanos")).collect();
+            assert_eq!(costs, ["5", "4", "3", "2", "1"], "{charged} in pages of {limit}");
+        }
+        let csv = api
+            .get(&format!("/v1/calls/export?{}", &charged[1..]))
+            .await
+            .text();
+        assert_eq!(csv.lines().count(), 6, "{csv}");
+    }
+    let (sums, _) = usage(&api, &format!("from={}&to={}", end(1), end(9))).await;
+    assert_eq!(sums, Sums::new(), "they are charged to no other day");
+}

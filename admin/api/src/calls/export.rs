@@ -8,7 +8,7 @@ use crate::state::Call;
 use bytes::Bytes;
 use endpoint::{Answer, Problem, Reply};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use history::trail::calls::STEP_MAX;
+use history::trail::calls::{Place, STEP_MAX};
 
 /// Most entries of the trail that an export reads; one that would read more is refused, so that no file is silently
 /// short.
@@ -33,7 +33,7 @@ impl std::error::Error for CutOff {}
 /// 400 also where there are more than [`EXPORT_MAX`] entries to read; 503.
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
-    let head = call_trail::of(&call).seal().await?;
+    call_trail::of(&call).seal().await?;
     let wanted = filter.wanted(call.state.store.clock_spread_ms());
     let entries = call_trail::of(&call).count_calls(&wanted).await?;
     if entries > EXPORT_MAX {
@@ -45,21 +45,17 @@ pub async fn export(call: Call) -> Answer {
     }
     let name = format!("calls_{}_{}.csv", call.caller.account, call.caller.mode);
     let header = Bytes::from(lines([COLUMNS])?);
-    let rows = rows(call, filter, head.seq.saturating_add(1));
+    let rows = rows(call, filter);
     Reply::stream(&name, CONTENT_TYPE, stream::iter([Ok(header)]).chain(rows))
 }
 
-/// The rows of the calls below an entry, some hundred in each chunk. An error is the last item.
-fn rows(
-    call: Call,
-    filter: CallFilter,
-    before: u64,
-) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
+/// The rows of the calls, some hundred in each chunk. An error is the last item.
+fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
     let account = call.caller.account.clone();
-    let begin = (call, filter, Some(before));
-    let chunks = stream::try_unfold(begin, |(call, filter, before)| async move {
-        let Some(before) = before else { return Ok(None) };
-        let (chunk, next) = chunk(&call, &filter, before).await?;
+    let begin = (call, filter, Some(Place::START));
+    let chunks = stream::try_unfold(begin, |(call, filter, place)| async move {
+        let Some(place) = place else { return Ok(None) };
+        let (chunk, next) = chunk(&call, &filter, place).await?;
         Ok::<_, Problem>(Some((chunk, (call, filter, next))))
     });
     chunks.map_err(move |problem| {
@@ -68,10 +64,10 @@ fn rows(
     })
 }
 
-async fn chunk(call: &Call, filter: &CallFilter, before: u64) -> Result<(Bytes, Option<u64>), Problem> {
+async fn chunk(call: &Call, filter: &CallFilter, place: Place) -> Result<(Bytes, Option<Place>), Problem> {
     let spread_ms = call.state.store.clock_spread_ms();
     let mut step = call_trail::of(call)
-        .calls(&filter.wanted(spread_ms), before, STEP_MAX)
+        .calls(&filter.wanted(spread_ms), place, STEP_MAX)
         .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;

@@ -14,10 +14,13 @@ use domain::period::DAY_MS;
 use domain::timestamp::ms_from_iso;
 use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
-use history::trail::calls::Wanted;
+use history::trail::calls::{LateDays, Wanted};
 use openapi::Json;
 use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
+
+/// Most days before `chargedTo` of which calls are found that ended more than a day later.
+const LATE_DAYS_MAX: u64 = 400;
 
 /// Finds one of the measures of an approved call.
 type Measure = fn(&Measures) -> Option<u64>;
@@ -73,7 +76,7 @@ pub(super) static FILTERS: [Filter; 19] = filters! {
     "to", field::time, None, "Those first recorded before this moment.";
     "chargedFrom", || field::is("Day"), None, "Approved ones that are charged to this UTC day or a later one.";
     "chargedTo", || field::is("Day"), None,
-        "Approved ones that are charged to a UTC day before this one. One that ends more than a day after it is not found.";
+        "Approved ones that are charged to a UTC day before this one. Those that ended more than a day later are found of the last 400 days.";
 };
 
 /// The names of the filters.
@@ -140,11 +143,21 @@ impl CallFilter {
         let ended_ms =
             of(self.charged_to).map(|to_ms| to_ms.saturating_add(LATE_MS).saturating_add(spread_ms));
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        let to_ms = least(self.to_ms, ended_ms);
+        let end = self.charged_to.filter(|_| to_ms == ended_ms);
+        let late = end.map(|end| {
+            let first = self.charged_from.unwrap_or(0);
+            LateDays {
+                days: (first.max(end.saturating_sub(LATE_DAYS_MAX)), end),
+                to_ms: self.to_ms,
+            }
+        });
         Wanted {
             kinds: &self.kinds,
             agent: self.agent.as_deref(),
             from_ms: self.from_ms.max(charged_ms),
-            to_ms: least(self.to_ms, ended_ms),
+            to_ms,
+            late,
         }
     }
 
@@ -383,6 +396,16 @@ mod tests {
         let wanted = filter.wanted(SPREAD_MS);
         assert_eq!(wanted.from_ms, Some(ms("2026-10-31T23:50:00Z")));
         assert_eq!(wanted.to_ms, Some(ms("2026-12-02T00:10:00Z")));
+        assert_eq!(
+            wanted.late,
+            Some(LateDays {
+                days: (
+                    ms("2026-11-01T00:00:00Z") / DAY_MS,
+                    ms("2026-12-01T00:00:00Z") / DAY_MS
+                ),
+                to_ms: None
+            })
+        );
         let narrower = [
             ("from", "2026-11-05T00:00:00Z"),
             ("to", "2026-11-06T00:00:00Z"),
@@ -393,6 +416,7 @@ mod tests {
         let wanted = both.wanted(SPREAD_MS);
         assert_eq!(wanted.from_ms, Some(ms("2026-11-05T00:00:00Z")));
         assert_eq!(wanted.to_ms, Some(ms("2026-11-06T00:00:00Z")));
+        assert_eq!(wanted.late, None, "none was recorded before `to`");
         let of = |day: &str, rest: &str| {
             let number = ms(&format!("{day}T00:00:00Z")) / DAY_MS;
             let at_ms = ms("2026-12-01T00:00:05Z");

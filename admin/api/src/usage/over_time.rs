@@ -3,7 +3,7 @@
 //!
 //! A call counts in the interval of its approval, to which its cost is charged (decision D37), and a denial in that of
 //! its entry: days agree with the counters of Cap. Entries are in the order in which calls ended, so those up to
-//! [`LATE_MS`] behind the span are read, too.
+//! [`LATE_MS`] behind the span are read, too, and later ones by the list of their day.
 
 pub(super) mod csv;
 pub(super) mod span;
@@ -18,7 +18,7 @@ use domain::call_record::{CallRecord, KINDS};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
-use history::trail::calls::{STEP_MAX, Wanted};
+use history::trail::calls::{LateDays, Place, STEP_MAX, Wanted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -87,8 +87,8 @@ struct AddBounds {
 /// The result of adding up.
 struct Added {
     sums: Sums,
-    /// The entry below which the rest begins; `None` when all was read.
-    rest: Option<u64>,
+    /// Where the rest begins; `None` when all was read.
+    rest: Option<Place>,
     /// When the oldest entry that was read was recorded.
     oldest_ms: Option<u64>,
 }
@@ -118,7 +118,7 @@ pub async fn get(call: Call) -> Answer {
     let added = usage_query
         .add(
             &call,
-            u64::MAX,
+            Place::START,
             AddBounds {
                 entries: CSV_READ_MAX,
                 rows: usize::MAX,
@@ -138,14 +138,14 @@ pub async fn get(call: Call) -> Answer {
 }
 
 async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answer {
-    let before = match paging.page().start {
-        Start::Offset(_) => u64::MAX,
-        Start::After(position) => position.parse().map_err(|_| StoreError::BadPosition)?,
+    let place = match paging.page().start {
+        Start::Offset(_) => Place::START,
+        Start::After(position) => Place::parse(position).ok_or(StoreError::BadPosition)?,
     };
     let added = usage_query
         .add(
             call,
-            before,
+            place,
             AddBounds {
                 entries: READ_MAX,
                 rows: ROWS_MAX,
@@ -193,8 +193,8 @@ impl UsageQuery {
         })
     }
 
-    /// Adds up the calls that are recorded below the entry `before`, within `bounds`.
-    async fn add(&self, call: &Call, before: u64, bounds: AddBounds) -> Result<Added, Problem> {
+    /// Adds up the calls from `place` on, within `bounds`.
+    async fn add(&self, call: &Call, place: Place, bounds: AddBounds) -> Result<Added, Problem> {
         let trail = call_trail::of(call);
         trail.seal().await?;
         let spread_ms = call.state.store.clock_spread_ms();
@@ -205,10 +205,14 @@ impl UsageQuery {
             // By how much an end can seem to be before its approval, or later than it was.
             from_ms: Some(self.span.from_ms.saturating_sub(spread_ms)),
             to_ms: Some(self.span.to_ms.saturating_add(LATE_MS).saturating_add(spread_ms)),
+            late: Some(LateDays {
+                days: self.span.days(),
+                to_ms: None,
+            }),
         };
         let mut added = Added {
             sums: Sums::new(self.group),
-            rest: Some(before),
+            rest: Some(place),
             oldest_ms: None,
         };
         let mut read = 0;

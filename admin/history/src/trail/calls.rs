@@ -11,8 +11,9 @@ use archive::segment::Segment;
 use domain::call_record::CallRecord;
 use domain::entry::{Entry, Sealed};
 use std::collections::HashMap;
+use std::fmt;
 use store::StoreError;
-use store::audit::chain::{Backwards, Filter};
+use store::audit::chain::{Backwards, Filter, LateNumbers};
 
 /// Most entries that one step reads.
 pub const STEP_MAX: usize = 500;
@@ -32,6 +33,26 @@ pub struct Wanted<'a> {
     pub from_ms: Option<u64>,
     /// Those first recorded before this time, in ms since 1970.
     pub to_ms: Option<u64>,
+    /// Those first recorded at `to_ms` or later, too, if they are of these days.
+    pub late: Option<LateDays>,
+}
+
+/// Days of whose calls those are read, too, that ended more than a day later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LateDays {
+    /// From this day on up to, not including, the other; in days since 1970.
+    pub days: (u64, u64),
+    /// Those first recorded before this time, in ms since 1970.
+    pub to_ms: Option<u64>,
+}
+
+/// Where a step begins. Those that ended late come first, then the others, each the newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Late ones of this day below this number, and of the days before it.
+    Late(u64, u64),
+    /// Others below this number.
+    Below(u64),
 }
 
 /// What one step found.
@@ -41,16 +62,46 @@ pub struct Step {
     pub calls: Vec<CallRecord>,
     /// What it cost, in entries that could have been read instead: at least one.
     pub cost: usize,
-    /// Below which number the next step begins; `None` at the end.
-    pub next: Option<u64>,
+    /// Where the next step begins; `None` at the end.
+    pub next: Option<Place>,
     /// When the oldest entry that was read was recorded.
     pub oldest_ms: Option<u64>,
+    /// Whether these are late ones.
+    pub is_late: bool,
 }
 
 /// Entries, newest first, and below which number there can be more.
 struct Entries {
     found: Vec<Entry>,
     next: Option<u64>,
+}
+
+/// Begins a text of a place among late calls.
+const LATE: &str = "late";
+
+impl Place {
+    /// The beginning.
+    pub const START: Self = Self::Late(u64::MAX, u64::MAX);
+
+    /// Reads the text that [`Place`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix(LATE) {
+            Some(place) => {
+                let (day, number) = place.split_once('.')?;
+                Some(Self::Late(day.parse().ok()?, number.parse().ok()?))
+            }
+            None => text.parse().ok().map(Self::Below),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(day, number) => write!(f, "{LATE}{day}.{number}"),
+            Self::Below(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 impl<'a> Wanted<'a> {
@@ -75,16 +126,30 @@ impl Trail<'_> {
         for kind in wanted.kinds {
             total += self.count_of(wanted.filter(kind)).await?;
         }
+        if let Some(late) = wanted.late {
+            total += self.chain.late_count(late.days).await?;
+        }
         Ok(total)
     }
 
-    /// The calls of entries below the number `before`, of at most `most` entries and [`STEP_MAX`]. The trail must be
+    /// The calls from `place` on, of at most `most` entries and [`STEP_MAX`]. The trail must be
     /// sealed ([`Trail::seal`]) for what happened last to be among them.
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
-    pub async fn calls(&self, wanted: &Wanted<'_>, before: u64, most: usize) -> Result<Step, StoreError> {
+    pub async fn calls(&self, wanted: &Wanted<'_>, place: Place, most: usize) -> Result<Step, StoreError> {
         let count = most.min(STEP_MAX);
+        let before = match (place, wanted.late) {
+            (Place::Late(day, before), Some(late)) => {
+                let step = self.late_calls(wanted, late, (day, before), count).await?;
+                if !step.calls.is_empty() || matches!(step.next, Some(Place::Late(..))) {
+                    return Ok(step);
+                }
+                u64::MAX
+            }
+            (Place::Late(..), None) => u64::MAX,
+            (Place::Below(before), _) => before,
+        };
         let entries = self.call_entries(wanted, before, count as u64).await?;
         let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
         self.unite(&mut calls).await?;
@@ -94,8 +159,45 @@ impl Trail<'_> {
                 true => SHORT_STEP_COST,
                 false => count.max(1),
             },
-            next: entries.next,
+            next: entries.next.map(Place::Below),
             oldest_ms: entries.found.last().map(|entry| entry.at_ms),
+            is_late: false,
+        })
+    }
+
+    /// Calls that ended late, from `place` on.
+    async fn late_calls(
+        &self,
+        wanted: &Wanted<'_>,
+        late: LateDays,
+        place: (u64, u64),
+        count: usize,
+    ) -> Result<Step, StoreError> {
+        let LateNumbers { numbers, next } = self.chain.late(late.days, place, count as u64).await?;
+        let entries = self.entries(&numbers).await?;
+        let entries = entries
+            .iter()
+            .rev()
+            .filter_map(|sealed| Entry::of_json(&sealed.json));
+        let fits = |entry: &Entry| {
+            wanted.kinds.contains(&entry.kind.as_str())
+                && wanted.agent.is_none_or(|agent| entry.agent.as_deref() == Some(agent))
+                // The others are read with the rest.
+                && wanted.to_ms.is_some_and(|to_ms| entry.at_ms >= to_ms)
+                && late.to_ms.is_none_or(|to_ms| entry.at_ms < to_ms)
+                && wanted.from_ms.is_none_or(|from_ms| entry.at_ms >= from_ms)
+        };
+        let mut calls: Vec<CallRecord> = entries
+            .filter(fits)
+            .filter_map(|entry| CallRecord::of_entry(&entry))
+            .collect();
+        self.unite(&mut calls).await?;
+        Ok(Step {
+            calls,
+            cost: numbers.len().max(1),
+            next: Some(next.map_or(Place::Below(u64::MAX), |(day, number)| Place::Late(day, number))),
+            oldest_ms: None,
+            is_late: true,
         })
     }
 

@@ -6,7 +6,7 @@ mod entries;
 mod live;
 
 pub use archived::{ArchiveBacklog, ArchivedCount};
-pub use live::{Backwards, Filter, LiveNumbers, LiveSpan, Row};
+pub use live::{Backwards, Filter, LateNumbers, LiveNumbers, LiveSpan, Row};
 
 use crate::account::ModeField;
 use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};

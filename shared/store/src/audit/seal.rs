@@ -10,6 +10,7 @@ use crate::script::script;
 use crate::{Store, StoreError};
 use domain::entry::Entry;
 use domain::mode::Mode;
+use domain::statistics::late_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -112,6 +113,10 @@ impl Batch {
         for (entry, _) in &self.entries {
             for (agent, kind) in entry.indexes() {
                 let list = account.audit_index(mode, agent, kind);
+                lists.entry(list).or_default().push(entry.seq);
+            }
+            if let Some(day) = late_day(entry) {
+                let list = account.audit_late(mode, day);
                 lists.entry(list).or_default().push(entry.seq);
             }
             if let Some((start, record)) = decisions::record(entry.decision_id(), entry.seq) {

@@ -31,6 +31,9 @@ keys! {
     pub audit_index(agent: Option<&str>, kind: Option<&str>) = "/audit/of/", &Self::audit_count(agent, kind);
     /// Statistics of a UTC day, in days since 1970 (hash): see [`crate::audit::statistics`].
     pub audit_day(day: u64) = "/audit/day/", &day.to_string();
+    /// The numbers of the sealed entries of calls that ended more than a day after the UTC day that they are charged to
+    /// (list, ascending). Archived ones stay in it.
+    pub audit_late(day: u64) = "/audit/late/", &day.to_string();
     /// Kept calls without a later entry, as far as sealed (sorted set of decision ids by time).
     pub audit_kept() = "/audit/kept";
     /// Look-ups of the decisions whose ids start with `id_start` after their prefix (packed text).

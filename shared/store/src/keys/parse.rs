@@ -113,6 +113,7 @@ pub enum ModeKey<'a> {
     },
     AuditDecisions(&'a str),
     AuditDay(u64),
+    AuditLate(u64),
     AuditKept,
     Notices(&'a str),
     FrozenAgents,
@@ -335,6 +336,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             fits.then_some(ModeKey::AuditIndex { agent, kind })
         }
         "day" => number(rest).map(ModeKey::AuditDay),
+        "late" => number(rest).map(ModeKey::AuditLate),
         "decisions" => {
             let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
             fits.then_some(ModeKey::AuditDecisions(rest))

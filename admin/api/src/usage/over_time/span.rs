@@ -90,6 +90,11 @@ impl Span {
         Ok(Self { from_ms, to_ms })
     }
 
+    /// Returns the first day that has an interval of the span, and the one after the last.
+    pub(crate) fn days(self) -> (u64, u64) {
+        (self.from_ms / DAY_MS, self.to_ms.div_ceil(DAY_MS))
+    }
+
     /// Returns the beginning of the interval that a call counts in; `None` if that is not in the span. Its day is the
     /// one that it is charged to by the store's clock; its hour is that of its id, by the edge's clock, within this
     /// day.

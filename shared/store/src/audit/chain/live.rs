@@ -46,6 +46,15 @@ pub struct LiveNumbers {
     pub archived: u64,
 }
 
+/// Some numbers of entries of calls that ended late.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LateNumbers {
+    /// Numbers, ascending.
+    pub numbers: Vec<u64>,
+    /// Where the next ones are: a day and the number above them.
+    pub next: Option<(u64, u64)>,
+}
+
 /// The live sealed entries of a span of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSpan {
@@ -215,6 +224,56 @@ impl Chain<'_> {
         let key = self.keys.audit_decisions(self.mode, part);
         let text: Option<String> = self.store.command(redis::cmd("GET").arg(key)).await?;
         Ok(decisions::find(text.as_deref().unwrap_or_default(), id))
+    }
+
+    /// Counts the sealed entries of calls that ended more than a day after their day, of the days from `first` up to, not
+    /// including, `end`; archived ones too.
+    pub async fn late_count(&self, days: (u64, u64)) -> Result<u64, StoreError> {
+        Ok(self.late_lengths(days).await?.iter().sum())
+    }
+
+    /// Returns the numbers of such entries from `place` on, a day and the number above them: of one day only, `count` at
+    /// most, ascending; and where the next ones are. The last day comes first.
+    pub async fn late(
+        &self,
+        (first, end): (u64, u64),
+        (day, before): (u64, u64),
+        count: u64,
+    ) -> Result<LateNumbers, StoreError> {
+        let end = end.min(day.saturating_add(1));
+        let lengths = self.late_lengths((first, end)).await?;
+        let days = (first..end).rev().zip(lengths.into_iter().rev());
+        let mut days = days.filter(|(_, length)| *length > 0);
+        let Some((found, length)) = days.next() else {
+            return Ok(LateNumbers::default());
+        };
+        let earlier = days.next().map(|(day, _)| (day, u64::MAX));
+        let list = self.keys.audit_late(self.mode, found);
+        let below = match found == day && before != u64::MAX {
+            true => self.place_of(&list, length, before).await?,
+            false => length,
+        };
+        let start = below.saturating_sub(count.max(1));
+        let numbers = self.ranked(&list, start..below).await?;
+        let rest = numbers
+            .first()
+            .filter(|_| start > 0)
+            .map(|number| (found, *number));
+        Ok(LateNumbers {
+            numbers,
+            next: rest.or(earlier),
+        })
+    }
+
+    async fn late_lengths(&self, (first, end): (u64, u64)) -> Result<Vec<u64>, StoreError> {
+        if first >= end {
+            return Ok(Vec::new());
+        }
+        let mut query = redis::pipe();
+        for day in first..end {
+            query.cmd("LLEN").arg(self.keys.audit_late(self.mode, day));
+        }
+        self.store.pipeline(&query).await
     }
 
     /// Finds the first entry at `at_ms` or later.

@@ -139,6 +139,7 @@ fn every_name_of_a_mode_is_read_back() {
                 ModeKey::AuditDecisions("01KAH3V"),
             ),
             (keys.audit_day(mode, 20_777), ModeKey::AuditDay(20_777)),
+            (keys.audit_late(mode, 20_777), ModeKey::AuditLate(20_777)),
             (keys.audit_kept(mode), ModeKey::AuditKept),
             (keys.notices(mode, "d20777"), ModeKey::Notices("d20777")),
             (keys.notices(mode, "m202611"), ModeKey::Notices("m202611")),
