@@ -37,7 +37,7 @@ impl AccountViews {
         }
     }
 
-    /// The number of accounts in the cache.
+    /// Returns the number of accounts in the cache.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -40,12 +40,12 @@ impl Admission {
         self.is_draining.store(true, Ordering::Release);
     }
 
-    /// Whether [`Admission::drain`] was called.
+    /// Returns whether [`Admission::drain`] was called.
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Acquire)
     }
 
-    /// The number of requests in flight.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::SeqCst)
     }

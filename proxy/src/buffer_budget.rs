@@ -4,8 +4,8 @@
 //! * The reserve fits the longest body and is held by one body at a time. Reservations grow while their bodies arrive,
 //!   so two bodies that hold memory and wait for more would deadlock until they time out. A body that gets the reserve
 //!   returns what it held, and never waits again.
-//! * The rest is common. An account gets at most a quarter of the common and of the small part: its further bodies wait
-//!   for the reserve or for its own bodies, and those of other accounts do not wait for them.
+//! The rest is common. An account gets at most a quarter of the common part and of the small part. Beyond that, its
+//! bodies wait for the reserve or for its own earlier bodies; bodies of other accounts never wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,12 +28,12 @@ pub struct BufferBudget {
     small_max: usize,
     common: Arc<Semaphore>,
     common_units: usize,
-    /// One permit, which stands for `longest` bytes.
+    /// A semaphore of one permit. The permit stands for `longest` bytes.
     reserve: Arc<Semaphore>,
     longest: usize,
 }
 
-/// What one account uses of shared resources: memory of bodies, and calls to the provider.
+/// Use of shared resources by one account: memory of bodies, and calls to the provider.
 #[derive(Debug, Default)]
 pub struct AccountUsage {
     small: AtomicUsize,
@@ -59,7 +59,7 @@ enum Held {
     Small,
     /// `bytes` of the common part.
     Common(Common),
-    /// The reserve, in place of anything held before.
+    /// The reserve. It replaces anything that the reservation held before.
     Reserve { _permit: OwnedSemaphorePermit },
 }
 
@@ -102,7 +102,7 @@ impl Drop for AccountBytes {
     }
 }
 
-/// Adds `bytes` unless the sum would exceed `max`. Returns whether it did.
+/// Adds `bytes` unless the sum would exceed `max`. Returns whether they were added.
 fn take(taken: &AtomicUsize, bytes: usize, max: usize) -> bool {
     if taken.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes) <= max {
         return true;
@@ -112,7 +112,8 @@ fn take(taken: &AtomicUsize, bytes: usize, max: usize) -> bool {
 }
 
 impl BufferBudget {
-    /// Creates a budget of `most` bytes. `longest` is the longest body with its head; at most about half of `most`.
+    /// Creates a budget of `most` bytes. `longest` is the length of the longest body with its head, at most about half
+    /// of `most`.
     pub fn new(most: usize, longest: usize) -> Self {
         let small_max = most / SMALL_DIVISOR;
         let common = most.saturating_sub(longest).saturating_sub(small_max);
@@ -127,7 +128,7 @@ impl BufferBudget {
         }
     }
 
-    /// Reserved bytes.
+    /// Returns the number of reserved bytes.
     pub fn taken(&self) -> usize {
         let common = self.common_units.saturating_sub(self.common.available_permits());
         let reserve = 1_usize.saturating_sub(self.reserve.available_permits());
@@ -155,7 +156,7 @@ impl Reservation {
         }
     }
 
-    /// The usage of the account that sent the body.
+    /// Returns the usage of the account that sent the body.
     pub const fn account(&self) -> &Arc<AccountUsage> {
         &self.account
     }
@@ -163,7 +164,7 @@ impl Reservation {
     /// Grows to at least `needed` bytes, and to `wanted` bytes if they are free now. Waits for memory otherwise.
     ///
     /// # Errors
-    /// [`AcquireError`] when the semaphores are closed, which no code does.
+    /// [`AcquireError`] if a semaphore is closed. No code closes one.
     pub async fn grow(&mut self, needed: usize, wanted: usize) -> Result<(), AcquireError> {
         let is_enough = needed <= self.bytes || matches!(self.held, Held::Reserve { .. });
         if is_enough || self.grow_small(needed) {
@@ -222,7 +223,7 @@ impl Reservation {
         }
     }
 
-    /// Adds common memory, and returns the small memory it held.
+    /// Adds common memory, and returns any small memory that the reservation held.
     fn add(&mut self, more: OwnedSemaphorePermit, mut taken: AccountBytes) {
         self.return_small();
         self.bytes += taken.bytes;
@@ -240,7 +241,7 @@ impl Reservation {
         }
     }
 
-    /// Takes the reserve in place of what it held.
+    /// Takes the reserve, and returns any other memory that the reservation held.
     fn take_reserve(&mut self, permit: OwnedSemaphorePermit) {
         self.return_small();
         self.bytes = self.budget.longest;
@@ -255,7 +256,7 @@ impl Reservation {
         }
     }
 
-    /// Moves a complete body of `length` bytes from the reserve to the common part if that has room: the call may take
+    /// Moves a complete body of `length` bytes from the reserve to the common part if that has room. The call may take
     /// long, and the next long body needs the reserve.
     pub fn complete(&mut self, length: usize) {
         let units = units(length);
@@ -306,7 +307,7 @@ mod tests {
             }
         }
 
-        /// A reservation of this many bytes of an account; `None` when it has to wait.
+        /// Returns a reservation of `bytes` bytes for an account; `None` if it has to wait.
         fn reservation(&self, account: usize, bytes: usize) -> Option<Reservation> {
             let mut reservation =
                 Reservation::new(Arc::clone(&self.budget), Arc::clone(&self.accounts[account]));
@@ -342,12 +343,12 @@ mod tests {
     #[test]
     fn an_account_gets_a_quarter_and_leaves_the_rest_to_others() {
         let fixture = Fixture::new(16 * LONGEST);
-        // 13 MiB are common, 3.25 of them for an account; the reserve fits one more.
+        // The common part has 13 MiB, of which one account may take 3.25 MiB. One more body fits into the reserve.
         let held: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
         assert_eq!(held.len(), 4);
         let others: Vec<_> = (0..3).map(|_| fixture.reservation(1, LONGEST).unwrap()).collect();
         drop((held, others));
-        // 2 MiB are for small bodies, half a MiB for those of an account; then it has some of the common part.
+        // The small part has 2 MiB, of which one account may take 512 KiB. Further bodies take common memory.
         let small: Vec<_> = (0..8)
             .map(|_| fixture.reservation(0, SMALL_BYTES).unwrap())
             .collect();
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_body_that_finds_no_more_memory_gets_the_reserve_and_returns_what_it_held() {
-        // 0.75 MiB are common, 192 KiB of them for an account.
+        // The common part has 0.75 MiB, of which one account may take 192 KiB.
         let fixture = Fixture::new(2 * LONGEST);
         let (mut first, mut second) = (
             fixture.reservation(0, 96 << 10).unwrap(),

@@ -1,17 +1,17 @@
-//! The life of one call, in the order of specification §4.4. Each step is a file, and a function from the value of the
-//! step before to that of the next:
+//! The life of one call, in the order of specification §4.4. Each step is a file, and a function from the result of one
+//! step to that of the next:
 //!
 //! 1. [`credential`]: the virtual key's form (401); [`resolve`]: its owner (503, 401)
 //! 2. [`body`]: the body, within bounds of size, time and memory (413, 408)
-//! 3. [`call_request`]: what body and headers ask for (400), and the estimate
-//! 4. [`decide`]: one execution of [`authorize`]'s script decides; the only maker of an `Approval`
-//! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
+//! 3. [`call_request`]: the parsed headers and body (400), and the estimate
+//! 4. [`decide`]: one execution of [`authorize`]'s script. Only this step makes an `Approval`
+//! 5. [`forward`]: the one request to the provider. Only this step accepts an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! A call whose answer is a [`stream`] of events ends in steps 5 and 6 of its own.
+//! A call whose answer is a [`stream`] of events has its own versions of steps 5 and 6.
 //!
-//! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`] is
-//! what metrics, log and trace record of a call.
+//! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`]
+//! records metrics, log line and trace of a call.
 
 pub mod authorize;
 pub mod body;
@@ -53,11 +53,11 @@ use settle::Settler;
 use std::sync::Arc;
 use stream::Streams;
 
-/// The steps of a call. Each has what it needs, and none has another step.
+/// The steps of a call. Each step holds the components that it needs, and no other step.
 pub struct CallPipeline {
     /// Step 1.
     pub resolver: Resolver,
-    /// For requests that do not reach step 4.
+    /// Counts requests that do not reach step 4.
     pub counter: RequestCounter,
     /// Step 2.
     pub body_reader: BodyReader,
@@ -71,7 +71,7 @@ pub struct CallPipeline {
     pub settler: Settler,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
-    /// Records the stages.
+    /// Records the duration of the stages.
     pub metrics: Arc<Metrics>,
 }
 
@@ -84,7 +84,7 @@ struct ReadCall {
 }
 
 impl CallPipeline {
-    /// Takes a request through all steps. There is an answer in every case.
+    /// Takes a request through all steps. Always returns an answer.
     pub async fn call(
         self: &Arc<Self>,
         endpoint: Endpoint,
@@ -153,8 +153,8 @@ impl CallPipeline {
         )
     }
 
-    /// Steps 4 to 6, even if the caller disconnects: whether Pingora drops the future of a request whose caller has
-    /// left is not part of its contract.
+    /// Steps 4 to 6, even if the caller disconnects. Pingora's contract does not say whether it drops the future of a
+    /// request whose caller has left.
     async fn complete(
         self: &Arc<Self>,
         mut trace: RequestTrace,
@@ -202,7 +202,7 @@ impl CallPipeline {
         Ok(self.settle(trace, &request, sent?).await)
     }
 
-    /// Step 6.
+    /// Settles the call: step 6.
     async fn settle(&self, trace: &mut RequestTrace, request: &CallRequest, sent: SentCall) -> Completed {
         trace.end_stage(&self.metrics, Stage::Upstream);
         let upstream_time = trace.stage_time(Stage::Upstream);
@@ -216,8 +216,8 @@ impl CallPipeline {
         }
     }
 
-    /// Counts a request whose declared length is too long if its key is known (decision D30). It is refused for its
-    /// length whatever the store replies (decision D63).
+    /// Counts a request whose declared length is too long, if its key is known (decision D30). The request is refused
+    /// for its length whatever the store replies (decision D63).
     async fn count_too_long(&self, credential: &Credential, trace: &mut RequestTrace) {
         if let Ok(key) = self.resolver.key_owner(credential).await {
             trace.set_owner(&key.owner);
@@ -225,10 +225,10 @@ impl CallPipeline {
         }
     }
 
-    /// Admits a request that is no call, such as the list of models: key and rate are checked, nothing is charged.
+    /// Admits a request that is not a call, such as the list of models: checks key and rate, and charges nothing.
     ///
     /// # Errors
-    /// 401, or the denial.
+    /// 401, or a denial.
     pub async fn admit(&self, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Rejection> {
         let credential = credential::from_headers(&session.req_header().headers)?;
         let key = self.resolver.key_owner(&credential).await?;
@@ -237,7 +237,7 @@ impl CallPipeline {
     }
 }
 
-/// Keeps the connection of a request with a known key from being closed for another one.
+/// Marks the connection of a request with a known key, so that it is not closed to make room for another one.
 fn keep_connection(keeper: &mut Keeper) -> Result<(), Rejection> {
     match keeper.keep() {
         true => Ok(()),
@@ -290,7 +290,7 @@ mod tests {
             request = fixture.provider_request() => request,
         };
         assert!(request.contains("sk-1"), "{request}");
-        // The task that served the caller ends.
+        // Ends the task that served the caller.
         drop(call);
         let usage = r#"{"usage":{"prompt_tokens":4,"completion_tokens":1}}"#;
         let answer = format!(
@@ -314,7 +314,7 @@ mod tests {
         );
     }
 
-    /// The runtime that polls it has no timer, so the first deadline panics.
+    /// The runtime that polls the call has no timer, so the first deadline panics.
     #[test]
     fn a_call_that_panics_is_denied() {
         let (runtime, fixture) = on_own_runtime();

@@ -1,7 +1,8 @@
 //! The edge as a Pingora proxy. Hooks with code call the file of their name; Pingora's documentation says when it runs.
 //!
 //! A whole call runs in `request_filter`, including our own request to the provider: the decision needs the whole body,
-//! and the head of the answer the real cost. So Pingora never forwards a request, and `upstream_peer` only fails.
+//! and the head of the answer contains the real cost. So Pingora never forwards a request, and `upstream_peer` always
+//! fails.
 
 pub mod address_filter;
 pub mod app;
@@ -56,7 +57,7 @@ impl ProxyHttp for Edge {
         Ctx::default()
     }
 
-    /// No modules: Pingora's default would check each answer for compression.
+    /// Adds no modules: Pingora's default would check each answer for compression.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
@@ -109,7 +110,7 @@ mod tests {
         Arc::new(proxy)
     }
 
-    /// A received request, and the caller's end of its connection.
+    /// Returns a received request, and the caller's end of its connection.
     async fn request(text: &str) -> (ServerSession, DuplexStream) {
         let (mut caller, connection) = duplex(BUFFER_BYTES);
         caller.write_all(text.as_bytes()).await.unwrap();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     /// Pingora moves the state of a request by value, and keeps the future of a request (without that of a call) while
-    /// the connection is idle: 13,424 bytes with Pingora 0.9.1, nearly all of them for its own forwarding.
+    /// the connection is idle: 13,424 bytes with Pingora 0.9.1, nearly all of them for Pingora's own forwarding.
     #[tokio::test]
     async fn the_state_of_a_request_stays_small() {
         const OWN_BYTES_MAX: usize = 8;

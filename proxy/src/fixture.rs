@@ -1,6 +1,6 @@
-//! Fixture of unit tests: the components of an edge, on a store and a provider that reply as the test says.
+//! Fixture of unit tests: the components of an edge, with a store and a provider whose replies the test sets.
 //!
-//! The store is a server of its own, so that connections break as in production. Broken connections are counted for the
+//! The store is a separate server, so that connections break as in production. Broken connections are counted for the
 //! whole process, so tests with a fixture run one at a time.
 
 use crate::buffer_budget::Reservation;
@@ -33,9 +33,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify};
 
-/// Longest wait for what should happen immediately.
+/// Longest wait for an event that should happen immediately.
 pub const SOON: Duration = Duration::from_secs(10);
-/// Epoch of the store's ledger, unless the test says otherwise.
+/// Epoch of the store's ledger, unless the test sets another.
 pub const EPOCH: &str = "00112233445566778899aabbccddeeff";
 /// Estimate of [`Fixture::request`], in nano-USD.
 pub const ESTIMATE: u64 = 1_000;
@@ -43,14 +43,14 @@ pub const ESTIMATE: u64 = 1_000;
 static ONE_AT_A_TIME: AsyncMutex<()> = AsyncMutex::const_new(());
 static FOLDERS: AtomicU64 = AtomicU64::new(0);
 
-/// What the store does with a command.
+/// Reaction of the store to a command.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Replies with these bytes of the protocol.
     Raw(String),
     /// Closes the connection.
     Close,
-    /// Waits for the notification, then replies as by default.
+    /// Waits for the notification, then sends the default reply.
     After(Arc<Notify>),
 }
 
@@ -86,23 +86,23 @@ impl Drop for Fixture {
     }
 }
 
-/// A reply with a text.
+/// Builds a text reply.
 pub fn text(text: &str) -> Reply {
     Reply::Raw(format!("${}\r\n{text}\r\n", text.len()))
 }
 
-/// Whether a command runs this script.
+/// Returns whether a command executes this script.
 pub fn runs(command: &[String], script: &Script) -> bool {
     let hash = redis::Script::new(script.source()).get_hash().to_owned();
     command.get(1).is_some_and(|sha| *sha == hash)
 }
 
-/// The reply to `INFO` of a server that refused this many of its own writes at start.
+/// Builds the reply to `INFO` of a server that refused this many of its own writes at start.
 pub fn info(lost_writes: u64) -> Reply {
     info_with(&format!("unexpected_error_replies:{lost_writes}"))
 }
 
-/// The `INFO` of a server that refuses writes, since it has no memory left.
+/// Builds the `INFO` reply of a server that refuses writes because it has no memory left.
 pub fn full() -> Reply {
     info_with("used_memory:2\r\nmaxmemory:1")
 }
@@ -114,12 +114,12 @@ fn info_with(lines: &str) -> Reply {
     ))
 }
 
-/// The reply with the store's record.
+/// Builds the reply with the store's record.
 pub fn record(epoch: &str) -> Reply {
     fields(&["epoch", epoch, "check_secret", "00"])
 }
 
-/// The same with the sealed key of checkpoints.
+/// Like [`record`], with the encrypted checkpoint key.
 pub fn sealed_record(sealed: &str) -> Reply {
     fields(&["epoch", EPOCH, "check_secret", "00", "checkpoint_key", sealed])
 }
@@ -132,7 +132,7 @@ fn fields(words: &[&str]) -> Reply {
     Reply::Raw(format!("*{}\r\n{}", words.len(), texts.concat()))
 }
 
-/// The reply of a healthy store.
+/// Builds the reply of a healthy store.
 fn default_reply(command: &[String]) -> Reply {
     let word = |at: usize| command.get(at).map_or("", String::as_str);
     match (word(0), word(1)) {
@@ -191,14 +191,14 @@ pub fn upstream() -> Arc<Upstream> {
     Arc::clone(&UPSTREAM)
 }
 
-/// The default upstream of these settings, for tests that send nothing.
+/// Creates the default upstream from these settings, for tests that send nothing.
 pub fn upstream_of(settings: &str) -> Arc<Upstream> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let settings = load_from(Some(settings), std::iter::empty()).unwrap();
     Arc::clone(Upstreams::new(&settings, 1).unwrap().default_upstream())
 }
 
-/// A fixture on a runtime of its own, whose store was checked. A call that is polled in [`without_timer`] panics at its
+/// Creates a fixture on its own runtime, with a checked store. A call that is polled in [`without_timer`] panics at its
 /// first deadline.
 pub fn on_own_runtime() -> (Runtime, Fixture) {
     let runtime = Builder::new_multi_thread()
@@ -211,13 +211,13 @@ pub fn on_own_runtime() -> (Runtime, Fixture) {
     (runtime, fixture)
 }
 
-/// A runtime without a timer.
+/// Creates a runtime without a timer.
 pub fn without_timer() -> Runtime {
     Builder::new_current_thread().build().unwrap()
 }
 
 impl Fixture {
-    /// Waits for its turn.
+    /// Creates a fixture, once no other test has one.
     pub async fn new() -> Self {
         let turn = ONE_AT_A_TIME.lock().await;
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +272,8 @@ impl Fixture {
         }
     }
 
-    /// A fixture whose store was checked, and replies with `reply` to `authorize.lua`. The account's plan is known.
+    /// Creates a fixture with a checked store that replies with `reply` to `authorize.lua`. The account's plan is
+    /// known.
     pub async fn with_decision(reply: Reply) -> Self {
         let fixture = Self::new().await;
         assert!(fixture.health.is_usable().await);
@@ -286,7 +287,7 @@ impl Fixture {
         fixture
     }
 
-    /// Sets the store's replies from now on; `None` for that of a healthy store.
+    /// Sets the store's replies from now on; `None` selects the reply of a healthy store.
     pub fn on_command(&self, on_command: impl FnMut(&[String]) -> Option<Reply> + Send + 'static) {
         let mut current = self
             .fake_store
@@ -296,7 +297,7 @@ impl Fixture {
         *current = Box::new(on_command);
     }
 
-    /// The commands that the store received.
+    /// Returns the commands that the store received.
     pub fn commands(&self) -> Vec<Vec<String>> {
         self.fake_store
             .commands
@@ -305,7 +306,7 @@ impl Fixture {
             .clone()
     }
 
-    /// How many commands of this name the store received.
+    /// Returns the number of commands with this name that the store received.
     pub fn count(&self, name: &str) -> usize {
         self.commands()
             .iter()
@@ -313,7 +314,7 @@ impl Fixture {
             .count()
     }
 
-    /// The arguments of each execution of a script.
+    /// Returns the arguments of each execution of a script.
     pub fn arguments(&self, script: &Script) -> Vec<Vec<String>> {
         let executions = self
             .commands()
@@ -337,7 +338,7 @@ impl Fixture {
         tokio::time::timeout(SOON, received).await.unwrap();
     }
 
-    /// Loses a connection to some store, which the process counts.
+    /// Breaks a connection to a store, which the process counts.
     pub async fn lose_a_connection(&self) {
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("redis://{}", nobody.local_addr().unwrap());
@@ -348,13 +349,13 @@ impl Fixture {
         assert!(answer.is_err() && store::error_counters::connections_lost() > before);
     }
 
-    /// Whether the provider accepts a connection shortly.
+    /// Returns whether the provider accepts a connection shortly.
     pub async fn was_provider_called(&self) -> bool {
         let called = tokio::time::timeout(Duration::from_millis(50), self.provider.accept());
         called.await.is_ok()
     }
 
-    /// The next request to the provider, and the connection for the answer.
+    /// Waits for the next request to the provider. Returns it with the connection for the answer.
     pub async fn provider_request(&self) -> (String, TcpStream) {
         let (mut connection, _) = self.provider.accept().await.unwrap();
         let mut request = [0; 4096];
@@ -362,7 +363,7 @@ impl Fixture {
         (String::from_utf8_lossy(&request[..read]).into_owned(), connection)
     }
 
-    /// The reply of `authorize.lua` to an approved call, with this provider key of the agent.
+    /// Builds the reply of `authorize.lua` to an approved call, with this provider key of the agent.
     pub fn approval(&self, provider_key: &str) -> Reply {
         let owner = SealedFor {
             account: "acct_1",

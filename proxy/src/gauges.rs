@@ -26,7 +26,7 @@ const CACHES: [&str; 4] = ["owners", "unknown", "views", "provider_keys"];
 const CONNECTIONS: [&str; 2] = ["new", "reused"];
 
 telemetry::metrics! {
-    /// Gauges of the edge, and counters that components keep by themselves.
+    /// Gauges of the edge, and counters that other components maintain.
     #[derive(Debug, Clone)]
     pub struct Gauges {
         /// Requests in flight.
@@ -71,7 +71,7 @@ telemetry::metrics! {
         process: ProcessMetrics,
         logs: LogMetrics,
         spans: SpanMetrics,
-        /// Collected by a task of its own.
+        /// Collected by a separate task.
         pub store: StoreMetrics,
     }
 }
@@ -143,16 +143,16 @@ impl Gauges {
     }
 }
 
-/// Raises a counter to the count that a component keeps.
+/// Raises a counter to the count of a component.
 fn raise(counter: &IntCounter, count: u64) {
     counter.inc_by(count.saturating_sub(counter.get()));
 }
 
-/// The text of `/metrics`.
+/// Builder of the text of `/metrics`.
 pub struct Exposition {
     /// All metrics of the process.
     pub registrar: Registrar,
-    /// Refreshed before each text.
+    /// Refreshed before each scrape.
     pub gauges: Gauges,
     /// Read by the refresh.
     pub sources: GaugeSources,

@@ -1,5 +1,5 @@
-//! Cache of virtual keys and their owners. The store never changes the owner of a key, so an entry is never stale; it
-//! is dropped with the whole cache when another ledger takes the store's place.
+//! Cache of virtual keys and their owners. The store never changes the owner of a key, so an entry is never stale; the
+//! whole cache is dropped when another ledger replaces the store's.
 
 pub mod known_key;
 
@@ -19,7 +19,8 @@ pub type Digest = [u8; 32];
 /// Cache of virtual keys and their owners, both known and unknown.
 pub struct KeyOwners {
     known: Cache<Digest, Arc<KnownKey>>,
-    /// Negative cache: repeated guesses never reach the store. Keys are random, so no entry becomes a key later.
+    /// Negative cache: repeated guesses never reach the store. Keys are random, so an unknown key does not come into
+    /// existence later.
     unknown: Cache<Digest, ()>,
     usages: Cache<String, Arc<AccountUsage>>,
 }
@@ -48,12 +49,12 @@ impl KeyOwners {
         known
     }
 
-    /// Whether the store said before that this key does not exist.
+    /// Returns whether the store has reported that this key does not exist.
     pub fn is_unknown(&self, digest: &Digest) -> bool {
         self.unknown.get(digest).is_some()
     }
 
-    /// Inserts a key that does not exist.
+    /// Inserts the digest of a key that does not exist.
     pub fn insert_unknown(&self, digest: Digest) {
         self.unknown.insert(digest, ());
     }
@@ -64,7 +65,7 @@ impl KeyOwners {
         self.unknown.clear();
     }
 
-    /// The number of known and of unknown keys in the cache.
+    /// Returns the numbers of known and of unknown keys in the cache.
     pub fn sizes(&self) -> [usize; 2] {
         [self.known.len(), self.unknown.len()]
     }

@@ -1,8 +1,8 @@
 //! The edge: every call of an agent passes it on its way to the provider.
 //!
-//! Read [`call`] for the life of one call: each step of specification §4.4 is a file beneath it. [`edge`] speaks HTTP,
-//! [`reply`] builds the answers, [`upstream`] sends the one request to the provider. The other files are the components
-//! that these share; `server/components.rs` makes each of them once.
+//! Read [`call`] for the life of one call: each step of specification §4.4 is a file in that folder. [`edge`]
+//! implements HTTP, [`reply`] builds the answers, [`upstream`] sends the one request to the provider. The other files
+//! are shared components; `server/components.rs` creates each of them once.
 
 mod account_views;
 mod admission;

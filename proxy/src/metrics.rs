@@ -47,18 +47,18 @@ impl Stage {
     /// Length of [`Stage::ALL`].
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Whether a failed stage is recorded too. The caller's time counts whatever came of its body, and a denial is a
-    /// decision. The other stages are recorded only for calls that went on.
+    /// Returns whether a failed stage is also recorded: the caller's time counts whether or not the body is complete,
+    /// and a denial is a decision. The other stages are recorded only for calls that continue.
     pub const fn records_failures(self) -> bool {
         matches!(self, Self::Receive | Self::Decide)
     }
 }
 
-/// Label of an exchange of which nothing was sent.
+/// Label of an exchange that sent nothing.
 const NOT_SENT: &str = "local";
 /// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`](crate::upstream::failure::BreakOff). No exchange
-/// is counted as `write`: a provider that closes while the request is sent may have answered. Dashboards know its
-/// series.
+/// is counted as `write`, since a provider that closes the connection while the request is sent may have answered; the
+/// series stays because dashboards use it.
 const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
 
 domain::words! {
@@ -113,7 +113,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers all of them.
+    /// Registers all metrics.
     pub fn new(metrics: &Registrar, providers: &Providers) -> prometheus::Result<Self> {
         Ok(Self {
             calls: CallMetrics::new(metrics)?,
@@ -131,7 +131,7 @@ impl Metrics {
         self.ledger.approved(estimate, actual);
     }
 
-    /// Records an approved call whose answer was a stream. [`StreamMetrics`] has its times.
+    /// Records an approved call with a streamed answer. [`StreamMetrics`] records its times.
     pub fn approved_stream(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult) {
         self.calls.approved[ended as usize].inc();
         self.ledger.approved(estimate, actual);

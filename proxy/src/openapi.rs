@@ -1,4 +1,5 @@
-//! The OpenAPI document of the edge, generated from the lists that answers are built from: denials, refusals, headers.
+//! The OpenAPI document of the edge, generated from the lists that answers are built from: denials, refusals and
+//! headers.
 
 mod calls;
 mod headers;
@@ -83,7 +84,7 @@ fn tag(name: &str, says: &str) -> Json {
     object([("name", name.into()), ("description", says.into())])
 }
 
-/// The operation of a path.
+/// Builds the operation of a path.
 fn item(components: &mut Components, row: &Row) -> Json {
     let operation = match row.route {
         Route::Call(endpoint) => calls::call(components, endpoint),
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// The codes of an operation's answers with one status.
+    /// Returns the error codes of an operation's answers with one status.
     fn codes(document: &Json, path: &str, status: &str) -> Vec<String> {
         let operation = document
             .get("paths")

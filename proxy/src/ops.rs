@@ -8,7 +8,7 @@ use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 use std::sync::{Arc, OnceLock};
 
-/// What the ops listener answers with.
+/// State of the ops listener.
 pub struct OpsState {
     /// `/readyz`
     pub readiness: Readiness,

@@ -1,9 +1,9 @@
 //! Retry queue for settlements and voids that the store did not accept (decision D36).
 //!
 //! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. Items that do not fit
-//! are dropped, which leaves the estimate charged; a settlement, which may charge more than that, is never dropped for
-//! a void. [`delivery`] sends an item to the ledger of its hold, and to no other. Items that the journal is
-//! [`lacking`], because a write failed, are written as soon as that is possible again.
+//! are dropped, which leaves the estimate charged. A settlement may charge more than the estimate, so it is never
+//! dropped for a void. [`delivery`] sends an item only to the ledger of its hold. [`lacking`] holds the items that a
+//! failed write left out of the journal; they are written as soon as possible.
 
 pub mod delivery;
 pub mod item;
@@ -30,14 +30,14 @@ use store::call::settle::Settle;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Pause after a batch of which the store accepted nothing.
+/// Pause after a batch of which the store accepted no item.
 const NOT_DELIVERED_PAUSE: Duration = Duration::from_millis(200);
 /// Pause while no item is deliverable to this ledger; a new item ends it.
 const NOTHING_DELIVERABLE_PAUSE: Duration = Duration::from_secs(2);
-/// Interval of taking over the journals of processes that ended, and of writing what the own one lacks.
+/// Interval for taking over the journals of processes that ended, and for writing items that the own journal lacks.
 const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
-/// The journal is rewritten at this many lines for each item that fits into the queue.
+/// The journal is rewritten when it has this many lines for each item that fits into the queue.
 const JOURNAL_LINES_PER_ITEM: usize = 2;
 
 /// The retry queue.
@@ -47,12 +47,13 @@ pub struct Pending {
     journal: Mutex<Journal>,
     /// Locked after the journal.
     lacking: Mutex<Lacking>,
-    /// Locked before the queue, never after it: its holder reads the disk. `None` once this process is about to end.
+    /// Locked before the queue, never after it: the lock is held during disk reads. `None` once this process is about
+    /// to end.
     others: Mutex<Option<OtherJournals>>,
     dropped: AtomicU64,
-    /// Items of another ledger, or of accounts of which the store lacks writes, in the last batch.
+    /// Number of items in the last batch that belong to another ledger, or to accounts whose writes the store lacks.
     elsewhere: AtomicUsize,
-    /// Most items that may wait.
+    /// Maximum number of queued items.
     limit: usize,
     wake: Notify,
 }
@@ -90,22 +91,23 @@ impl Pending {
         self.push(Item::void(name, origin));
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.queue().len()
     }
 
-    /// Of these, the items that the store could not accept at the last batch: it is another ledger, or lacks writes.
+    /// Returns the number of these items that the store could not accept in the last batch, since it is another ledger
+    /// or lacks writes.
     pub fn elsewhere(&self) -> usize {
         self.elsewhere.load(Ordering::Relaxed).min(self.len())
     }
 
-    /// Items that did not fit, or were given up.
+    /// Returns the number of items that did not fit or were given up.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines of the journal, at least one for each item that it has.
+    /// Returns the number of lines of the journal, at least one for each item in it.
     pub fn journal_lines(&self) -> usize {
         self.journal().lines()
     }
@@ -121,8 +123,8 @@ impl Pending {
         self.len() == 0
     }
 
-    /// Removes the journal if no item waits; otherwise the next process takes it over. It also stays while a take-over
-    /// is in progress.
+    /// Removes the journal if the queue is empty; otherwise the next process takes it over. The journal also stays
+    /// while a take-over is in progress.
     pub fn close(&self) {
         let Ok(mut others) = self.others.try_lock() else {
             return;
@@ -134,8 +136,8 @@ impl Pending {
         }
     }
 
-    /// Writes the items that the journal lacks because a write failed. Returns those of them that are in memory alone
-    /// because it failed again: they are lost if the process ends. Blocks on the disk.
+    /// Writes the items that the journal lacks after a failed write. Returns the items that exist only in memory
+    /// because the write failed again: they are lost if the process ends. Blocks on the disk.
     pub fn catch_up(&self) -> Vec<Item> {
         let queue = self.queue();
         let mut journal = self.journal();
@@ -144,7 +146,7 @@ impl Pending {
         if lacking.is_empty() {
             return Vec::new();
         }
-        // Little room is enough for a few lines. A file that can no longer be written is replaced.
+        // Little space is enough for a few lines. A file that can no longer be written is replaced.
         let mut written = Err(());
         if !self.is_long(&journal) {
             written = journal.append(lacking.items()).map_err(drop);
@@ -159,7 +161,7 @@ impl Pending {
         lacking.only_in_memory()
     }
 
-    /// Removes the files that were kept for items that the journal has now.
+    /// Removes the files that were kept for items that are now in the journal.
     fn remove_kept_files(&self) {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(others) = &mut *others
@@ -169,8 +171,9 @@ impl Pending {
         }
     }
 
-    /// Takes over the journals of processes that ended. A process with deliverable items leaves them to others or for
-    /// later: its store does not reply. Blocks on the disk, and holds no lock meanwhile that a call needs.
+    /// Takes over the journals of processes that ended. Does nothing while this process has deliverable items, since
+    /// its store does not reply: other processes, or a later run, take the journals over. Blocks on the disk, and
+    /// meanwhile holds no lock that a call needs.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -237,7 +240,7 @@ impl Pending {
         journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit
     }
 
-    /// Takes over the journals of processes that ended, and writes what the own one lacks, for ever.
+    /// Takes over the journals of processes that ended, and writes items that the own journal lacks, forever.
     pub async fn follow_others(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(TAKE_OVER_EVERY);
         loop {
@@ -254,7 +257,7 @@ impl Pending {
         }
     }
 
-    /// Delivers the items, for ever.
+    /// Delivers the items, forever.
     pub async fn run(self: Arc<Self>, store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) {
         let mut delivery = Delivery::new(store, health, metrics);
         loop {
@@ -310,7 +313,7 @@ mod tests {
         let lost = pending.catch_up();
         assert!(lost.contains(&item("allow_last")) && lost.len() == 2, "{lost:?}");
         assert_eq!((pending.len(), pending.journal_lines()), (pushed + 1, pushed - 1));
-        // The store accepts all but the last, so that a new file has room for the rest.
+        // The store accepts all items except the last, so that a new file has room for the rest.
         let accepted = pending.queue().batch(pushed, |_| true).0;
         for (position, _) in accepted {
             pending.queue().remove(position);
@@ -320,7 +323,7 @@ mod tests {
         pending.close();
     }
 
-    /// Items of a process that ended are in its file until they are in the own one, and in both for no longer.
+    /// Items of a process that ended are in its file until the own file has them, and in both no longer than necessary.
     #[test]
     fn kept_journals_are_removed_once_their_items_are_written() {
         let dir = fresh("kept");
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(beside.read(SMALL_FILE_BYTES).unwrap().items, [], "it is held");
     }
 
-    /// The items that others would take over if the process were killed now.
+    /// Returns the items that other processes would take over if this process were killed now.
     fn written(pending: &Pending) -> Vec<Item> {
         let path = pending.journal().path().to_owned();
         let text = std::fs::read_to_string(path).unwrap();
@@ -405,7 +408,7 @@ mod tests {
             assert_eq!(pending.journal_lines(), written.len());
         }
         let waits: Vec<Item> = pending.queue().items().cloned().collect();
-        // The lock ends with the process.
+        // The process's lock on the file ends.
         drop(pending);
         let next = Pending::open(&dir, 9).unwrap();
         let taken_over: Vec<Item> = next.queue().items().cloned().collect();

@@ -1,4 +1,4 @@
-//! Provider keys, decrypted. Each is cached under its sealed form, so a replaced key is never used again.
+//! Cache of decrypted provider keys. The cache key includes the sealed form, so a replaced key is never used again.
 
 use crypto::seal::{Keyring, SealError, SealedFor};
 use quick_cache::sync::Cache;
@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use std::sync::Arc;
 use store::sanity::{StoreRecord, WrongMasterKey};
 
-/// Decrypted keys in the cache; zeroized when they leave it. Decrypting one takes less than a microsecond.
+/// Maximum number of decrypted keys in the cache. They are zeroized on removal. Decrypting one takes less than 1 µs.
 const OPENED_MAX: usize = 2_000;
 
 /// Decrypts provider keys and caches the result.
@@ -24,12 +24,12 @@ impl ProviderKeys {
         }
     }
 
-    /// Decrypts `sealed`, which was sealed for `owner`.
+    /// Decrypts `sealed`, which must have been sealed for `owner`.
     ///
     /// # Errors
-    /// [`SealError`]: sealed for another owner, or with another master key.
+    /// [`SealError`]: sealed for another owner or with another master key.
     pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
-        // All of the owner: what was opened for one provider is not found for another.
+        // Includes all fields of the owner, so that a key decrypted for one provider is not found for another.
         let name = [owner.account, owner.agent, owner.provider, owner.key_id, sealed].join(" ");
         if let Some(key) = self.opened.get(&name) {
             return Ok(key);
@@ -39,7 +39,7 @@ impl ProviderKeys {
         Ok(key)
     }
 
-    /// Checks that these are the master keys of the store with this record.
+    /// Checks that these master keys belong to the store with this record.
     ///
     /// # Errors
     /// [`WrongMasterKey`]
@@ -47,7 +47,7 @@ impl ProviderKeys {
         record.check_master_key(&self.keyring)
     }
 
-    /// The number of decrypted keys in the cache.
+    /// Returns the number of decrypted keys in the cache.
     pub fn len(&self) -> usize {
         self.opened.len()
     }

@@ -6,21 +6,21 @@ use crate::tables::prices::Prices;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
 
-/// Whether this process can decide calls, and is not about to end. Reads no store.
+/// Readiness of this process: it can decide calls and is not draining. Reads no store.
 #[derive(Clone)]
 pub struct Readiness {
     /// Not ready while draining.
     pub admission: Arc<Admission>,
-    /// Not ready while the store is unsafe or away.
+    /// Not ready while the store is unsafe or unreachable.
     pub health: Arc<StoreHealth>,
-    /// Not ready until the blocked addresses were read.
+    /// Not ready until the blocked addresses are loaded.
     pub blocked: Arc<BlockedCopy>,
-    /// Not ready until the imported prices were read.
+    /// Not ready until the imported prices are loaded.
     pub prices: Arc<Prices>,
 }
 
 impl Readiness {
-    /// Whether all of it holds, as of the last background check of the store.
+    /// Returns whether all conditions hold, as of the last background check of the store.
     pub fn is_ready(&self) -> bool {
         self.health.is_ready()
             && self.blocked.is_read()
@@ -28,7 +28,7 @@ impl Readiness {
             && !self.admission.is_draining()
     }
 
-    /// Why it is not ready; `None` if it is.
+    /// Returns why the process is not ready; `None` if it is ready.
     pub fn reason(&self) -> Option<String> {
         if self.admission.is_draining() {
             return Some("this process is about to end".to_owned());

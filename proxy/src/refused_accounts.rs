@@ -1,5 +1,5 @@
-//! The accounts that the store refuses to keep more records for (decision D71), and those that lost writes, which are
-//! denied until an operator accepts the loss.
+//! Accounts for which the store accepts no more records (decision D71), and accounts that lost writes, which are denied
+//! until an operator accepts the loss.
 
 use crate::account_views::AccountViews;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct RefusedAccounts {
 }
 
 impl RefusedAccounts {
-    /// Creates an empty copy. `views` is where accounts that lost writes are recorded.
+    /// Creates an empty copy. Accounts that lost writes are recorded in `views`.
     pub fn new(store: Store, views: Arc<AccountViews>) -> Self {
         Self {
             copy: RefusedCopy::default(),
@@ -25,13 +25,14 @@ impl RefusedAccounts {
         }
     }
 
-    /// Why the store keeps no more records for an account; `None` if it does.
+    /// Returns why the store accepts no more records of an account; `None` if it accepts them.
     pub fn cause(&self, account: &str) -> Option<Cause> {
         self.copy.cause(account)
     }
 
-    /// Reads the list. An account that lost writes gets a view which it cannot reach before `store accept`: then
-    /// `authorize.lua` denies its calls, and the first call after the acceptance is decided like any other.
+    /// Reads the list. An account that lost writes gets a view with a version that it cannot reach before `store
+    /// accept`. So `authorize.lua` denies its calls until then, and decides the first call after the acceptance as
+    /// usual.
     pub async fn refresh(&self) {
         self.copy.follow(&self.store).await;
         for (account, generation) in self.copy.lost() {
@@ -69,7 +70,7 @@ mod tests {
         let floor = AccountVersion::until_accepted(3);
         assert_eq!(views.get("acct_1"), view(floor.generation, floor.version));
         assert_eq!(views.get("acct_2"), view(4, 7), "it was accepted");
-        // The view stays until the acceptance, also when the list no longer names the account.
+        // The view stays until the acceptance, even if the list no longer names the account.
         fixture.on_command(|command| (command[0] == "GET").then(|| text("")));
         refused.refresh().await;
         views.record("acct_1", &view(3, 9));

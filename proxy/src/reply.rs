@@ -1,7 +1,7 @@
-//! Answers: status, headers and a whole body. Everything that Tollgate itself answers is built here, in the shape of
+//! Answers: status, headers and a complete body. Builds every answer that Tollgate itself gives, in the shape of
 //! OpenAI's errors.
 //!
-//! Headers are kept in the map of the `http` crate until they are written: Pingora's own parses each name again when it
+//! Headers are kept in a map of the `http` crate until they are written: Pingora's own map parses a name each time it
 //! is set.
 
 pub mod approved;
@@ -63,7 +63,7 @@ impl Reply {
         }
     }
 
-    /// Sets a header. Skips a value that is no header value: no answer fails because of a header.
+    /// Sets a header. Ignores an invalid value: no answer fails because of a header.
     pub fn set(&mut self, name: HeaderName, value: &str) {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);

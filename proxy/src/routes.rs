@@ -1,8 +1,8 @@
-//! The routes of the edge (decision D39): requests are matched with this table, and health and OpenAPI list it.
+//! The routes of the edge (decision D39): requests are matched with this table; health and OpenAPI list it.
 
 use domain::measured::Endpoint;
 
-/// Parts of the edge that are switched on beyond the specification.
+/// Optional parts of the edge that are switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offered {
     /// `proxy.streaming`
@@ -20,18 +20,18 @@ pub enum Route {
     Call(Endpoint),
     /// The models that have a price.
     Models,
-    /// One of them.
+    /// One model that has a price.
     Model,
-    /// The readiness to decide calls.
+    /// Whether calls can be decided.
     Health,
 }
 
 /// A row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// Its path; in that of a model, the name is a parameter.
+    /// The path; for a single model, a prefix that the model's name follows.
     pub path: &'static str,
-    /// Its only method.
+    /// The only method of the path.
     pub method: &'static str,
     /// The route.
     pub route: Route,
@@ -76,7 +76,7 @@ pub fn model_of(path: &str) -> Option<&str> {
 }
 
 impl Offered {
-    /// Everything is switched on.
+    /// All optional parts switched on.
     pub const ALL: Self = Self {
         streaming: true,
         responses: true,

@@ -1,5 +1,5 @@
-//! Start and stop: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish, SIGQUIT
-//! hands the listening sockets to a new process.
+//! Start and stop. All settings are checked before a port is bound. SIGTERM lets calls in flight finish; SIGQUIT hands
+//! the listening sockets over to a new process.
 
 mod certificate;
 pub mod components;
@@ -51,15 +51,15 @@ const BAD_CONFIGURATION: u8 = 2;
 const TEMPORARY_FAILURE: u8 = 3;
 /// Exit code of a process that could not take over.
 const NOT_TAKEN_OVER: i32 = 1;
-/// Write buffer of a connection, in bytes: head and body of a usual answer leave in one system call instead of two.
-/// Pingora's own 1,460 bytes are less than a head and a short answer.
+/// Write buffer of a connection, in bytes: head and body of a usual answer are sent in one system call instead of two.
+/// Pingora's default of 1,460 bytes is less than a head and a short answer.
 const WRITE_BUFFER: usize = 16 << 10;
-/// Interval of checking readiness in a process that takes over.
+/// Interval at which a process that takes over checks its readiness.
 const READY_CHECK_EVERY: Duration = Duration::from_millis(20);
-/// Certificates that Pingora's own connector trusts: none. The edge has a connector of its own for the provider, so
-/// Pingora's is never used and need not read the system's certificates.
+/// File of the certificates that Pingora's own connector trusts: none. The edge uses its own connector for the
+/// provider, so Pingora's need not read the system's certificates.
 const NO_CERTIFICATES: &str = "/dev/null";
-/// How much longer than `proxy.drain_ms` Pingora waits: the drain itself ends the process before.
+/// Time that Pingora waits beyond `proxy.drain_ms`. The drain ends the process before that.
 const DRAIN_MARGIN_S: u64 = 10;
 
 /// Runs the edge: it decides on every call, forwards the approved ones, and settles them
@@ -129,7 +129,7 @@ impl CannotStart {
 
 /// Runs the process until a signal ends it.
 pub fn run() -> ExitCode {
-    // First of all: a service manager may send SIGHUP as soon as the process runs.
+    // First of all, since a service manager may send SIGHUP as soon as the process runs.
     let hangups = signals::hangups();
     allocator::small_pages();
     let options = Options::parse();
@@ -152,7 +152,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Says why the process does not start.
+/// Reports why the process does not start.
 fn report(error: &CannotStart) -> ExitCode {
     eprintln!("tollgate-proxy: {error}");
     error.exit_code()
@@ -179,7 +179,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     telemetry.gauges.certificate_ends.set(certificate_ends);
     let mut buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     if tls.is_none() {
-        // The read buffer is for TLS, which reads 4 KB at a time. HTTP has its own.
+        // The read buffer is only needed for TLS, which reads 4 KB at a time. HTTP has its own.
         buffers = buffers.read(0);
     }
     let edge = EdgeApp::new(
@@ -225,13 +225,14 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
         fds: Arc::clone(&signals.fds),
         successor: Mutex::new(successor),
     });
-    // The ops listener of a process that takes over starts when it is ready: until then the old one answers.
+    // The ops listener of a process that takes over starts when the process is ready: until then the old process
+    // answers.
     server.add_service(ops).add_dependency(&edge);
     server.bootstrap();
     Ok((server, signals))
 }
 
-/// Announces this process to the one that has the sockets; `None` if nobody listens on the addresses.
+/// Announces this process to the one that has the sockets; `None` if no process listens on the addresses.
 fn successor(
     options: &Options,
     proxy: &ProxySettings,
@@ -253,7 +254,7 @@ fn successor(
     Ok(Some(announced))
 }
 
-/// Reads and checks everything that the components are made of.
+/// Reads and checks everything needed to create the components.
 fn parts(
     settings: Settings,
     connections: Arc<Connections>,
@@ -277,7 +278,7 @@ fn parts(
     })
 }
 
-/// Reports at once what Pingora would find out after many retries.
+/// Reports an occupied address at once. Pingora would report it only after many retries.
 fn check_free(key: &str, address: SocketAddr) -> Result<(), CannotStart> {
     TcpListener::bind(address)
         .map(drop)
@@ -297,9 +298,9 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
     let threads = if proxy.threads == 0 { cores } else { proxy.threads };
     ServerConf {
         threads,
-        // A single thread has none to steal work from, and the runtime for one thread is cheaper.
+        // A single thread has no other to steal work from, and the single-threaded runtime costs less.
         work_stealing: threads > 1,
-        // Without that file, as in a bare image, Pingora reads the system's certificates.
+        // Without this file, as in a bare image, Pingora reads the system's certificates.
         ca_file: Path::new(NO_CERTIFICATES)
             .exists()
             .then(|| NO_CERTIFICATES.to_owned()),
@@ -351,7 +352,7 @@ struct Started {
 }
 
 impl EdgeService {
-    /// Makes the components and starts the background tasks. The store must be opened in the runtime that uses it.
+    /// Creates the components and starts the background tasks. The store must be opened in the runtime that uses it.
     fn start(&self) -> Option<Started> {
         let parts = take(&self.parts)?;
         let Telemetry {
@@ -393,7 +394,8 @@ impl EdgeService {
     }
 
     /// In a process that takes over: waits until calls can be decided, then notifies the old process, which accepts
-    /// connections until then. Both share the sockets, so a connection that is made in between waits in their queue.
+    /// connections until then. Both processes share the sockets, so connections made in between wait in the sockets'
+    /// queue.
     async fn take_over(&self, started: &Started) {
         let Some(successor) = take(&self.successor) else {
             return;
@@ -417,12 +419,12 @@ impl EdgeService {
     }
 }
 
-/// Takes a value that is needed once, when the service starts.
+/// Takes a value that is needed only once, when the service starts.
 fn take<T>(once: &Mutex<Option<T>>) -> Option<T> {
     once.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Ends a process that failed to take over. It served no call, so it leaves behind only the items that it took over.
+/// Ends a process that failed to take over. It served no call, so its journal has only items taken over from others.
 fn not_taken_over(pending: &Pending) -> ! {
     telemetry::flush();
     pending.close();

@@ -1,6 +1,6 @@
-//! Whether the store may be used (decision D47): it is the ledger that this edge knows, it is configured safely, and it
-//! lost no writes. A background task checks once a second. A call checks again where a connection to the store broke
-//! since: the server may have been restored from a backup meanwhile, or may have started without its last writes.
+//! Whether the store may be used (decision D47): it is the ledger that this edge knows, is configured safely, and lost
+//! no writes. A background task checks once a second. A call checks again if a connection to the store broke since the
+//! last check: the server may meanwhile have been restored from a backup, or have started without its last writes.
 
 mod outage;
 
@@ -17,14 +17,14 @@ use store::write_refusal::SteadyRefusal;
 use store::{Store, error_counters};
 use tokio::time::{interval, timeout};
 
-/// Interval of the background check: an unsafe store is noticed within it; a wiped one by the next script.
+/// Interval of the background check, which detects an unsafe store. The next script detects a wiped one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a call waits for the cluster node that holds the ledger's record, if that was away at the last check. A
-/// node that is back replies sooner; one that is not delays one call at a time, by no more than this.
+/// How long a call waits for the cluster node that holds the ledger's record, if the node was unreachable at the last
+/// check. A node that is back replies sooner; an unreachable one delays one call at a time, by no more than this.
 const RECORD_WITHIN: Duration = Duration::from_millis(50);
 
-/// What this edge knows about the store.
+/// Known state of the store.
 pub struct StoreHealth {
     store: Store,
     key_owners: Arc<KeyOwners>,
@@ -32,27 +32,28 @@ pub struct StoreHealth {
     record: ArcSwapOption<StoreRecord>,
     is_unsafe: AtomicBool,
     is_reachable: AtomicBool,
-    /// Lost connections before the last full check.
+    /// Count of lost connections before the last full check.
     lost_connections: AtomicU64,
-    /// In a cluster: at the last check the node of the ledger's record was away, and others were not. It may come back
-    /// restored from a backup.
+    /// In a cluster: at the last check the node of the ledger's record was unreachable while others were reachable. It
+    /// may come back restored from a backup.
     is_record_away: AtomicBool,
     /// Held while a call reads the record from that node.
     record_read: Arc<tokio::sync::Mutex<()>>,
-    /// The store is another ledger than before, and the cached key owners belong to the old one.
+    /// The store has another ledger than before, and the cached key owners belong to the old one.
     has_changed_ledger: AtomicBool,
-    /// Why it is unsafe or not reachable.
+    /// Why the store is unsafe or unreachable.
     outage: Outage,
-    /// Whether it takes no writes. That alone changes no decision: the script of a call is refused, settlements and
-    /// what a full store still accepts are sent.
+    /// Whether the store accepts no writes. This alone changes no decision: the store refuses the script of a call, and
+    /// settlements and other writes that a full store still accepts are sent.
     refusal: SteadyRefusal,
-    /// Its secrets are sealed under a master key that this process does not have, so that no provider key opens.
+    /// Whether the store's secrets are sealed under a master key that this process lacks, so that it can decrypt no
+    /// provider key.
     has_other_master_key: AtomicBool,
 }
 
 impl StoreHealth {
-    /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
-    /// store's place; `provider_keys` has the master keys; `address` is the store's as the log may show it.
+    /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger replaces the
+    /// store's; `provider_keys` has the master keys; `address` is the store's address as the log may show it.
     pub fn new(
         store: Store,
         key_owners: Arc<KeyOwners>,
@@ -76,8 +77,8 @@ impl StoreHealth {
         }
     }
 
-    /// Whether the store may be used at all. Checks it if nothing is known yet, or if a connection broke since the last
-    /// check.
+    /// Returns whether the store may be used at all. Checks it if nothing is known yet, or if a connection broke since
+    /// the last check.
     pub async fn is_usable(self: &Arc<Self>) -> bool {
         let is_known = self.is_reachable.load(Ordering::Acquire) && self.record.load().is_some();
         if is_known && !self.has_lost_connection() {
@@ -115,7 +116,7 @@ impl StoreHealth {
         }
     }
 
-    /// Whether the store that has just replied is this ledger. Checks it only if a connection broke.
+    /// Returns whether the store that has just replied is this ledger. Checks it only if a connection broke.
     pub async fn is_still(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
         if self.has_lost_connection() && !Box::pin(self.is_usable()).await {
             return false;
@@ -124,14 +125,14 @@ impl StoreHealth {
         now.as_ref().is_some_and(|now| now.epoch == ledger.epoch)
     }
 
-    /// Whether a connection broke since the last full check. Never in a cluster, where the next background check is
-    /// soon enough: a node that is away must not delay the accounts of the others.
+    /// Returns whether a connection broke since the last full check. Always false in a cluster, where the next
+    /// background check is soon enough: an unreachable node must not delay the accounts of the others.
     fn has_lost_connection(&self) -> bool {
         self.lost_connections.load(Ordering::Acquire) != error_counters::connections_lost()
             && !self.store.is_cluster()
     }
 
-    /// Whether this installation can have issued the key, judged by its checksum.
+    /// Returns whether this installation can have issued the key, judged by its checksum.
     pub fn can_have_issued(&self, key: &WellFormed<'_>) -> bool {
         self.record
             .load()
@@ -139,14 +140,14 @@ impl StoreHealth {
             .is_some_and(|record| record.check_secret.issued(key))
     }
 
-    /// Whether the store replies now, and is this ledger.
+    /// Returns whether the store replies now, and is this ledger.
     pub async fn confirm(&self) -> bool {
         let read = sanity::record(&self.store).await;
         self.apply(read, None)
     }
 
-    /// Whether calls can be decided now. In a cluster also when the node of the ledger's record is away, for the
-    /// accounts of the nodes that reply.
+    /// Returns whether calls can be decided now. If the node of the ledger's record is unreachable in a cluster,
+    /// accounts on the nodes that reply still count.
     pub async fn can_decide_now(&self) -> bool {
         let read = sanity::record(&self.store).await;
         if self.store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_))) {
@@ -156,11 +157,11 @@ impl StoreHealth {
         self.apply(read, None)
     }
 
-    /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` were counted
-    /// before a full check; `None` if only the record was read.
+    /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` was read before
+    /// a full check; `None` if only the record was read.
     fn apply(&self, checked: Result<StoreRecord, UnsafeStore>, lost_connections: Option<u64>) -> bool {
         if self.store.is_cluster() && matches!(checked, Err(UnsafeStore::Store(_))) {
-            // One node of several is away. The next background check finds out whether others are.
+            // One node of several is unreachable. The next background check tells whether others are.
             return false;
         }
         let has_passed = self.record_check(checked);
@@ -173,7 +174,7 @@ impl StoreHealth {
         has_passed && !self.is_unsafe.load(Ordering::Acquire)
     }
 
-    /// Whether calls can be decided, as of the last check.
+    /// Returns whether calls can be decided, as of the last check.
     pub fn is_ready(&self) -> bool {
         self.is_reachable.load(Ordering::Acquire)
             && !self.is_unsafe.load(Ordering::Acquire)
@@ -181,13 +182,13 @@ impl StoreHealth {
             && self.can_approve()
     }
 
-    /// Whether a call can be approved at all, as of the last checks: the store takes writes, and this process has its
-    /// master key.
+    /// Returns whether a call can be approved at all, as of the last checks: the store accepts writes, and this process
+    /// has its master key.
     pub fn can_approve(&self) -> bool {
         self.refusal.current().is_none() && !self.has_other_master_key.load(Ordering::Acquire)
     }
 
-    /// Why calls cannot be decided, as of the last check; `None` if they can.
+    /// Returns why calls cannot be decided, as of the last check; `None` if they can.
     pub fn reason(&self) -> Option<String> {
         if self.is_ready() {
             return None;
@@ -200,13 +201,13 @@ impl StoreHealth {
         Some(self.outage.reason().or_else(refusal).unwrap_or_else(otherwise))
     }
 
-    /// Reads the ledger's record, whose node was away. Does nothing if another call is reading it.
+    /// Reads the ledger's record, whose node was unreachable. Does nothing if another call is reading it.
     async fn read_record_again(self: &Arc<Self>) {
         let Ok(guard) = Arc::clone(&self.record_read).try_lock_owned() else {
             return;
         };
         let health = Arc::clone(self);
-        // In a task of its own, so that a late reply counts too.
+        // In a separate task, so that a late reply counts too.
         let read = tokio::spawn(async move {
             let read = sanity::record(&health.store).await;
             if !matches!(read, Err(UnsafeStore::Store(_))) {
@@ -265,14 +266,14 @@ impl StoreHealth {
         }
     }
 
-    /// Clears the key owners of the ledger before.
+    /// Clears the key owners of the previous ledger.
     fn forget_changed_ledger(&self) {
         if self.has_changed_ledger.swap(false, Ordering::AcqRel) {
             self.key_owners.clear();
         }
     }
 
-    /// Checks the store once a second, for ever.
+    /// Checks the store once a second, forever.
     pub async fn follow(self: Arc<Self>) {
         let mut ticks = interval(CHECK_EVERY);
         loop {
@@ -281,14 +282,14 @@ impl StoreHealth {
         }
     }
 
-    /// Performs the background check. Only this one ends the denial of every call.
+    /// Performs the background check. Only this check ends the denial of every call.
     async fn check(&self) {
         let is_known = self.record.load().is_some();
         let lost_connections = error_counters::connections_lost();
         let checked = sanity::check(&self.store).await;
         let is_away = self.store.is_cluster() && is_known && matches!(checked, Err(UnsafeStore::Store(_)));
         if is_away && self.store.is_partly_there().await {
-            // Calls of accounts on the other nodes can be decided, also without the node of the ledger's record.
+            // Calls of accounts on the other nodes can be decided, even without the node of the ledger's record.
             self.is_record_away.store(true, Ordering::Release);
             self.is_reachable.store(true, Ordering::Release);
             self.end_outage();
@@ -335,7 +336,7 @@ mod tests {
         assert!(health.is_ready());
     }
 
-    /// Readiness alone: the script of a call is refused, and settlements are still tried.
+    /// Only readiness is affected: the store refuses the script of a call, and settlements are still tried.
     #[tokio::test]
     async fn a_store_that_takes_no_writes_is_not_ready_and_may_be_used() {
         let fixture = Fixture::new().await;
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(health.reason(), None);
     }
 
-    /// The fixture's master key is another.
+    /// The fixture has another master key than the store.
     #[tokio::test]
     async fn a_process_without_the_stores_master_key_is_not_ready() {
         let fixture = Fixture::new().await;

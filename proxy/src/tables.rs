@@ -1,5 +1,5 @@
-//! The tables in force: plans and prices. Both are files, read at start and again on SIGHUP; the prices are overlaid
-//! with those that the operator imported into the store. A table that cannot be read leaves the one in force.
+//! The tables in force: plans and prices. Both are files, read at start and again on SIGHUP. Prices that the operator
+//! imported into the store take precedence over the file. If a table cannot be read, the one in force stays.
 
 pub mod plans;
 pub mod prices;
@@ -15,11 +15,11 @@ use tokio::time::sleep;
 
 /// Interval of reading the imported prices.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
-/// The same until they were read for the first time: until then every call is denied.
+/// Interval until the first read of the imported prices. Until then every call is denied.
 const FIRST_REFRESH_EVERY: Duration = Duration::from_millis(100);
 
-/// Keeps both tables current, for ever. `hangups` are the signals to read the files again, those since the process's
-/// start included.
+/// Keeps both tables current, forever. `hangups` yields the signals to read the files again, including those since the
+/// start of the process.
 pub async fn follow(
     plans: Arc<PlanTable>,
     prices: Arc<Prices>,

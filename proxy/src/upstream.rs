@@ -1,4 +1,5 @@
-//! The one request to a provider: which upstream, its address, headers, exchange, and what is read from the answer.
+//! The one request to a provider: choice of the upstream, its address, headers, the exchange, and the parts read from
+//! the answer.
 
 pub mod client;
 pub mod connection_budget;

@@ -103,7 +103,7 @@ async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_w
 
 /// Strangers who take all places do not keep callers out, over either protocol.
 #[tokio::test]
-async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
+async fn idle_connections_make_room_and_unknown_callers_go_first() {
     let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 4).start().await;
     let mut working = busy_connection("127.0.0.1", &stage).await;
     let mut strangers = Vec::new();

@@ -36,7 +36,7 @@ async fn large_call(stage: &Stage, body: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_large_bodies_took_is_given_back() {
+async fn memory_of_large_bodies_is_returned() {
     let stage = Setup::default().start().await;
     let pid = stage.edge.pid();
     stage.approved_call().await;

@@ -204,7 +204,7 @@ async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause
 }
 
 #[tokio::test]
-async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
+async fn listed_accounts_cannot_create_records_but_everything_else() {
     let world = World::start().await;
     let (account, caller) = world.account("enterprise").await;
     let (_, other) = world.account("enterprise").await;

@@ -84,7 +84,7 @@ async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_w
 
 /// Strangers who take all places do not keep callers out.
 #[tokio::test]
-async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
+async fn idle_connections_make_room_and_unknown_callers_go_first() {
     let world = world(&[("MAX_CONNECTIONS", "4")]).await;
     let (addr, key) = (world.admin.addr(), key(&world).await);
     let mut working = busy_connection(&world, &key).await;

@@ -53,7 +53,7 @@ async fn send_in_turns(clients: &mut [RawClient], length: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_large_bodies_took_is_given_back() {
+async fn memory_of_large_bodies_is_returned() {
     let memory = (16 * ACCOUNTS * LENGTH * BODIES).to_string();
     let world = World::start_with(|options| options.env("TOLLGATE_ADMIN__MAX_BUFFERED_BYTES", memory)).await;
     let mut clients = Vec::new();
@@ -85,7 +85,7 @@ async fn what_large_bodies_took_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_slow_heads_took_is_given_back() {
+async fn memory_of_slow_heads_is_returned() {
     let world = World::start_with(|options| {
         options
             .env("TOLLGATE_ADMIN__CLIENT_TIMEOUT_MS", "10000")

@@ -417,7 +417,7 @@ async fn frozen_wallets_take_deposits_and_closed_ones_do_not() {
 }
 
 #[tokio::test]
-async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
+async fn pending_money_counts_against_the_maximum_balance() {
     let world = World::start().await;
     let fixture = AccountFixture::new(&world).await;
     fixture.bot("bot").await;

@@ -251,7 +251,7 @@ async fn a_charge_that_no_answer_names_fails_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_stops_it_gets_the_report_and_nothing_is_left() {
+async fn a_stopped_run_reports_and_leaves_nothing_behind() {
     let site = Site::new().await;
     let _edge = site.edge();
     let before = left_over(&site);

@@ -68,7 +68,7 @@ async fn models_are_listed() {
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_refused() {
+async fn refusals_of_the_provider_are_passed_on() {
     let address = start(Duration::ZERO).await;
     let caller = Caller::new(&format!("http://{address}"), KEY);
     let nobody = Caller::new(&format!("http://{address}"), "");

@@ -1,4 +1,4 @@
-//! The OpenAPI document of the management API, generated from the route table and the [`Doc`] beside each function.
+//! The OpenAPI document of the management API, generated from the route table and the [`Doc`] of each function.
 
 mod errors;
 mod events;
@@ -13,19 +13,20 @@ use openapi::{Components, Json, VERSION, object};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The document as it is served, at `/openapi.json`.
+/// The document as served at `/openapi.json`.
 pub static MANAGEMENT: LazyLock<String> = LazyLock::new(|| management().pretty());
-/// The document of the edge, at `/openapi-proxy.json`: the edge's own code made it, a test holds it against that code.
+/// The document of the edge, served at `/openapi-proxy.json`. The edge's own code generates it, and a test compares
+/// them.
 pub const EDGE: &str = include_str!("../../../docs/reference/openapi/edge.json");
 
-/// The documentation of every operation, in the order of the resources.
+/// Returns the documentation of every operation, in the order of the resources.
 fn sections() -> Vec<Section> {
     let mut sections = api::sections();
     sections.extend(people::sections());
     sections
 }
 
-/// The name of an operation in its documentation: method and path, as in the table.
+/// Returns the name of an operation in its documentation: method and path, as in the table.
 fn name(route: &Route) -> String {
     let base = match route.base {
         Base::Management => "",
@@ -34,12 +35,12 @@ fn name(route: &Route) -> String {
     format!("{} {base}{}", route.method, route.path)
 }
 
-/// The document.
+/// Returns the document.
 pub fn management() -> Json {
     build().0
 }
 
-/// The document, and names that stand for two schemas, of which a test finds none.
+/// Builds the document, and returns it with the names of schemas that clash, which a test requires to be none.
 fn build() -> (Json, Vec<String>) {
     let mut components = Components::default();
     let sections = sections();
@@ -49,7 +50,7 @@ fn build() -> (Json, Vec<String>) {
     }
     let mut operations = Vec::new();
     for route in routes() {
-        // What has no documentation is missed by a test.
+        // A test finds operations without documentation.
         if let Some((section, doc)) = docs.get(name(route).as_str()) {
             let operation = operation::of(&mut components, route, section, doc);
             operations.push((route, operation));
@@ -91,14 +92,14 @@ fn build() -> (Json, Vec<String>) {
     (document, clashes)
 }
 
-/// The operations under their paths, as the table has them.
+/// Groups the operations by path, in the order of the table.
 fn paths(operations: Vec<(&Route, Json)>) -> Json {
     let mut paths = Json::Object(Vec::new());
     for (route, operation) in operations {
         for (at, path) in operation::paths(route).enumerate() {
             let mut operation = operation.clone();
             if at > 0 {
-                // Each operation has an id of its own, also where one handler stands under two paths.
+                // Each operation has a unique id, even if one handler serves two paths.
                 let id = operation
                     .get("operationId")
                     .and_then(Json::text)

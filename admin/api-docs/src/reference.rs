@@ -1,4 +1,4 @@
-//! The reference: both OpenAPI documents, and HTML pages of them. Rendered once on the server, so that the pages need
+//! The reference: both OpenAPI documents, and HTML pages of them. The server renders the pages once, so that they need
 //! no script and no other host.
 
 mod curl;
@@ -18,7 +18,7 @@ use dashboard::{Asset, address, send};
 use openapi::Json;
 use std::sync::LazyLock;
 
-/// What the log and the metrics call requests for these.
+/// Label of requests for these pages, in log and metrics.
 const LABEL: &str = "reference";
 /// The style of the pages, among the dashboard's files.
 const STYLE: &str = "css/reference.css";
@@ -57,7 +57,7 @@ fn rendered(document: &Document, here: &str) -> Asset {
     )
 }
 
-/// The routes. Anyone may read them.
+/// Returns the routes. They need no authentication.
 pub fn router() -> Router {
     Router::new()
         .route(

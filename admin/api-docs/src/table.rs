@@ -1,5 +1,5 @@
-//! The route table: every operation, which drives documentation and the tests that try every row (specification §4.2
-//! and §4.3, decisions D8 to D12). The resources declare the rows; here they stand together.
+//! The route table with every operation. Documentation is generated from it, and tests try every row (specification
+//! §4.2 and §4.3, decisions D8 to D12). The resources declare the rows; this table combines them.
 
 use endpoint::Route;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ pub static ROUTES: LazyLock<Vec<&'static Route>> =
 pub static USER_ROUTES: LazyLock<Vec<&'static Route>> =
     LazyLock::new(|| people::operations().map(|operation| &operation.route).collect());
 
-/// Every row.
+/// Returns every row.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().chain(USER_ROUTES.iter()).copied()
 }

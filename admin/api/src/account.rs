@@ -1,4 +1,4 @@
-//! `/account`: the plan of the account, what it allows and what of it is used, and the change to another plan.
+//! `/account`: the plan of the account, its limits and their usage, and the change to another plan.
 
 mod doc;
 
@@ -41,7 +41,7 @@ struct AccountView<'a> {
     /// The next plan up; null on the largest.
     #[schema(example = "startup")]
     upgrade_to: Option<&'a str>,
-    /// Where to get it.
+    /// Where to upgrade.
     #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<String>,
     /// Every plan, the smallest first.
@@ -62,7 +62,7 @@ struct Who<'a> {
     created_at: String,
 }
 
-/// What a plan allows; null is unlimited.
+/// Limits of a plan; null is unlimited.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanLimits)]
@@ -87,7 +87,7 @@ struct Limits {
     management_requests_per_minute: Option<u64>,
 }
 
-/// What of it is used. Everything but webhooks is that of live mode, which alone counts against a plan.
+/// Usage of the limits. Except for webhooks it is that of live mode, which alone counts against a plan.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanUsage)]
@@ -112,7 +112,7 @@ struct Usage {
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanFeatures)]
 struct Features {
-    /// Whether people manage webhooks in the dashboard; API keys always can.
+    /// Whether webhooks can be managed in the dashboard; API keys always can.
     webhooks_in_dashboard: bool,
 }
 
@@ -123,7 +123,7 @@ struct PlanView<'a> {
     name: &'a str,
     limits: Limits,
     features: Features,
-    /// Whether the account has it.
+    /// Whether this is the account's plan.
     current: bool,
 }
 
@@ -158,7 +158,7 @@ pub async fn get(call: Call) -> Answer {
 /// `POST /account/plan`
 ///
 /// # Errors
-/// 400; 403 `PLAN_BY_OPERATOR` when only the operator changes plans; 503.
+/// 400; 403 `PLAN_BY_OPERATOR` if only the operator changes plans; 503.
 pub async fn choose_plan(call: Call) -> Answer {
     let body = call.body()?.only(&["plan"])?;
     let plan = body.string("plan")?.value().ok_or_else(|| missing("plan"))?;
@@ -172,7 +172,7 @@ pub async fn choose_plan(call: Call) -> Answer {
     }
     let (store, caller) = (&call.state.store, &call.caller);
     for _ in 0..ATTEMPTS {
-        // The operator may move the account meanwhile: the plan that was judged must be the one that is left.
+        // The operator may change the plan meanwhile: the change must start from the plan that was checked.
         let mut judged = None;
         if !call.state.self_service_plans {
             let account = Account::read(store, &caller.account).await?;
@@ -198,18 +198,18 @@ pub async fn choose_plan(call: Call) -> Answer {
 /// Attempts of a move, while others move the account.
 const ATTEMPTS: usize = 8;
 
-/// The plan that any account can be moved to.
+/// The plan to which any account can be moved.
 const FREE: &str = "free";
 
-/// Compares two plans by rank: true if `wanted` is not above `current`. If the file no longer has `current`, only
-/// [`FREE`] is not above it.
+/// Compares two plans by rank: true if `wanted` is not above `current`. If the file no longer contains `current`, only
+/// [`FREE`] counts as not above it.
 fn is_no_move_up(plans: &Plans, current: &str, wanted: &str) -> bool {
     let ranked = plans.by_rank();
     let rank = |name: &str| ranked.iter().position(|known| *known == name);
     wanted == FREE || matches!((rank(current), rank(wanted)), (Some(before), Some(after)) if after <= before)
 }
 
-/// The account as it now is.
+/// Answers with the current state of the account.
 async fn show(call: &Call) -> Answer {
     let (store, keys) = (&call.state.store, call.keys());
     let account = Account::read(store, &call.caller.account).await?;

@@ -42,12 +42,12 @@ pub(super) const NAME_MAX: usize = 200;
 const TYPE_MAX: usize = 64;
 /// Longest description.
 const DESCRIPTION_MAX: usize = 2000;
-/// The type of an agent whose maker does not say.
+/// Default type of an agent.
 const TYPE_DEFAULT: &str = "custom";
-/// Agents of this type are what the list calls marketplace subscriptions.
+/// Agents of this type appear in the list as marketplace subscriptions.
 const MARKETPLACE: &str = "marketplace";
 
-/// The record as it is returned (decision D15). Without a wallet row everything that belongs to one is null.
+/// The record as returned (decision D15). Without a wallet row, all fields of one are null.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Agent)]
@@ -62,17 +62,17 @@ struct AgentView<'a> {
     kind: Option<&'a str>,
     #[schema(example = "Reads papers at night.")]
     description: Option<&'a str>,
-    /// Whether it is a marketplace subscription.
+    /// Origin of the agent: a marketplace subscription or custom.
     #[schema(value_type = Option<is::AgentSource>)]
     source: Option<&'static str>,
     #[schema(value_type = is::AgentState)]
     status: &'static str,
-    /// What its wallet may spend through `POST /spend` in a UTC day.
+    /// Maximum amount that `POST /spend` may take from its wallet in a UTC day.
     spend_limit: Option<Nanos>,
-    /// The number of its wallet.
+    /// Number of its wallet.
     #[schema(value_type = Option<is::WalletNumber>)]
     wallet_id: Option<u64>,
-    /// The id of its wallet.
+    /// Id of its wallet.
     #[schema(value_type = Option<is::WalletId>)]
     wallet: Option<&'a str>,
     #[schema(value_type = Option<is::Time>)]
@@ -125,10 +125,10 @@ pub async fn create(call: Call) -> Answer {
     show(&call, &id).await
 }
 
-/// Makes the agent `id` with its wallet, within the plan.
+/// Creates the agent `id` with its wallet, within the plan.
 ///
 /// # Errors
-/// 403 `TIER_LIMIT`, 409 when it has a wallet, 503.
+/// 403 `TIER_LIMIT`, 409 if it already has a wallet, 503.
 pub(super) async fn make(
     call: &Call,
     id: &str,
@@ -186,7 +186,8 @@ pub async fn update(call: Call) -> Answer {
     }
 }
 
-/// What a PATCH changes. `null` clears; a type goes back to the default, a name cannot be cleared.
+/// Returns the changes of a PATCH. `null` clears a field; the type returns to the default, and a name cannot be
+/// cleared.
 fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     body.require_only(&["name", "type", "description", "spendLimit"])?;
     let mut changes = Vec::new();
@@ -261,16 +262,16 @@ async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
     }
 }
 
-/// The agent as it now is.
+/// Answers with the current state of the agent.
 async fn show(call: &Call, id: &str) -> Answer {
     let agent = require(call, id).await?;
     Reply::ok(&AgentAnswer::of(AgentView::of(&agent)))
 }
 
-/// The agent `id` of the caller's account and mode.
+/// Reads the agent `id` of the caller's account and mode.
 ///
 /// # Errors
-/// 404 when there is none (decision D22), 503.
+/// 404 if there is none (decision D22), 503.
 pub(super) async fn require(call: &Call, id: &str) -> Result<AgentRecord, Problem> {
     let agent = AgentRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
     agent.ok_or_else(|| not_found(id))
@@ -288,7 +289,7 @@ fn not_found(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is no agent `{id}`."))
 }
 
-/// The complaint about an agent without a wallet row.
+/// Returns the complaint about an agent without a wallet row.
 pub(super) fn no_wallet(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is no agent `{id}` with a wallet."))
 }

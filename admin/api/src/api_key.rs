@@ -1,4 +1,4 @@
-//! `/api-keys`: the keys of the management API, managed by people only (decision D8). A secret is shown once.
+//! `/api-keys`: the keys of the management API. Only users can manage them (decision D8). A secret is shown once.
 
 mod doc;
 
@@ -35,9 +35,9 @@ operations! {
 
 /// Longest name.
 const NAME_MAX: usize = 200;
-/// Most addresses and ranges that a key can be used from.
+/// Maximum number of addresses and ranges in a key's list.
 const ALLOW_IPS_MAX: usize = 100;
-/// What the caller has to know about the secret.
+/// Note for the caller about the secret.
 const NOTE: &str = "Store this key now: it is shown only once and cannot be recovered.";
 
 #[expect(
@@ -58,10 +58,10 @@ pub struct ApiKeyView<'a> {
     status: &'static str,
     #[schema(value_type = Vec<is::PermissionName>)]
     permissions: Vec<&'static str>,
-    /// Addresses and ranges that it can be used from; any when empty.
+    /// Addresses and ranges from which it can be used; empty for any.
     #[schema(example = json!(["10.0.0.0/8"]))]
     allow_ips: Vec<String>,
-    /// The first characters of the secret, to tell keys apart.
+    /// The first characters of the secret, to identify the key.
     #[schema(example = "svc_live_9f86")]
     prefix: &'a str,
     #[schema(value_type = is::Time)]
@@ -73,13 +73,13 @@ pub struct ApiKeyView<'a> {
     /// To the minute.
     #[schema(value_type = Option<is::Time>)]
     last_used_at: Option<String>,
-    /// The user who made it, or `operator`; null of keys made before this was kept.
+    /// The user who created it, or `operator`; null for keys created before this was recorded.
     #[schema(example = "usr_01KAH3V9J80123456789ABCDEF")]
     created_by: Option<&'a str>,
 }
 
 impl<'a> ApiKeyView<'a> {
-    /// The record as it is at `now_ms`.
+    /// Returns the record as of `now_ms`.
     pub fn of(key: &'a ApiKey, now_ms: u64) -> Self {
         Self {
             key_id: &key.id,
@@ -108,14 +108,14 @@ impl<'a> ApiKeyView<'a> {
 struct ApiKeyIssued<'a> {
     success: bool,
     api_key: ApiKeyView<'a>,
-    /// The secret, shown this once.
+    /// The secret, shown only in this answer.
     #[schema(value_type = is::ApiKeySecret)]
     key: &'a str,
     #[schema(example = "Store this key now: it is shown only once and cannot be recovered.")]
     note: &'static str,
 }
 
-/// What is asked for.
+/// The requested key.
 struct ApiKeyRequest {
     name: String,
     mode: Mode,

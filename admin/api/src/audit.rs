@@ -1,5 +1,5 @@
-//! `/audit`: the hash-chained trail of everything that happened, its export and its signed end (specification §4.3,
-//! decisions D25, D50).
+//! `/audit`: the hash-chained trail of all events, its export and its signed checkpoint (specification §4.3, decisions
+//! D25, D50).
 
 mod doc;
 mod verify;
@@ -40,9 +40,9 @@ operations! {
 
 /// Longest name of a type of entry.
 const TYPE_MAX: usize = 64;
-/// The parameter that names the entry below which a list starts.
+/// Query parameter with the entry before which a list starts.
 const BEFORE: &str = "before";
-/// Tells how many entries there were when an export began, and the hash of the last one.
+/// Header with the number of entries when an export began, and the hash of the last one.
 const SIZE_HEADER: &str = "x-service-audit-size";
 /// See [`SIZE_HEADER`].
 const HEAD_HEADER: &str = "x-service-audit-head";
@@ -52,10 +52,10 @@ const HEAD_HEADER: &str = "x-service-audit-head";
 #[schema(as = Checkpoint)]
 struct Signed {
     success: bool,
-    /// How many entries it covers.
+    /// Number of entries that it covers.
     #[schema(example = 118)]
     size: u64,
-    /// The hash of the last of them.
+    /// Hash of the last of them.
     #[schema(value_type = is::PreviousHash)]
     hash: String,
     /// The signed note, as in docs/reference/audit.md.
@@ -86,7 +86,7 @@ pub async fn list(call: Call) -> Answer {
         to_ms: time(&query, "to")?,
     };
     let mut part = match filter.kind {
-        // No entry has such a type, and no key of the index may be named so.
+        // No entry has such a type, and no key of the index may have such a name.
         Some(kind) if !is_type(kind) => Part::empty(),
         _ => call_trail::of(&call).list(filter, paging.page()).await?,
     };
@@ -95,7 +95,7 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("logs", &records, &part, &paging))
 }
 
-/// Which entries a query asks for: `before` is the position behind which the page starts, by the number of an entry.
+/// Returns the requested page: `before` is the number of the entry after which the page starts, newest first.
 fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
     let mut filters = query.clone();
     filters.remove(BEFORE);
@@ -137,7 +137,7 @@ pub async fn export(call: Call) -> Answer {
 /// `GET /audit/checkpoint`
 ///
 /// # Errors
-/// 400; 409 when the trail is not what the archive's checkpoint says; 503, also when the archive cannot be read.
+/// 400; 409 if the trail contradicts the archive's checkpoint; 503, also if the archive cannot be read.
 pub async fn checkpoint(call: Call) -> Answer {
     let query = call.query(&["size"])?;
     let size = number(&query, "size")?;
@@ -176,7 +176,7 @@ pub async fn checkpoint(call: Call) -> Answer {
     })
 }
 
-/// Nothing is signed that contradicts the last checkpoint, or that could not be compared with it.
+/// Returns the refusal to sign a trail that contradicts the last checkpoint, or could not be compared with it.
 fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
     tracing::error!(account, %mode, error = %error_chain(stays), "no checkpoint is signed");
     match stays.is_tampering() {
@@ -189,7 +189,7 @@ fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
     }
 }
 
-/// The entry as it was hashed, to the byte.
+/// Returns the entry exactly as it was hashed.
 fn raw(entry: Sealed) -> Result<Box<RawValue>, Problem> {
     RawValue::from_string(entry.json).map_err(|error| {
         tracing::error!(%error, "an audit entry that is no JSON");
@@ -197,7 +197,7 @@ fn raw(entry: Sealed) -> Result<Box<RawValue>, Problem> {
     })
 }
 
-/// Whether a word can be the type of an entry, such as `agent.frozen`.
+/// Returns whether a word can be the type of an entry, such as `agent.frozen`.
 fn is_type(word: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_';
     (1..=TYPE_MAX).contains(&word.len()) && word.bytes().all(known)
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_a_type() {
+    fn text_with_type() {
         for good in ["agent.frozen", "decision.denied", "a_b.c2"] {
             assert!(is_type(good), "{good}");
         }

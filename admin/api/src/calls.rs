@@ -26,10 +26,10 @@ operations! {
     GET "/calls/export", key(Read, Viewer), Both, PerMinute, export, Query;
 }
 
-/// Most entries of the trail that are read for a page.
+/// Maximum number of entries of the trail that are read for a page.
 const READ_MAX: usize = 2000;
 
-/// A page of calls, and whether there are calls that were not read.
+/// A page of calls, and whether some calls were not read.
 struct SearchResult {
     part: Part<CallRecord>,
     is_partial: bool,
@@ -59,8 +59,8 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("calls", &views, &part, &paging).partial(Some(is_partial)))
 }
 
-/// The calls of a page that fit. After an offset the total counts what fits of all that was read; after a position, no
-/// more than what is on the page.
+/// Finds the calls of a page that match. After an offset the total counts all matches that were read; after a position,
+/// only those on the page.
 async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<SearchResult, Problem> {
     let (skip, enough, place) = match page.start {
         Start::Offset(offset) => (offset, usize::MAX, Place::START),

@@ -1,4 +1,4 @@
-//! Seals an account's trail before its statistics are read, which are added up while it is sealed.
+//! Seals an account's trail before its statistics are read, since sealing updates the statistics.
 
 use crate::state::Call;
 use endpoint::problem::Problem;
@@ -6,15 +6,15 @@ use store::StoreError;
 use store::audit::chain::Chain;
 use telemetry::error_chain;
 
-/// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is
-/// one.
+/// Maximum number of batches, of some hundred entries each, that a reader of statistics seals. A longer backlog is
+/// reported.
 const BATCHES_MAX: usize = 40;
 
-/// Seals what has happened until now, so that it is in the statistics; false when some of it is not: a long backlog, or
-/// a trail that was changed by hand, which must not hide everything else.
+/// Seals all events until now, so that the statistics include them. Returns false if some are missing: after a long
+/// backlog, or if the trail was changed manually, which must not make other data unavailable.
 ///
 /// # Errors
-/// 503 when the store does not answer.
+/// 503 if the store does not reply.
 pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let trail = Chain::new(&call.state.store, account, mode);

@@ -1,5 +1,5 @@
-//! Checks as answers show them: `{check, limit, spent, held, passes}` (decision D56), with the exact nanos beside
-//! amounts and the moment at which the count starts anew.
+//! Checks in answers: `{check, limit, spent, held, passes}` (decision D56), with exact nano amounts and the time at
+//! which the counter restarts.
 
 use domain::check::{Check, Unit};
 use domain::money::Nanos;
@@ -23,23 +23,23 @@ pub(super) enum Measure {
 pub(super) struct CheckView {
     #[schema(value_type = is::CheckWord)]
     check: &'static str,
-    /// USD or a count; null where nothing limits.
+    /// USD or a count; null if there is no limit.
     #[schema(value_type = Option<f64>, example = 10)]
     limit: Option<Measure>,
     #[schema(value_type = Option<f64>, example = 4.5)]
     spent: Option<Measure>,
-    /// Of what is spent, what calls under way hold.
+    /// The part of the spent amount held by calls in flight.
     #[schema(value_type = Option<f64>, example = 0.25)]
     held: Option<Measure>,
     #[serde(flatten)]
     exact: Option<Exact>,
     passes: bool,
-    /// When what it counts starts again.
+    /// Time at which its counter restarts.
     #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
 }
 
-/// The same amounts, exactly.
+/// The same amounts in exact form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckNanos)]
@@ -53,7 +53,7 @@ struct Exact {
 }
 
 impl CheckView {
-    /// The check, which starts to count anew at `resets_at_ms`.
+    /// Returns the view of a check whose counter restarts at `resets_at_ms`.
     pub(super) fn of(check: &Check, resets_at_ms: Option<u64>) -> Self {
         let usd = check.name.unit() == Unit::Usd;
         let measure = |number: Option<u64>| match usd {

@@ -1,5 +1,5 @@
-//! `GET /decisions/{id}`: why a call was approved or denied, and its outcome (decisions D40, D48, D56). Read from
-//! the call's entries in the audit trail; for a call in flight, from its hold.
+//! `GET /decisions/{id}`: why a call was approved or denied, and its outcome (decisions D40, D48, D56). Read from the
+//! call's entries in the audit trail or, for a call in flight, from its hold.
 
 mod doc;
 
@@ -44,7 +44,7 @@ pub async fn get(call: Call) -> Answer {
     if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
         return Err(missing());
     }
-    // The hold first: a call that ends between the two reads has its entry by then.
+    // The hold is read first: a call that ends between the two reads then has its entry.
     let hold = open_hold(&call, id).await?;
     let mut entries = recorded(&call, id).await?;
     let mut open = hold;
@@ -62,7 +62,7 @@ pub async fn get(call: Call) -> Answer {
     Reply::ok(&DecisionAnswer::of(decision))
 }
 
-/// The entries of the decision, oldest first.
+/// Returns the entries of the decision, oldest first.
 async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
     let trail = call_trail::of(call);
     let mut found: Vec<Recorded> = trail
@@ -75,13 +75,14 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
     Ok(found)
 }
 
-/// The record of the rate window that counted the denial `id`; or the entry that an open window would have if its
-/// record were written now (decision D70).
+/// Returns the record of the rate window that counted the denial `id`, or for an open window the entry that its record
+/// would be if it were written now (decision D70).
 async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>), Problem> {
     let Some(record_id) = denial_window::record_of(id).filter(|_| call.caller.mode == Mode::Live) else {
         return Ok((Vec::new(), None));
     };
-    // The count first: one that becomes a record between the two reads has it by then. The id may be the record's own.
+    // The count is read first: a count that becomes a record between the two reads then has its entry. The id may be
+    // that of the record itself.
     let (store, account) = (&call.state.store, &call.caller.account);
     let mut open = denial_windows::open(store, account, &record_id).await?;
     if open.is_none() && Kind::Deny.has_form(id) {
@@ -105,7 +106,7 @@ impl Recorded {
     }
 }
 
-/// The call in flight of this id, as the entry that it would have if it ended now.
+/// Returns the call in flight with this id, as the entry that it would have if it ended now.
 async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
     if call.caller.mode == Mode::Test {
         return Ok(None);

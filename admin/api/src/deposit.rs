@@ -1,6 +1,6 @@
 //! `/wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
 //!
-//! A deposit is made once for each rail reference; a repetition gets the first answer again.
+//! A deposit is created once for each rail reference; a repetition receives the first answer again.
 
 mod doc;
 mod list;
@@ -41,10 +41,10 @@ operations! {
     POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
 }
 
-/// What the reference of a new deposit must be.
+/// Rules for the reference of a new deposit.
 pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than spaces, and no characters \
                          that show nothing or turn the text";
-/// Attempts at a deposit whose wallet changes between the read and the script.
+/// Maximum number of attempts of a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 
 /// The body of a deposit, read.
@@ -57,7 +57,7 @@ struct DepositRequest {
     once: Once,
     /// The record, if the request was made before.
     record: Option<IntentRecord>,
-    /// How long the record is kept; `None` without a key.
+    /// Lifetime of the record; `None` without a key.
     record_life: Option<Duration>,
 }
 
@@ -118,7 +118,7 @@ struct Done<'a> {
     deposit: DepositView<'a>,
     #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
-    /// What the wallet holds after it.
+    /// Balance of the wallet afterwards.
     balance: Nanos,
     /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub async fn confirm(call: Call) -> Answer {
     }
 }
 
-/// Live money is brought in by an owner in the dashboard or by the operator, never by an API key (decision D17).
+/// Checks the caller: only an owner in the dashboard or the operator can deposit live money, never an API key (D17).
 fn require_owner(call: &Call) -> Result<(), Problem> {
     match (call.caller.mode, &call.caller.who) {
         (Mode::Test, _)
@@ -210,7 +210,7 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
     }
 }
 
-/// Refuses a new deposit whose reference looks like another one.
+/// Refuses a new deposit whose reference could be mistaken for another one.
 async fn require_plain(call: &Call, reference: &str) -> Result<(), Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
     match Deposit::may_be_called(&call.state.store, &keys, mode, reference).await? {
@@ -303,7 +303,7 @@ fn refusal(reason: Reason) -> Problem {
     }
 }
 
-/// The first answer to a request with this key again (decision D26).
+/// Returns the first answer to a request with this key again (decision D26).
 async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason).with("replayed", true));
@@ -316,7 +316,7 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     show_made(&recorded(call, &kept.reference).await?, true)
 }
 
-/// The deposit of a reference that a record names.
+/// Returns the deposit of a reference that a record names.
 async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
     let deposit = Deposit::read(&call.state.store, &keys, mode, reference).await?;
@@ -326,7 +326,7 @@ async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
     })
 }
 
-/// The deposit as it was when it was made.
+/// Answers with the deposit as of its creation.
 fn show_made(deposit: &Deposit, replayed: bool) -> Answer {
     let confirmed_at_ms = (deposit.first == DepositState::Confirmed).then_some(deposit.at_ms);
     let then = DepositThen {
@@ -337,7 +337,7 @@ fn show_made(deposit: &Deposit, replayed: bool) -> Answer {
     show(deposit, &then, replayed)
 }
 
-/// The deposit as it was when it was confirmed.
+/// Answers with the deposit as of its confirmation.
 fn show_confirmed(deposit: &Deposit, replayed: bool) -> Answer {
     let (at_ms, balance) = deposit.confirmed.ok_or(Code::Internal)?;
     let then = DepositThen {
@@ -348,7 +348,7 @@ fn show_confirmed(deposit: &Deposit, replayed: bool) -> Answer {
     show(deposit, &then, replayed)
 }
 
-/// The fields of a deposit that differ between its making and its confirmation, as of one of them.
+/// The fields of a deposit that differ between its creation and its confirmation.
 struct DepositThen {
     state: DepositState,
     confirmed_at_ms: Option<u64>,

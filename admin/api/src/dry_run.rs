@@ -1,5 +1,5 @@
-//! `POST /decisions/dry-run`: predicts the decision on a proxied call or a spend (decisions D48, D56). The code that
-//! parses the body is that of the edge and of `POST /spend`; one script that cannot write reads the store.
+//! `POST /decisions/dry-run`: predicts the decision on a proxied call or a spend (decisions D48, D56). It parses the
+//! body with the code of the edge and of `POST /spend`, and reads the store with one script that cannot write.
 
 mod doc;
 
@@ -29,17 +29,17 @@ operations! {
     POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict, GoesOn;
 }
 
-/// The largest value of the store's counters, as in the scripts.
+/// Largest value of the store's counters, as in the scripts.
 const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;
 
-/// A prediction, as it is answered.
+/// A prediction, as returned.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Prediction)]
 struct Prediction<'a> {
     success: bool,
     would_approve: bool,
-    /// Why it would be denied; null when it would be approved.
+    /// Reason of the denial; null if it would be approved.
     #[schema(example = json!(null))]
     reason: Option<&'static str>,
     #[schema(example = "It would be approved: its estimate is 0.00042 USD.")]
@@ -52,7 +52,7 @@ struct Prediction<'a> {
     key_id: Option<&'a str>,
     #[schema(example = "gpt-4o-mini")]
     model: Option<&'a str>,
-    /// The name of the upstream that serves the model; null for the default one, and for a spend.
+    /// Name of the upstream that serves the model; null for the default one, and for a spend.
     #[schema(example = json!(null))]
     upstream: Option<&'a str>,
     estimate_usd: Option<Nanos>,
@@ -61,9 +61,9 @@ struct Prediction<'a> {
     /// The version of the price table; null for a spend.
     #[schema(example = "3f1c9a0b")]
     price_version: Option<&'a str>,
-    /// In the order in which they are made; the first that fails decides.
+    /// In order of precedence; the first that fails decides.
     checks: Vec<CheckView>,
-    /// When the check that decided starts to count anew.
+    /// Time at which the counter of the check that decided restarts.
     #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
     #[schema(value_type = is::Time)]
@@ -80,7 +80,7 @@ struct Subject<'a> {
     price_version: Option<&'a str>,
     /// The upstream that serves the model; `None` for a spend.
     served: Option<Served<'a>>,
-    /// Why the account may make no records, if so.
+    /// Why the account may not create records, if so.
     refused: Option<Cause>,
 }
 
@@ -106,7 +106,7 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
     Ok(agent)
 }
 
-/// Reads what the checks depend on; 503 when the account is gone.
+/// Reads the state that the checks depend on; 503 if the account is gone.
 async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
     let query = SnapshotQuery {
         account: &call.caller.account,
@@ -127,12 +127,12 @@ async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, P
 }
 
 impl<'a> Subject<'a> {
-    /// The name of the upstream, unless it is the default one.
+    /// Returns the name of the upstream, unless it is the default one.
     fn upstream(&self) -> Option<&'a str> {
         self.served?.upstream
     }
 
-    /// The answer by `checks`, and by the refusals that come before and after them.
+    /// Builds the answer from `checks`, and from the refusals before and after them.
     fn answer(
         &self,
         snapshot: &Snapshot,
@@ -191,14 +191,14 @@ struct OtherRefusal {
     message: String,
 }
 
-/// Refusals that the checks do not make: one that comes before them, and one although all of them pass.
+/// Refusals that are not checks: one before them, and one although all checks pass.
 #[derive(Debug, Default)]
 struct OtherRefusals {
     before: Option<OtherRefusal>,
     after: Option<OtherRefusal>,
 }
 
-/// True if `amount` on top of one of `spent` exceeds the ceiling of the counters.
+/// Returns whether adding `amount` to any of `spent` exceeds the ceiling of the counters.
 fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
     let most = spent.iter().copied().max().unwrap_or_default();
     most.saturating_add(amount).get() > CEILING_NANOS

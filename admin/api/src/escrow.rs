@@ -236,7 +236,7 @@ async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<
 /// `GET /escrow/{id}`
 ///
 /// # Errors
-/// 404, also for an account that is no party (decision D54), 503.
+/// 404, also for an account that is not a party (decision D54), 503.
 pub async fn get(call: Call) -> Answer {
     let id = call.param("id");
     let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
@@ -252,12 +252,12 @@ pub async fn get(call: Call) -> Answer {
     }
 }
 
-/// Refuses a body with other fields than these and those of an idempotency key.
+/// Refuses a body with fields other than these and those of an idempotency key.
 fn require_only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
     body.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
 }
 
-/// The escrow of this number in the caller's mode, whosever it is.
+/// Reads the escrow with this number in the caller's mode, whoever its parties are.
 async fn existing(call: &Call, number: u64) -> Result<Escrow, Problem> {
     let escrow = Escrow::read(&call.state.store, number).await?;
     escrow
@@ -270,7 +270,7 @@ fn missing(number: u64) -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// The answer to a call that was refused, or that another request with the same key made at the same moment.
+/// Answers a call that was refused, or that lost to a concurrent request with the same key.
 async fn unsuccessful<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &CallOutcome<T>) -> Answer {
     match outcome {
         CallOutcome::Blocked(blocked) => Err(answer::refused(number, blocked)),

@@ -1,4 +1,4 @@
-//! `GET /installation`: where the edge is, and the names under which provider keys are stored.
+//! `GET /installation`: the address of the edge, and the names under which provider keys are stored.
 
 mod doc;
 
@@ -24,7 +24,7 @@ struct Installation<'a> {
     /// URL of the edge for agents, without `/v1`.
     #[schema(example = "https://edge.tollgate.example")]
     edge_url: &'a str,
-    /// The provider of calls whose model no upstream by name takes.
+    /// The provider for models that no named upstream serves.
     #[schema(example = "openai")]
     provider: &'a str,
     /// The names under which provider keys are stored, `provider` first.
@@ -37,7 +37,7 @@ struct Installation<'a> {
 struct Provider<'a> {
     #[schema(example = "openai")]
     name: &'a str,
-    /// Prefix of its keys; empty if they can start with anything.
+    /// Required prefix of its keys; empty if any is allowed.
     #[schema(example = "sk-")]
     key_prefix: &'a str,
 }
@@ -45,7 +45,7 @@ struct Provider<'a> {
 /// `GET /installation`
 ///
 /// # Errors
-/// None of its own.
+/// No specific errors.
 pub async fn get(call: Call) -> Answer {
     let state = &call.state;
     let named = |name| Provider {

@@ -74,7 +74,7 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("intents", &documents, &part, &paging).partial(partial))
 }
 
-/// The caller's intents.
+/// Returns the caller's intents.
 fn intents(call: &Call) -> Intents<'_> {
     let (api, caller) = (&call.state, &call.caller);
     Intents::of(&api.store, &api.archive, &caller.account, caller.mode)
@@ -121,7 +121,7 @@ pub async fn export(call: Call) -> Answer {
     Reply::file(&format!("{}.json", record.id), "application/json", json)
 }
 
-/// The intent in the path, of the caller's account and mode, as it was written.
+/// Returns the stored intent in the path, of the caller's account and mode.
 async fn require(call: &Call) -> Result<IntentRecord, Problem> {
     let id = call.record_id("id", id::Kind::Intent)?;
     let record = intents(call).read(id).await?;
@@ -131,7 +131,7 @@ async fn require(call: &Call) -> Result<IntentRecord, Problem> {
     Ok(record)
 }
 
-/// Refuses a record that is not the one that was written: it must not be passed off as proof.
+/// Refuses a record that was changed manually: it must not be exported as proof.
 fn require_intact(record: &IntentRecord) -> Result<(), Problem> {
     if record.is_intact() {
         return Ok(());
@@ -146,7 +146,7 @@ fn require_intact(record: &IntentRecord) -> Result<(), Problem> {
 /// `POST /intents/{id}/approve`
 ///
 /// # Errors
-/// 400, 404, 409 `INTENT_NOT_PENDING`, 503. A denial by the checks, which run again, is an answer of its own.
+/// 400, 404, 409 `INTENT_NOT_PENDING`, 503. A denial by the checks, which run again, is an answer.
 pub async fn approve(call: Call) -> Answer {
     let why = why(&call)?;
     let record = require_waiting(&call).await?;
@@ -213,7 +213,7 @@ pub async fn deny(call: Call) -> Answer {
     })
 }
 
-/// Why it is decided so, for the audit log.
+/// Returns the reason given for the decision, for the audit log.
 fn why(call: &Call) -> Result<Option<String>, Problem> {
     let body = call.body()?.only(&["reason"])?;
     Ok(body.text("reason", Text::Lines, REASON_MAX)?.value())
@@ -227,8 +227,8 @@ async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
     }
 }
 
-/// A decision now by the store's clock, and not before the request, which had another clock if it is of an earlier
-/// version or of another node of a cluster.
+/// Creates a decision at the present time of the store's clock, but not before the request, whose clock may have
+/// differed: in an earlier version or on another node of a cluster.
 async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<Decision, Problem> {
     Ok(Decision {
         granted,

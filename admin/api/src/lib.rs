@@ -1,10 +1,11 @@
-//! The operations of the management API on resources: bodies in, records out.
+//! The operations of the management API on resources: they parse bodies and return records.
 //!
-//! Each resource is a folder, named as in the store: its routes, bodies, answers, and their documents. [`operations`]
-//! and [`sections`] list them for the table and the documents. [`ApiState`] is what their functions need.
+//! Each resource is a folder, named as in the store, with its routes, bodies, answers and documentation. [`operations`]
+//! and [`sections`] list them for the route table and the documents. [`ApiState`] holds the components that their
+//! functions need.
 //!
-//! Uses the store and the readers of the archive, webhooks and verification. What is common to all operations is
-//! `endpoint`'s; what people do about themselves is in the crate `people`.
+//! Uses the store and the readers of the archive, webhooks and verification. Code shared by all operations is in
+//! `endpoint`; operations of users on themselves are in the crate `people`.
 
 mod account;
 mod agent;
@@ -49,7 +50,7 @@ pub use wallet::name::{Found as FoundWallet, look_up as look_up_wallet};
 use endpoint::Operation;
 use endpoint::doc::Section;
 
-/// Every operation, in the order in which the document lists their paths.
+/// Returns all operations, in the order in which the document lists their paths.
 pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
     [
         agent::ROUTES,
@@ -84,7 +85,7 @@ pub fn operations() -> impl Iterator<Item = &'static Operation<ApiState>> {
     .flatten()
 }
 
-/// What the document says of every operation, in the order in which it lists the resources.
+/// Returns the documentation of all operations, in the order in which the document lists the resources.
 pub fn sections() -> Vec<Section> {
     vec![
         overview::section(),

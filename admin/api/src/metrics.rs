@@ -26,7 +26,7 @@ impl SpendMetrics {
         Ok(Self { spends })
     }
 
-    /// A spend was settled, or waits for approval, or was blocked for a reason.
+    /// Counts a spend that was settled, waits for approval, or was blocked for a reason.
     pub fn spend(&self, result: &str) {
         self.spends.with_label_values(&[result]).inc();
     }

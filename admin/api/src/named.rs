@@ -20,7 +20,7 @@ operations! {
     GET "/names", key(Read, Viewer), Both, PerMinute, list, Query;
 }
 
-/// Most ids of one request.
+/// Maximum number of ids in one request.
 const IDS_MAX: usize = 100;
 
 #[derive(Serialize, ToSchema)]
@@ -70,13 +70,13 @@ pub async fn list(call: Call) -> Answer {
     })
 }
 
-/// What an id names, by its form alone.
+/// Kind of the object that an id names, judged by the id's form alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     ApiKey,
     VirtualKey,
     User,
-    /// Every other id may be an agent's.
+    /// Any other id may belong to an agent.
     Agent,
 }
 
@@ -101,7 +101,7 @@ impl Named {
     }
 }
 
-/// The ids, each once.
+/// Parses the ids, without duplicates.
 fn ids(text: &str) -> Result<Vec<&str>, Problem> {
     let mut ids: Vec<&str> = Vec::new();
     for id in text.split(',') {

@@ -1,4 +1,4 @@
-//! Idempotent requests (decision D26): the id of the record that a request leads to, and that record if it exists.
+//! Idempotent requests (decision D26): the id of a request's record, and that record if it exists.
 
 use crate::state::Call;
 use axum::http::HeaderMap;
@@ -12,12 +12,12 @@ use store::intent::{Found, IntentRecord};
 use store::once::Once;
 use store::server_clock;
 
-/// The id of the record that a request has or would have, before the request itself is read (decision D75), and the
-/// time of the request.
+/// The id of the record that a request has or would have, determined before the request itself is parsed (decision
+/// D75), and the time of the request.
 #[derive(Debug)]
 pub(super) struct IntentId {
     keyed: KeyedId,
-    /// By the store's clock, in ms since 1970: timelines are hashed with it, and servers' clocks differ.
+    /// Time by the store's clock, in ms since 1970: timelines are hashed with it, and servers' clocks differ.
     pub(super) at_ms: u64,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct IntentId {
 #[derive(Debug)]
 struct KeyedId {
     id: String,
-    /// A fresh id, for a refusal whose idempotency key belongs to another request.
+    /// A new id, for a refusal if the idempotency key belongs to another request.
     spare_id: String,
-    /// What is stored under the id.
+    /// The record with this id.
     found: Found,
-    /// Whether the body named the intent by its own id.
+    /// Whether the body contains the intent's own id as idempotency key.
     is_known: bool,
 }
 
@@ -37,7 +37,7 @@ impl IntentId {
     /// Reads the idempotency key, as [`KeyedId::read`] does, and the store's clock.
     ///
     /// # Errors
-    /// 400 for a malformed key, 422 for one that is used up, 503.
+    /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     pub(super) async fn of(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
@@ -56,8 +56,8 @@ impl IntentId {
         self.keyed.before(call, once).await
     }
 
-    /// Adds `intent_id` to a refusal that names none, since it is not stored (decision D75): the id that the intent
-    /// would have had. An idempotency key of another request has that request's id, so a fresh one is given instead.
+    /// Adds `intent_id` to a refusal without one, since it is not stored (decision D75): the id that the intent would
+    /// have had. If the idempotency key belongs to another request, a new id is used instead.
     pub(super) fn add_to(&self, answer: Answer) -> Answer {
         answer.map_err(|problem| {
             let id = match problem.code() {
@@ -70,11 +70,11 @@ impl IntentId {
 }
 
 impl KeyedId {
-    /// Reads the idempotency key. One in the body that is the id of an intent of the account and mode leads to that
-    /// intent; every other one leads to an id by a keyed hash, and never to an archived intent.
+    /// Reads the idempotency key. A key in the body that is the id of an intent of the account and mode refers to that
+    /// intent. Any other key is mapped to an id by a keyed hash, never to that of an archived intent.
     ///
     /// # Errors
-    /// 400 for a malformed key, 422 for one that is used up, 503.
+    /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     async fn read(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
         let key = call.idempotency_key(body)?;
         let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
@@ -99,11 +99,11 @@ impl KeyedId {
         Ok(named(id, found, false))
     }
 
-    /// The identity of the request: the id, and the fingerprint of `request`, which holds every field that matters,
-    /// amounts as nano-USD in strings.
+    /// Returns the identity of the request: the id, and the fingerprint of `request`, which contains every relevant
+    /// field, with amounts as nano-USD in strings.
     ///
     /// # Errors
-    /// 422 `IDEMPOTENCY_KEY_REUSED` when the body names an intent of another request.
+    /// 422 `IDEMPOTENCY_KEY_REUSED` if the body names an intent of another request.
     fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
@@ -117,11 +117,11 @@ impl KeyedId {
         }
     }
 
-    /// The record of this request, if it was made before, as it was read with the key; also one that was archived,
-    /// where the body named it.
+    /// Returns the record of this request, if it was made before, as read together with the key. Also returns an
+    /// archived record, if the body named it.
     ///
     /// # Errors
-    /// 503 when the record is not as durable as a repeated answer must be.
+    /// 503 if the record does not have the durability required for repeating an answer.
     async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let Found::Record(record) = &self.found else {
             return Ok(None);
@@ -135,10 +135,10 @@ impl KeyedId {
     }
 }
 
-/// The identity of a request whose refusals name no intent, and its record, if it was made before.
+/// Returns the identity of a request whose refusals name no intent, and its record if it was made before.
 ///
 /// # Errors
-/// As [`KeyedId::read`], [`KeyedId::once`] and [`KeyedId::before`].
+/// Those of [`KeyedId::read`], [`KeyedId::once`] and [`KeyedId::before`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
@@ -152,7 +152,7 @@ pub(super) async fn identify(
     Ok((once, record))
 }
 
-/// How long the record of a transfer or deposit is kept: not at all without a key.
+/// Returns the lifetime of the record of a transfer or deposit; `None` without a key.
 ///
 /// # Errors
 /// 400 for a malformed key.
@@ -160,15 +160,15 @@ pub(super) fn record_life<C>(call: &Call<C>, body: &Fields<'_>) -> Result<Option
     life_of(call.headers(), body, call.state.idempotency_life)
 }
 
-/// `life` where there is an idempotency key.
+/// Returns `life` if there is an idempotency key.
 fn life_of(headers: &HeaderMap, body: &Fields<'_>, life: Duration) -> Result<Option<Duration>, Problem> {
     Ok(IdempotencyKey::of(headers, body)?.map(|_| life))
 }
 
-/// The record of this request, if it was made before.
+/// Reads the record of this request, if it was made before.
 ///
 /// # Errors
-/// 422 `IDEMPOTENCY_KEY_REUSED` when the record is one of another request, 503.
+/// 422 `IDEMPOTENCY_KEY_REUSED` if the record belongs to another request, 503.
 pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
     let (fingerprint, record) = match IntentRecord::find(&call.state.store, &keys, mode, &once.id).await? {
@@ -185,7 +185,7 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
     Ok(record)
 }
 
-/// Refuses to repeat an answer that is not as durable as the first must be.
+/// Refuses to repeat an answer whose record lacks the durability of a first answer.
 async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
     let key = call.keys().intent(call.caller.mode, &once.id);
     match call.state.store.is_safely_there(&key, None).await? {
@@ -194,7 +194,7 @@ async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
     }
 }
 
-/// 422 for a key all of whose ids belong to archived intents.
+/// Returns the 422 for a key whose ids all belong to archived intents.
 fn used_up() -> Problem {
     let message = format!(
         "This idempotency key was used for {GENERATIONS_MAX} requests, one after the other. Use another one."

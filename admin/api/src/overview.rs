@@ -1,4 +1,4 @@
-//! `GET /overview`: spending, refusals and what needs attention, in one answer.
+//! `GET /overview`: spending, denials and matters that need attention, in one answer.
 //!
 //! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included; in test mode,
 //! which has no calls, they are the statistics. Days and refusals are statistics that are added up while the audit trail
@@ -38,9 +38,9 @@ operations! {
     GET "/overview", key(Read, Viewer), Both, PerMinute, get, Query;
 }
 
-/// Days when the caller does not say.
+/// Default number of days.
 const DAYS_DEFAULT: u64 = 30;
-/// Most days.
+/// Maximum number of days.
 const DAYS_MAX: u64 = 90;
 
 #[derive(Serialize, ToSchema)]
@@ -57,18 +57,18 @@ struct Overview<'a> {
     today: String,
     spend: Spend,
     totals: Totals,
-    /// Who spent most in the span, most first; at most seven.
+    /// The agents with the highest spend in the span, highest first; at most seven.
     top_agents: Vec<TopAgent<'a>>,
     /// Every day of the span, oldest first.
     days: Vec<history::DayView>,
-    /// Why calls and spends were refused in the span, most first.
+    /// Reasons of denied calls and spends in the span, most frequent first.
     denials: Vec<history::Denials>,
-    /// What waits for somebody; at most fifty.
+    /// Matters that need attention; at most fifty.
     attention: Vec<Item>,
-    /// How much of it there is in all.
+    /// Total number of such matters.
     #[schema(example = 1)]
     attention_total: u64,
-    /// Whether there was more to look at than one answer looks at.
+    /// Whether some data was not read because of the limits of one answer.
     partial: bool,
 }
 
@@ -76,12 +76,12 @@ struct Overview<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = OverviewSpend)]
 struct Spend {
-    /// Calls under way are in it, with their estimates.
+    /// Includes the estimates of calls in flight.
     today_usd: Nanos,
     month_usd: Nanos,
-    /// What calls under way hold.
+    /// Amount held by calls in flight.
     held_usd: Nanos,
-    /// What the plan tracks in a month; null without a limit.
+    /// The plan's limit of tracked USD per month; null without a limit.
     tracked_limit_usd: Option<Nanos>,
 }
 

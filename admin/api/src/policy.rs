@@ -1,4 +1,4 @@
-//! `/policies`: what agents may spend (decisions D20, D21, D60).
+//! `/policies`: limits on agents' spending (decisions D20, D21, D60).
 
 mod doc;
 mod precondition;
@@ -35,9 +35,9 @@ operations! {
 
 /// Longest name.
 const NAME_MAX: usize = 200;
-/// The name of a policy that was made by `POST /policies/{agentId}` without one.
+/// Default name of a policy created by `POST /policies/{agentId}`.
 const NAME_DEFAULT: &str = "default";
-/// The limits of a body and the fields of the record that hold them.
+/// The limits in a body, and the fields of the record that store them.
 const LIMITS: [(&str, &str); 6] = [
     ("maxSpendPerDay", "day"),
     ("maxSpendPerTransaction", "transaction"),
@@ -48,7 +48,7 @@ const LIMITS: [(&str, &str); 6] = [
 ];
 const OTHER_FIELDS: [&str; 4] = ["name", "agentId", "currency", "capEnabled"];
 
-/// The record as it is returned (decision D20).
+/// The record as returned (decision D20).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Policy)]
@@ -57,24 +57,24 @@ struct PolicyView<'a> {
     id: &'a str,
     #[schema(example = "Research budget")]
     name: &'a str,
-    /// The agent whose spend policy it is; null for one of the whole account.
+    /// The agent that the policy belongs to; null for an account-wide one.
     #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
     /// Of calls and spends in a UTC day.
     max_spend_per_day: Option<Nanos>,
-    /// Of one `POST /spend`.
+    /// Limit of one `POST /spend`.
     max_spend_per_transaction: Option<Nanos>,
-    /// Of calls and spends with the same run id.
+    /// Limit of all calls and spends with the same run id.
     max_spend_per_run: Option<Nanos>,
     /// Of calls and spends in a UTC month.
     max_spend_per_month: Option<Nanos>,
     #[schema(value_type = is::Currency)]
     currency: &'a str,
-    /// Whether Cap lets the agent spend at all.
+    /// Whether Cap allows the agent to spend at all.
     cap_enabled: bool,
-    /// A spend above it waits for approval.
+    /// A spend above this amount waits for approval.
     approval_threshold: Option<Nanos>,
-    /// A wallet that falls below it is reported by `wallet.low_balance`.
+    /// A wallet that falls below this amount is reported by `wallet.low_balance`.
     low_balance_threshold: Option<Nanos>,
     /// Counts its changes; `If-Match` names it.
     #[schema(minimum = 1, example = 3)]
@@ -111,7 +111,7 @@ impl<'a> PolicyView<'a> {
 /// `POST /policies`
 ///
 /// # Errors
-/// 400, 409, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
+/// 400, 409, 412 if the precondition of `If-Match` or `If-None-Match` fails, 503.
 pub async fn set(call: Call) -> Answer {
     let body = call.body()?;
     let changes = changes(&body)?;
@@ -125,7 +125,7 @@ pub async fn set(call: Call) -> Answer {
 /// `POST /policies/{agentId}`
 ///
 /// # Errors
-/// 400, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
+/// 400, 412 if the precondition of `If-Match` or `If-None-Match` fails, 503.
 pub async fn set_for_agent(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?;
@@ -146,7 +146,7 @@ fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The changes of a body: the given fields, where `null` clears; a name cannot be cleared.
+/// Returns the changes of a body. `null` clears a field; a name cannot be cleared.
 fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     let known: Vec<&str> = OTHER_FIELDS
         .into_iter()

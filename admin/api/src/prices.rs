@@ -1,4 +1,4 @@
-//! The prices in force, for predictions: the table of the file, overlaid with the operator's imports, as on the edge.
+//! The prices in force, for predictions: the price file with the operator's imports, as on the edge.
 
 use arc_swap::ArcSwap;
 use domain::price::PriceTable;
@@ -15,17 +15,17 @@ pub struct Prices(ArcSwap<InForce>);
 struct InForce {
     /// The table of the file.
     file: Arc<PriceTable>,
-    /// What was imported when `table` was made.
+    /// The imported prices from which `table` was built.
     imported: Option<String>,
     /// Both together.
     table: Arc<PriceTable>,
 }
 
 impl Prices {
-    /// The prices of the file.
+    /// Loads the prices of the file.
     ///
     /// # Errors
-    /// [`BadSettings`] names the file and what is wrong with it.
+    /// [`BadSettings`] with the file and its fault.
     pub fn new(settings: &Settings) -> Result<Self, BadSettings> {
         Ok(Self(ArcSwap::from_pointee(InForce::of_file(settings)?)))
     }
@@ -33,13 +33,13 @@ impl Prices {
     /// Reads the file again.
     ///
     /// # Errors
-    /// [`BadSettings`]; the prices in force stay then.
+    /// [`BadSettings`]; the prices in force then stay.
     pub fn reload(&self, settings: &Settings) -> Result<(), BadSettings> {
         self.0.store(Arc::new(InForce::of_file(settings)?));
         Ok(())
     }
 
-    /// The prices in force. Imported ones that cannot be used change nothing.
+    /// Returns the prices in force. Unusable imported prices are ignored.
     pub async fn table(&self, store: &Store) -> Result<Arc<PriceTable>, StoreError> {
         let imported = replace_prices::read(store).await?;
         let now = self.0.load_full();

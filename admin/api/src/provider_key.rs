@@ -30,13 +30,13 @@ operations! {
 
 /// Longest provider name.
 const PROVIDER_MAX: usize = NAME_MAX;
-/// Shortest key for an upstream whose keys have no prefix. Most of it is never shown again.
+/// Shortest key for an upstream without a key prefix, so that most of the key is never shown.
 const KEY_MIN: usize = 8;
-/// The prefix of the specification: of `openai`, and of every provider that is no named upstream.
+/// Prefix in the specification, which applies to `openai` and to every provider that is not a named upstream.
 const SPECIFIED_PREFIX: &str = "sk-";
 /// Prefixes of Tollgate's own credentials: virtual keys and API keys.
 const OWN_PREFIXES: [&str; 3] = ["vk_", "svc_", "sk_service_"];
-/// Characters of a key that are ever shown again.
+/// Number of characters of a key that are shown later.
 const LAST: usize = 4;
 /// Longest key.
 const KEY_MAX: usize = 512;
@@ -49,7 +49,7 @@ struct ProviderKeyView<'a> {
     key_id: &'a str,
     #[schema(example = "openai")]
     provider: &'a str,
-    /// The last four characters of the key, all of it that is ever shown.
+    /// The last four characters of the key. The rest is never shown.
     #[schema(example = "a1B2")]
     last4: &'a str,
     #[schema(value_type = is::Time)]
@@ -62,7 +62,7 @@ struct ProviderKeyView<'a> {
 struct ProviderKeyAnswer<'a> {
     success: bool,
     provider_key: ProviderKeyView<'a>,
-    /// Only if no upstream has this name: no call is sent with the key.
+    /// Present only if no upstream has this name: no call is sent with the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, extensions(("x-not-in-examples" = json!(true))))]
     warning: Option<String>,
@@ -147,7 +147,7 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("providerKeys", &records, &part, &paging))
 }
 
-/// The provider's name in lower case.
+/// Returns the provider's name in lower case.
 fn provider(name: String) -> Result<String, Problem> {
     let name = name.to_ascii_lowercase();
     if is_provider_name(&name) {
@@ -157,8 +157,8 @@ fn provider(name: String) -> Result<String, Problem> {
     Err(Problem::validation(message))
 }
 
-/// The warning about a name that no upstream has. It is no refusal: a key may be stored before its upstream is
-/// configured.
+/// Returns the warning about a name that no upstream has. The key is accepted, since it may be stored before its
+/// upstream is configured.
 fn unused<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.collect();
     if names.contains(&provider) {
@@ -170,7 +170,7 @@ fn unused<'a>(provider: &str, names: impl Iterator<Item = &'a str>) -> Option<St
     ))
 }
 
-/// Refuses what cannot be a key of this provider. The answer does not repeat it.
+/// Refuses a text that cannot be a key of this provider. The answer does not repeat it.
 fn check_key(text: &str, provider: &str, prefix: &str) -> Result<(), Problem> {
     if is_provider_key(text, prefix) {
         return Ok(());
@@ -190,8 +190,9 @@ fn check_key(text: &str, provider: &str, prefix: &str) -> Result<(), Problem> {
     })
 }
 
-/// Whether this can be an upstream's key. It becomes a header, so it is printable ASCII without spaces; what is shown
-/// of it later is never all that follows the prefix. Tollgate's own credentials are none, whatever the prefix.
+/// Returns whether this can be an upstream's key. It becomes a header, so it must be printable ASCII without spaces,
+/// and long enough that the last characters are not the whole part after the prefix. Tollgate's own credentials are
+/// refused, whatever the prefix.
 fn is_provider_key(text: &str, prefix: &str) -> bool {
     let shortest = match prefix {
         "" => KEY_MIN,

@@ -1,4 +1,4 @@
-//! `/agents/{id}/runs`: cost and open holds of each named run, and ending one (decision D38).
+//! `/agents/{id}/runs`: cost and open holds of each named run, and ending a run (decision D38).
 
 mod doc;
 
@@ -30,10 +30,10 @@ operations! {
     POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end, GoesOn;
 }
 
-/// Intents that wait for approval which are named, at most.
+/// Maximum number of waiting intents that are listed.
 const WAITING_SHOWN: usize = 20;
 
-/// A run as it is shown.
+/// A run as returned.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Run)]
@@ -44,7 +44,7 @@ struct RunView<'a> {
     agent_id: &'a str,
     #[schema(value_type = is::RunState)]
     status: &'static str,
-    /// Whether a spend of it waits for approval.
+    /// Whether a spend of the run waits for approval.
     paused: bool,
     /// The intents that wait, the first twenty.
     #[schema(value_type = Vec<is::IntentId>)]
@@ -117,7 +117,7 @@ pub async fn get(call: Call) -> Answer {
 /// `POST /agents/{id}/runs/{runId}`
 ///
 /// # Errors
-/// 400, 404, 409 for a run that ended in the other way, 503.
+/// 400, 404, 409 for a run that already ended with the other status, 503.
 pub async fn end(call: Call) -> Answer {
     let (agent, run) = (call.agent()?, call.param("runId"));
     require_new_run_id("The run id", run)?;
@@ -149,7 +149,7 @@ async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     Reply::ok(&RunAnswer::of(RunView::of(&run, agent, waiting)))
 }
 
-/// The run in the path.
+/// Returns the run in the path.
 fn run_id(call: &Call) -> Result<&str, Problem> {
     let id = call.param("runId");
     require_run_id("The run id", id)?;

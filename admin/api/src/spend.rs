@@ -1,4 +1,4 @@
-//! `POST /spend`: an agent spends, checked against its policy, the plan and its wallet in one step (decision D23).
+//! `POST /spend`: a spend of an agent, checked against its policy, the plan and its wallet in one step (decision D23).
 
 mod doc;
 pub(crate) mod injection;
@@ -35,8 +35,7 @@ const ROUTE: &str = "spend";
 /// `POST /spend`
 ///
 /// # Errors
-/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that
-/// keeps it.
+/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer: 400, 402 or 403 with the intent that records it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::of(&call, &body).await?;
@@ -119,18 +118,18 @@ async fn repeat(call: &Call, once: &Once) -> Answer {
     replay(&record)
 }
 
-/// 404 for an agent that does not exist (decision D22).
+/// Returns the 404 for an agent that does not exist (decision D22).
 pub(super) fn no_agent(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("agent: there is no agent `{id}`."))
 }
 
-/// Why counters cannot hold the sum.
+/// Explains that the counters cannot hold the sum.
 pub(super) fn too_much_message() -> String {
     let most = Nanos::from_stored(i64::MAX.unsigned_abs());
     format!("What is counted for the agent or its account would pass {most} USD.")
 }
 
-/// 409 for counters that cannot hold the sum.
+/// Returns the 409 for counters that cannot hold the sum.
 pub(super) fn too_much() -> Problem {
     Problem::new(Code::BalanceLimit, too_much_message())
 }

@@ -1,10 +1,10 @@
-//! CSV files (RFC 4180) of which a spreadsheet executes no cell.
+//! CSV files (RFC 4180) with cells that no spreadsheet executes as formulas.
 
 use domain::printable;
 use endpoint::problem::{Code, Problem};
 use std::borrow::Cow;
 
-/// First characters of formulas, also in full width and in small form.
+/// First characters of formulas, including their full-width and small forms.
 const FORMULA: [char; 12] = [
     '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\u{fe66}', '\u{fe62}', '\u{fe63}',
     '\u{fe6b}',
@@ -15,10 +15,10 @@ const SEPARATORS: [char; 4] = [';', '\t', '\r', '\n'];
 /// The type of the files.
 pub(crate) const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
 
-/// Writes rows of cells, each row ended by CR LF.
+/// Writes rows of cells. Each row ends with CR LF.
 ///
 /// # Errors
-/// 500 when it cannot be written.
+/// 500 if they cannot be written.
 pub(crate) fn lines<const N: usize>(
     rows: impl IntoIterator<Item = [impl AsRef<str>; N]>,
 ) -> Result<Vec<u8>, Problem> {
@@ -37,12 +37,12 @@ pub(crate) fn lines<const N: usize>(
     writer.into_inner().map_err(|error| failed(&error))
 }
 
-/// A cell of which no spreadsheet takes a part for a formula: an apostrophe stands before what begins like one, at the
-/// beginning of the cell or where a reader with another separator sees one.
+/// Returns a cell in which no spreadsheet finds a formula: an apostrophe is inserted before text that starts like one,
+/// at the start of the cell or where a reader with another separator would see a start.
 fn harmless(cell: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;
-    // Where a cell begins, while nothing of it can be seen.
+    // Start of a cell, while nothing visible has followed it.
     let mut begin = Some(0);
     for (at, c) in cell.char_indices() {
         if let Some(first) = begin {
@@ -65,7 +65,7 @@ fn harmless(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// True for a character that counts as the beginning of a cell: spreadsheets skip invisible ones, spaces and quotes.
+/// Returns whether a character ends the start of a cell: spreadsheets skip invisible characters, spaces and quotes.
 fn is_seen(c: char) -> bool {
     printable::is_seen(c) && c != '"'
 }

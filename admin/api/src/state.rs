@@ -21,19 +21,19 @@ use webhooks::Webhooks;
 pub struct ApiState {
     /// The store.
     pub store: Store,
-    /// Whether the store may be trusted: asked before a decision is predicted.
+    /// Whether the store can be trusted: checked before a decision is predicted.
     pub health: Arc<StoreHealth>,
-    /// The accounts that are refused what makes records, as last read: shown in the overview, and predicted.
+    /// Accounts that may not create records, as last read: shown in the overview, and used in predictions.
     pub refused: Arc<RefusedCopy>,
     /// Seals provider keys and webhooks' secrets.
     pub keyring: Arc<Keyring>,
-    /// The plans in force; SIGHUP replaces them as a whole.
+    /// The plans in force. SIGHUP replaces them as a whole.
     pub plans: Arc<ArcSwap<Plans>>,
-    /// Whether owners change their account's plan themselves.
+    /// Whether owners may change their account's plan themselves.
     pub self_service_plans: bool,
-    /// `proxy.require_token_limit`: a dry run refuses calls without a limit of the answer, as edges do.
+    /// `proxy.require_token_limit`: a dry run refuses calls without a token limit, like the edges.
     pub require_token_limit: bool,
-    /// `proxy.streaming`: a dry run takes calls for a stream, as edges do.
+    /// `proxy.streaming`: a dry run accepts calls that request a stream, like the edges.
     pub streaming: bool,
     /// The prices in force, for predictions.
     pub prices: Arc<Prices>,
@@ -43,13 +43,13 @@ pub struct ApiState {
     pub edge_url: String,
     /// The address of this server in links.
     pub public_url: String,
-    /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
+    /// Lifetime of the record of a transfer or deposit with an idempotency key (decision D26).
     pub idempotency_life: Duration,
-    /// The patterns that the free text of a spend must not match; `None` when it is not searched (decision D45).
+    /// Patterns that the free text of a spend must not match; `None` if it is not searched (decision D45).
     pub injections: Option<Injections>,
     /// Old audit entries and intents.
     pub archive: Arc<Archive>,
-    /// Bounds how many trails are verified at the same time.
+    /// Limits the number of trails that are verified concurrently.
     pub verifying: Arc<Turns>,
     /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
     pub checkpoint_every: Duration,
@@ -62,5 +62,5 @@ pub struct ApiState {
 /// A call of one of these operations.
 pub(crate) type Call<C = Caller> = endpoint::Call<ApiState, C>;
 
-/// Attempts at a change whose account gets another plan between the read and the script.
+/// Maximum number of attempts of a change if the account's plan changes between read and script.
 pub(crate) const PLAN_ATTEMPTS: usize = 4;

@@ -1,4 +1,4 @@
-//! `GET /thresholds`: who has reached 50, 80 or 95 % of a limit, before the limit denies anything.
+//! `GET /thresholds`: limits of which 50, 80 or 95 % are used, before they deny anything.
 
 mod doc;
 
@@ -31,12 +31,12 @@ operations! {
     GET "/thresholds", key(Read, Viewer), Both, PerMinute, list, Query;
 }
 
-/// How far somebody is towards a limit.
+/// Usage of a limit.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Threshold)]
 struct ThresholdView<'a> {
-    /// The daily or monthly limit of an agent's policy, or what the account's plan tracks in a month.
+    /// The daily or monthly limit of an agent's policy, or the plan's limit of tracked USD per month.
     #[schema(value_type = is::WatchedLimit)]
     cap: &'static str,
     /// Null for the plan.
@@ -47,14 +47,15 @@ struct ThresholdView<'a> {
     /// The highest threshold that was reached, in percent.
     #[schema(example = 95)]
     threshold: u64,
-    /// The share of the limit, in percent with one fraction digit, rounded down.
+    /// Used share of the limit, in percent with one fraction digit, rounded down.
     #[schema(value_type = f64, example = 96.4)]
     percent: Box<RawValue>,
     spent_usd: Nanos,
     limit_usd: Nanos,
     #[schema(value_type = is::Time)]
     resets_at: String,
-    /// When a server first noticed that the threshold was reached in this period; null until then, and in test mode.
+    /// Time at which a server first recorded that the threshold was reached in this period; null before that, and in
+    /// test mode.
     #[schema(value_type = Option<is::Time>)]
     noticed_at: Option<String>,
 }
@@ -92,10 +93,10 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("thresholds", &views, &part, &paging).partial(Some(survey.partial || !sealed)))
 }
 
-/// The tracked USD a month of the account's plan, which counts in live mode.
+/// Returns the limit of tracked USD per month of the account's plan, which applies to live mode.
 ///
 /// # Errors
-/// 503 when the plan is not in the table.
+/// 503 if the plan is not in the table.
 pub(crate) fn tracked_limit(call: &Call) -> Result<Option<Nanos>, Problem> {
     match call.caller.mode {
         Mode::Live => Ok(call.plan(&call.caller.plan)?.tracked_usd_per_month),
@@ -103,13 +104,13 @@ pub(crate) fn tracked_limit(call: &Call) -> Result<Option<Nanos>, Problem> {
     }
 }
 
-/// The share of a limit, such as `96.4`.
+/// Formats the used share of a limit, such as `96.4`.
 pub(crate) fn percent(usage: &LimitUsage) -> String {
     let permille = usage.permille();
     format!("{}.{}", permille / 10, permille % 10)
 }
 
-/// A page of what is sorted by share already; its keys only have to be those of the same order.
+/// Returns a page of a list that is already sorted by share; the keys only need to have the same order.
 fn page(all: Vec<LimitUsage>, page: Page<'_>) -> Result<Part<LimitUsage>, Problem> {
     let rows = all.into_iter().map(|usage| Row {
         key: format!(

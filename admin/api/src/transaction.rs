@@ -35,7 +35,7 @@ operations! {
     GET "/transactions", key(Read, Viewer), Both, PerDay, list, Query;
 }
 
-/// The field of an answer that has the records.
+/// Field of the answer with the records.
 const PLURAL: &str = "transactions";
 
 #[derive(Serialize, ToSchema)]
@@ -49,7 +49,7 @@ struct TransactionView<'a> {
     #[serde(rename = "type")]
     #[schema(value_type = is::TransactionKind)]
     kind: &'static str,
-    /// What moved, without a sign: `type` says whether it came or went.
+    /// Amount without a sign. `type` tells whether it was a credit or a debit.
     amount: Nanos,
     #[schema(value_type = is::Currency)]
     currency: &'a str,
@@ -58,7 +58,7 @@ struct TransactionView<'a> {
     counterparty: Option<&'a str>,
     #[schema(value_type = Option<is::IntentId>)]
     intent_id: Option<&'a str>,
-    /// What the wallet held right after it.
+    /// Balance of the wallet right afterwards.
     balance_after: Nanos,
     #[schema(example = "for the search API")]
     memo: Option<&'a str>,
@@ -83,13 +83,13 @@ impl<'a> TransactionView<'a> {
     }
 }
 
-/// Whose transactions.
+/// The wallets whose transactions are requested.
 enum Whose {
     /// All of the account.
     Everyone,
-    /// Those of a wallet, as it is listed.
+    /// One wallet, by its holder in the lists.
     Holder(String),
-    /// Nobody's: the filters name no wallet of the account, or contradict each other.
+    /// None: the filters name no wallet of the account, or contradict each other.
     Nobody,
 }
 
@@ -119,7 +119,7 @@ pub async fn list_of_wallet(call: Call) -> Answer {
     show(&call, &query, filter, &whose).await
 }
 
-/// The wallet that `walletId` names, if it is one of the caller's and, where an agent is named too, that agent's.
+/// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
 async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Whose, Problem> {
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
@@ -132,7 +132,7 @@ async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Wh
     Ok(holder.map_or(Whose::Nobody, Whose::Holder))
 }
 
-/// Under what the wallet's transactions are listed.
+/// Returns the holder under which the wallet's transactions are listed.
 fn holder(wallet: &Wallet) -> String {
     match wallet.status {
         WalletStatus::Closed => closed_holder(wallet.number),

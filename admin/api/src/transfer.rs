@@ -40,7 +40,7 @@ operations! {
 
 /// Longest memo.
 const MEMO_MAX: usize = 500;
-/// Attempts at a transfer whose wallets change between the read and the script.
+/// Maximum number of attempts of a transfer if its wallets change between the read and the script.
 const ATTEMPTS: usize = 4;
 
 /// The body of a transfer, read.
@@ -53,7 +53,7 @@ struct TransferRequest {
     once: Once,
     /// The record, if the request was made before.
     record: Option<IntentRecord>,
-    /// How long the record is kept; `None` without a key.
+    /// Lifetime of the record; `None` without a key.
     record_life: Option<Duration>,
 }
 
@@ -94,7 +94,7 @@ struct Done<'a> {
     transfer: TransferView<'a>,
     #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
-    /// What is left in the wallet it came from.
+    /// Remaining balance of the paying wallet.
     balance: Nanos,
     /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,8 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
         return Err(Problem::validation("to must be another wallet than from."));
     }
     let closed = closed_field(&from, &to);
-    // Whoever lacks the money learns only that: what a stranger's wallet holds would follow from the other answer.
+    // A caller without enough money learns only that. The other answers would disclose the balance of a stranger's
+    // wallet.
     let has_money = from.wallet.balance >= asked.amount;
     let most = if to.is_of(call) {
         BALANCE_MAX
@@ -214,7 +215,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
     Ok(Some(answer))
 }
 
-/// The field whose wallet is closed.
+/// Returns the field whose wallet is closed.
 fn closed_field(from: &Found, to: &Found) -> Option<&'static str> {
     [("from", from), ("to", to)]
         .into_iter()
@@ -231,7 +232,7 @@ fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
     }
 }
 
-/// The first answer again (decision D26).
+/// Returns the first answer again (decision D26).
 fn replay(record: &IntentRecord) -> Answer {
     let malformed = || {
         tracing::error!(record = record.id, "a transfer's record makes no sense");

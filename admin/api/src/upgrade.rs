@@ -3,7 +3,7 @@
 use crate::state::ApiState;
 use domain::plan::Plan;
 
-/// Where to get the next plan up; a path is one of this server's.
+/// Returns the URL for upgrading to the next plan; a relative path belongs to this server.
 pub(super) fn url(api: &ApiState, plan: &Plan) -> Option<String> {
     let url = plan.upgrade_url.as_deref()?;
     let base = if url.starts_with('/') {

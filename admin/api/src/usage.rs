@@ -1,5 +1,5 @@
-//! `GET /agents/{id}/usage`: what an agent spent, and what is left of each of its caps; and [`GET /usage`](over_time),
-//! the usage of the account over time.
+//! `GET /agents/{id}/usage`: spending of an agent, and the remainder of each of its limits; and [`GET
+//! /usage`](over_time), the usage of the account over time.
 
 mod doc;
 mod over_time;
@@ -27,7 +27,7 @@ operations! {
     GET "/usage",             key(Read, Viewer), Both, PerMinute, over_time::get, Query;
 }
 
-/// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.
+/// Policy id shown if several account-wide policies apply together, as in the intents that they allowed.
 const STRICTEST: &str = "account-policies";
 
 #[derive(Serialize, ToSchema)]
@@ -41,13 +41,13 @@ struct Usage<'a> {
     as_of: String,
     spent_today_usd: Nanos,
     spent_month_usd: Nanos,
-    /// What calls under way hold; part of what is spent.
+    /// Amount held by calls in flight; part of the spent amount.
     held_usd: Nanos,
-    /// What its wallet holds; null without a wallet.
+    /// Balance of its wallet; null without a wallet.
     wallet_usd: Option<Nanos>,
-    /// The policy that holds; null without one.
+    /// The policy that applies; null without one.
     policy: Option<PolicyView>,
-    /// The limits in USD, in the order in which they are checked.
+    /// The limits in USD, in the order of the checks.
     checks: Vec<CheckView>,
 }
 
@@ -70,9 +70,9 @@ struct PolicyView {
 struct CheckView {
     #[schema(value_type = is::CheckWord)]
     check: &'static str,
-    /// Null where nothing limits.
+    /// Null if there is no limit.
     limit_usd: Option<Nanos>,
-    /// Of a limit on one run or one spend there is no sum.
+    /// Null for a limit of one run or one spend, which has no sum.
     spent_usd: Option<Nanos>,
     remaining_usd: Option<Nanos>,
 }
@@ -118,11 +118,11 @@ pub async fn get(call: Call) -> Answer {
     })
 }
 
-/// The limits in amounts, in the order in which they are checked.
+/// Returns the limits in amounts, in the order of the checks.
 fn checks(snapshot: &Snapshot) -> Vec<CheckView> {
     let inputs = &snapshot.spend;
     let cap = inputs.policy.unwrap_or_default();
-    // An agent without a wallet has no limit of one, and nothing was taken from it.
+    // An agent without a wallet has no wallet limit, and nothing was debited.
     let wallet = inputs.wallet.unwrap_or_default();
     vec![
         CheckView::of(
@@ -137,7 +137,7 @@ fn checks(snapshot: &Snapshot) -> Vec<CheckView> {
     ]
 }
 
-/// The policy that holds: the agent's own, or the account-wide one or ones.
+/// Returns the policy that applies: the agent's own, or the account-wide one or ones.
 async fn policy(
     call: &Call,
     agent: &AgentRecord,

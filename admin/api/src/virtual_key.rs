@@ -34,9 +34,9 @@ operations! {
 
 /// Longest name.
 const NAME_MAX: usize = 200;
-/// The name of a key whose maker gives none.
+/// Default name of a key.
 const NAME_DEFAULT: &str = "default";
-/// What the caller has to know about the secret.
+/// Note for the caller about the secret.
 const NOTE: &str = "Store this secret now: it is shown only once and cannot be recovered.";
 
 #[derive(Serialize, ToSchema)]
@@ -49,7 +49,7 @@ struct VirtualKeyView<'a> {
     agent_id: &'a str,
     #[schema(example = "default")]
     name: &'a str,
-    /// The first characters of the secret, to tell keys apart.
+    /// The first characters of the secret, to identify the key.
     #[schema(example = "vk_live_9f86")]
     prefix: &'a str,
     #[schema(value_type = is::KeyState)]
@@ -67,7 +67,7 @@ struct VirtualKeyView<'a> {
 struct VirtualKeyIssued<'a> {
     success: bool,
     virtual_key: VirtualKeyView<'a>,
-    /// Shown this once.
+    /// Shown only in this answer.
     #[schema(value_type = is::VirtualKeySecret)]
     secret: &'a str,
     #[schema(example = "Store this secret now: it is shown only once and cannot be recovered.")]
@@ -138,7 +138,7 @@ pub async fn create(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// 402 with everything that the specification puts into its body.
+/// Returns 402 with all fields that the specification requires in its body.
 async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
     let agents = match active_agents(&call.state.store, &call.keys()).await {
         Ok(agents) => agents,

@@ -1,4 +1,4 @@
-//! Wallets: creates one for an agent, shows one, and lists all (specification §4.1 and §4.3, decisions D14, D16).
+//! Wallets: create one for an agent, show one, and list all (specification §4.1 and §4.3, decisions D14, D16).
 
 mod doc;
 pub(crate) mod name;
@@ -37,7 +37,7 @@ operations! {
     GET "/wallet",             key(Read, Viewer), Both, PerMinute, all, Query, Confirmed;
 }
 
-/// Wallets on a page of `GET /wallet` when the caller does not say.
+/// Default page size of `GET /wallet`.
 const PAGE_DEFAULT: &str = "200";
 
 /// A wallet as the wallet-centric listing shows it (specification §4.1), with its number and currency.
@@ -72,7 +72,7 @@ endpoint::answer! { WalletAnswer<'a>, wallet: WalletView<'a> }
 #[serde(rename_all = "camelCase")]
 #[schema(as = WalletSnapshot)]
 struct Snapshot<'a> {
-    /// Where the snapshot is the whole answer.
+    /// Present if the snapshot is the whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = bool, required = false)]
     success: Option<bool>,
@@ -83,11 +83,11 @@ struct Snapshot<'a> {
     wallet_id: u64,
     #[schema(value_type = is::WalletId)]
     wallet: &'a str,
-    /// What it holds.
+    /// Balance.
     usdc: Nanos,
     /// Deposits that are not confirmed.
     usdc_pending: Nanos,
-    /// What it may spend through `POST /spend` in a UTC day.
+    /// Maximum amount that `POST /spend` may take from it in a UTC day.
     spend_limit: Option<Nanos>,
     #[schema(value_type = is::WalletState)]
     status: &'static str,
@@ -104,14 +104,14 @@ struct All<'a> {
     user_wallet: Snapshot<'a>,
     agent_wallets: Vec<Snapshot<'a>>,
     totals: Sums,
-    /// How many agents' wallets there are.
+    /// Number of agents' wallets.
     #[schema(example = 1)]
     total: u64,
     #[schema(example = 200)]
     limit: usize,
     #[schema(example = 0)]
     offset: usize,
-    /// Give it as `cursor` for the next page; null at the end.
+    /// Value of `cursor` for the next page; null at the end.
     #[serde(rename = "nextCursor")]
     #[schema(value_type = Option<String>, example = json!(null))]
     next_cursor: Option<String>,
@@ -121,12 +121,12 @@ struct All<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = WalletTotals)]
 struct Sums {
-    /// Of all wallets, those on other pages included.
+    /// Sum of all wallets, including those on other pages.
     usdc: NanosSum,
     usdc_pending: NanosSum,
     #[schema(example = 2)]
     wallets: u64,
-    /// Whether the sums are of the user wallet and the newest 10,000 agents' wallets alone, because there are more.
+    /// Whether the sums only include the user wallet and the newest 10,000 agents' wallets, because there are more.
     #[schema(example = false)]
     partial: bool,
 }
@@ -166,7 +166,7 @@ impl<'a> Snapshot<'a> {
 /// `POST /wallets/create`
 ///
 /// # Errors
-/// 400, 403 `TIER_LIMIT`, 409 when the bot has a wallet, 503.
+/// 400, 403 `TIER_LIMIT`, 409 if the bot already has a wallet, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["botId", "name"])?;
     let bot = match body.string("botId")? {
@@ -223,10 +223,10 @@ pub async fn all(call: Call) -> Answer {
     })
 }
 
-/// The wallet that the path names, one of the caller's account and mode; it may be closed.
+/// Finds the wallet in the path, among those of the caller's account and mode; it may be closed.
 ///
 /// # Errors
-/// 404 when there is none, 503.
+/// 404 if there is none, 503.
 pub(super) async fn require_own(call: &Call) -> Result<Found, Problem> {
     let found = match WalletName::of_path(call.param("id")) {
         None => None,

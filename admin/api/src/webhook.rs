@@ -51,7 +51,7 @@ operations! {
 /// Longest overlap of two secrets, a century: the store adds it to its clock in milliseconds.
 const OVERLAP_HOURS_MAX: u64 = 100 * 366 * 24;
 
-/// The record as it is returned. The secret never is.
+/// The record as returned, without the secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Webhook)]
@@ -70,7 +70,7 @@ struct WebhookView<'a> {
     created_at: String,
     #[schema(value_type = is::Time)]
     updated_at: String,
-    /// When its secret was given last. The secret itself is never shown.
+    /// Time at which its secret was last set. The secret itself is never shown.
     #[schema(value_type = is::Time)]
     secret_updated_at: String,
 }
@@ -87,7 +87,7 @@ struct Tried {
     event: &'static str,
     #[schema(value_type = is::DeliveryId)]
     delivery_id: String,
-    /// The entry of the audit trail that it tells of.
+    /// Number of the audit entry that the event follows from.
     #[schema(example = 118)]
     audit_seq: u64,
 }
@@ -112,7 +112,7 @@ pub async fn create(call: Call) -> Answer {
     gate::require(&call)?;
     let request = Request::of_new(&call.body()?)?;
     let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
-        return Err(missing("url, events or secret")); // `of_new` has asked for each
+        return Err(missing("url, events or secret")); // `of_new` has required each of them
     };
     request::require_receiver(&call, url).await?;
     let id = Kind::Webhook.mint(now_ms())?;
@@ -164,7 +164,7 @@ pub async fn get(call: Call) -> Answer {
     Reply::ok(&WebhookAnswer::of(WebhookView::of(&of_path(&call).await?)))
 }
 
-/// The webhook in the path.
+/// Returns the webhook in the path.
 async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
     let id = call.record_id("id", Kind::Webhook)?;
     let webhook = WebhookRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
@@ -178,7 +178,7 @@ fn none(id: &str) -> Problem {
 /// `PATCH /webhooks/{id}`
 pub async fn update(call: Call) -> Answer {
     let request = call.body().and_then(|body| Request::of_change(&body));
-    // What still sends can be stopped on every plan.
+    // Webhooks can be disabled on every plan.
     if !request.as_ref().is_ok_and(Request::only_disables) {
         gate::require(&call)?;
     }
@@ -203,7 +203,7 @@ pub async fn update(call: Call) -> Answer {
     }
 }
 
-/// How long the secret before also signs.
+/// Returns how long the previous secret also signs.
 fn overlap(hours: u64) -> Duration {
     Duration::from_secs(hours.min(OVERLAP_HOURS_MAX).saturating_mul(3600))
 }
@@ -223,14 +223,14 @@ pub async fn delete(call: Call) -> Answer {
 /// `POST /webhooks/{id}/test`
 ///
 /// # Errors
-/// 404, 409 while it is disabled, 503.
+/// 404, 409 while the webhook is disabled, 503.
 pub async fn test(call: Call) -> Answer {
     gate::require(&call)?;
     let id = call.record_id("id", Kind::Webhook)?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     match webhook::test(&call.state.store, &call.scope(), id).await? {
         Tested::Done { seq } => {
-            // At once, so that the delivery is listed when the caller looks; if not, the sealer does it.
+            // Dispatched immediately, so that the caller finds the delivery in the list; on failure the sealer does it.
             if let Err(error) = dispatch_now(&call).await {
                 tracing::warn!(error = %error_chain(&error), "a webhook's test is dispatched later");
             }

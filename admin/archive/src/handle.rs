@@ -1,4 +1,4 @@
-//! The archive as requests and workers share it: what was read of it is cached.
+//! The archive as shared by requests and workers, with a cache of read objects.
 
 use crate::intents::segment::{IntentSegment, IntentSegments};
 use crate::place::Place;
@@ -20,7 +20,7 @@ const CACHED: usize = 200;
 /// Attempts at reading the list of segments while others archive.
 const ATTEMPTS: usize = 8;
 
-/// The archive, as all requests and workers share it.
+/// The archive, shared by all requests and workers.
 #[derive(Debug)]
 pub struct Archive {
     pub(crate) place: Place,
@@ -31,7 +31,7 @@ pub struct Archive {
     pub(crate) intent_segments: Cache<String, Arc<IntentSegment>, Weight>,
 }
 
-/// How much memory what is cached takes, about.
+/// Estimates the memory of cached objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Weight;
 
@@ -66,7 +66,7 @@ impl Weighter<String, Arc<IntentSegment>> for Weight {
     }
 }
 
-/// A cache in one part: of several parts none would have room for a large segment.
+/// Creates a cache with a single part: parts of a divided cache would have no room for a large segment.
 fn cache<K: Eq + Hash + Clone, V: Clone>() -> Cache<K, V, Weight>
 where
     Weight: Weighter<K, V>,
@@ -83,21 +83,21 @@ where
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         ),
-        // Both capacities are given, so this does not happen.
+        // Does not occur, since both capacities are given.
         Err(_) => Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
     }
 }
 
 impl Archive {
-    /// The archive that the settings name.
+    /// Opens the configured archive.
     ///
     /// # Errors
-    /// [`BadSettings`] names the key.
+    /// [`BadSettings`] with the key.
     pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
         Ok(Self::at(Place::of(settings)?))
     }
 
-    /// The archive at `place`.
+    /// Returns the archive at `place`.
     pub fn at(place: Place) -> Self {
         Self {
             place,
@@ -109,15 +109,15 @@ impl Archive {
         }
     }
 
-    /// Where it lies.
+    /// Returns its location.
     pub const fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The segments of a chain, oldest first.
+    /// Returns the segments of a chain, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`], also when they do not cover what left the store.
+    /// [`StoreError`], also if they do not cover all entries that were removed from the store.
     pub async fn segments(
         &self,
         chain: &Chain<'_>,
@@ -142,17 +142,17 @@ impl Archive {
             if known.is_empty() {
                 break;
             }
-            // The store is another one than it was: it was restored from a backup.
+            // The store differs from before: it was restored from a backup.
             known = Arc::default();
         }
         let text = format!("the segments of {account} {mode} do not cover what left the store");
         Err(StoreError::unexpected(text))
     }
 
-    /// A segment's manifest.
+    /// Reads a segment's manifest.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn manifest(
         &self,
         account: &str,
@@ -169,10 +169,10 @@ impl Archive {
         self.manifests.get_or_insert_async(&key, reading).await
     }
 
-    /// A segment.
+    /// Reads a segment.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn segment(
         &self,
         account: &str,
@@ -204,7 +204,7 @@ pub(crate) fn damaged(path: &str, why: &str) -> StoreError {
     StoreError::Archive(format!("`{path}` of the archive: {why}"))
 }
 
-/// Whether the segments follow each other, from the first entry to the one that was archived last.
+/// Returns whether the segments are contiguous, from the first entry to the last archived one.
 fn fits(list: &[Arc<Descriptor>], end: u64, hash: &str) -> bool {
     let mut next = 1;
     for descriptor in list {

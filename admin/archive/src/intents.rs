@@ -1,4 +1,4 @@
-//! Archived intents: the segments that hold them, and how those are read again.
+//! Archived intents: their segments, and reading them.
 
 mod moving;
 pub(crate) mod segment;
@@ -14,10 +14,10 @@ use store::keys::AccountKeys;
 use store::{Store, StoreError};
 
 impl Archive {
-    /// The segments of archived intents, oldest first.
+    /// Returns the segments of archived intents, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`], also when they do not follow each other.
+    /// [`StoreError`], also if they are not contiguous.
     pub async fn intent_segments(
         &self,
         store: &Store,
@@ -31,17 +31,17 @@ impl Archive {
             .await
     }
 
-    /// The segments that this process knows, without asking the store.
+    /// Returns the segments that this process knows, without asking the store.
     pub fn known_intent_segments(&self, account: &str, mode: Mode) -> IntentSegments {
         let key = (account.to_owned(), mode);
         self.intent_lists.get(&key).unwrap_or_default()
     }
 
-    /// The segments: `known`, and what follows. `end` are those of the store behind the first [`skipped`] ones, all or
-    /// the first [`SEGMENTS_AT_ONCE`]. Where nothing follows it is `known` itself.
+    /// Returns the segments: `known`, and those that follow. `end` are the store's segments after the first [`skipped`]
+    /// ones, all or the first [`SEGMENTS_AT_ONCE`]. If none follows, returns `known` itself.
     ///
     /// # Errors
-    /// [`StoreError`], also when they do not follow each other.
+    /// [`StoreError`], also if they are not contiguous.
     pub async fn joined_intent_segments(
         &self,
         store: &Store,
@@ -82,10 +82,10 @@ impl Archive {
         Ok(list)
     }
 
-    /// A segment of archived intents.
+    /// Reads a segment of archived intents.
     ///
     /// # Errors
-    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn intent_segment(
         &self,
         account: &str,
@@ -104,8 +104,8 @@ impl Archive {
     }
 }
 
-/// How many of the `known` segments are not read again. The last one is: in a store that was restored from a backup it
-/// is another one.
+/// Number of `known` segments that are not read again. The last one is always read again: after a restore from a backup
+/// it may be a different one.
 pub fn skipped(known: &IntentSegments) -> usize {
     known.len().saturating_sub(1)
 }

@@ -1,12 +1,11 @@
-//! The archive of old audit entries and intents: a directory or bucket, the segments in it, and how they are read
-//! again.
+//! The archive of old audit entries and intents: a directory or bucket, the segments in it, and reading them.
 //!
 //! [`Archive`] is the handle that requests and workers share, [`place`] the directory or bucket, [`segment`] and
 //! [`intents`] the formats, [`write`](mod@write) moves entries, `manifests` proves manifests and makes them again.
 //! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that
 //! was archived is an error.
 //!
-//! Uses the store and object storage. Knows no HTTP of the management API.
+//! Uses the store and object storage. Contains no HTTP of the management API.
 
 mod handle;
 pub mod intents;

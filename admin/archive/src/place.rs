@@ -1,7 +1,8 @@
-//! Where archived segments and checkpoints lie (`audit.archive`): a directory, or a bucket of an S3-compatible service.
+//! Location of archived segments and checkpoints (`audit.archive`): a directory, or a bucket of an S3-compatible
+//! service.
 //!
-//! Objects appear and are replaced as a whole: a reader sees the old bytes or the new ones. What was put is durable:
-//! files are synced to disk, with the directories that name them, before `put` returns.
+//! Objects are created and replaced atomically: a reader sees the old bytes or the new ones. A written object is
+//! durable: files, and the directories that contain them, are synced to disk before `put` returns.
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -15,56 +16,55 @@ use settings::{AuditSettings, BadSettings};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time for one operation, its retries included.
+/// Longest time for one operation, including its retries.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Longest time for one request to the service.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest time to connect to it.
+/// Longest time for connecting to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Times that a request is repeated when the service fails or does not answer.
+/// Number of retries of a request if the service fails or does not reply.
 const RETRIES: usize = 3;
-/// Time after which a request is not repeated any more.
+/// Time after which a request is not retried any more.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pauses between repetitions.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
-/// The longest object that is read.
+/// Longest object that is read, in bytes.
 pub const OBJECT_BYTES_MAX: u64 = 256 << 20;
-/// Most names that one list holds.
+/// Maximum number of names in one list.
 pub const NAMES_MAX: usize = 1_000_000;
-/// Longest part of a failure's text that is shown, in characters: a service may answer with a page.
+/// Maximum number of characters of a failure's text that are shown: a service may reply with a whole page.
 const CAUSE_MAX: usize = 300;
-/// How the name of a bucket begins.
+/// Prefix of the name of a bucket.
 const S3: &str = "s3://";
 
-/// Permissions that no file of the process has from the moment that it has a directory as archive: what is written
-/// there is for its owner alone, files 0600 and folders 0700. The mask is the process's, so that no file is open to
-/// others for a moment.
+/// Permissions that the process removes from all its new files once its archive is a directory: archive files are 0600
+/// and folders 0700. The umask applies to the whole process, so no file is accessible to others at any time.
 const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 
 /// An archive.
 #[derive(Debug, Clone)]
 pub struct Place {
     objects: Arc<dyn ObjectStore>,
-    /// What all paths begin with.
+    /// Common prefix of all paths.
     base: Path,
 }
 
-/// The archive did not do what it should.
+/// A failed operation of the archive.
 #[derive(Debug, thiserror::Error)]
 #[error("the archive cannot {what} `{path}`: {cause}")]
 pub struct PlaceError {
     /// `write`, `read` or `list`.
     what: &'static str,
-    /// Which object, or which part of the archive.
+    /// The object, or the part of the archive.
     path: String,
     cause: String,
 }
 
 impl Place {
-    /// The place that the settings name. A directory is made when something is put there first.
+    /// Opens the configured location. A directory is created with the first object.
     ///
     /// # Errors
-    /// [`BadSettings`] names the key.
+    /// [`BadSettings`] with the key.
     pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
         match settings.archive.strip_prefix(S3) {
             Some(name) => Self::bucket(settings, name),
@@ -123,7 +123,7 @@ impl Place {
                 "audit.s3_endpoint must start with https:// or http://".to_owned(),
             ));
         }
-        // Whoever speaks TLS needs a provider of cryptography; the first one installed stays.
+        // TLS needs a process-wide crypto provider. The first one installed stays.
         drop(rustls::crypto::ring::default_provider().install_default());
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
@@ -145,10 +145,10 @@ impl Place {
         })
     }
 
-    /// Puts `bytes` under `path`, in place of what is there.
+    /// Writes `bytes` to `path`, replacing existing content.
     ///
     /// # Errors
-    /// [`PlaceError`]; the object may be there all the same.
+    /// [`PlaceError`]; the object may have been written nevertheless.
     pub async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), PlaceError> {
         let writing = async {
             let at = self.at(path)?;
@@ -157,7 +157,7 @@ impl Place {
         within("write", path, writing).await
     }
 
-    /// The object under `path`, or `None` when there is none.
+    /// Reads the object at `path`; `None` if there is none.
     ///
     /// # Errors
     /// [`PlaceError`], also for an object longer than [`OBJECT_BYTES_MAX`].
@@ -175,10 +175,10 @@ impl Place {
         within("read", path, reading).await
     }
 
-    /// The paths of all objects below `prefix`, a path that ends where a name ends, sorted.
+    /// Returns the paths of all objects below `prefix`, a path that ends where a name ends, sorted.
     ///
     /// # Errors
-    /// [`PlaceError`], also for more than [`NAMES_MAX`] of them.
+    /// [`PlaceError`], also for more than [`NAMES_MAX`] objects.
     pub async fn list(&self, prefix: &str) -> Result<Vec<String>, PlaceError> {
         let listing = async {
             let below = self.at(prefix.trim_end_matches('/'))?;
@@ -201,7 +201,7 @@ impl Place {
         within("list", prefix, listing).await
     }
 
-    /// The whole path of an object.
+    /// Returns the whole path of an object.
     fn at(&self, path: &str) -> object_store::Result<Path> {
         let path = Path::parse(path)?;
         Ok(self.base.parts().chain(path.parts()).collect())
@@ -251,7 +251,7 @@ async fn within<T>(
     }
 }
 
-/// One line of bounded length.
+/// Returns one line of bounded length.
 fn brief(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -1,5 +1,5 @@
-//! The form of a segment: entries of an audit trail in a row, as JSON Lines exactly as they are exported, compressed;
-//! and its manifest, which tells what is in it. From both alone a chain is verified offline.
+//! The format of a segment: consecutive entries of an audit trail, as JSON Lines exactly as exported, compressed; and
+//! its manifest with an index. A chain can be verified offline from these two alone.
 
 mod draft;
 mod opened;
@@ -19,15 +19,15 @@ use store::keys::AccountKeys;
 /// The form of manifests.
 const VERSION: u32 = 1;
 
-/// What a segment holds, as the store keeps it.
+/// Description of a segment, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Descriptor {
-    /// The number of its first entry.
+    /// Number of its first entry.
     pub first: u64,
-    /// The number of its last entry.
+    /// Number of its last entry.
     pub last: u64,
-    /// How many entries there are.
+    /// Number of its entries.
     pub entries: u64,
     /// The hash of the entry before the first, or `genesis`.
     pub previous_hash: String,
@@ -35,19 +35,19 @@ pub struct Descriptor {
     pub hash: String,
     /// The SHA-256 of the compressed bytes.
     pub sha256: String,
-    /// How many those are.
+    /// Length of the compressed lines, in bytes.
     pub bytes: u64,
-    /// How many bytes the lines have.
+    /// Length of the lines, in bytes.
     pub content_bytes: u64,
     /// When the oldest entry was written.
     pub from_ms: u64,
-    /// When the newest one was.
+    /// Time of the newest entry, in ms since 1970.
     pub to_ms: u64,
-    /// How many entries are in each list of the index, `<agent or *>/<type or *>`.
+    /// Number of entries in each list of the index, `<agent or *>/<type or *>`.
     pub counts: BTreeMap<String, u64>,
-    /// The first and the last of its decisions in the order of their ids, cut as manifests have them.
+    /// The first and the last of its decision ids, shortened as in manifests.
     pub decided: Option<(String, String)>,
-    /// The SHA-256 of the manifest; nothing in the manifest itself.
+    /// SHA-256 of the manifest; empty in the manifest itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifest: String,
 }
@@ -61,21 +61,21 @@ pub struct Manifest {
     pub account: String,
     /// The mode.
     pub mode: String,
-    /// What the segment holds.
+    /// Description of the segment.
     pub segment: Descriptor,
-    /// Its decisions: records of 19 characters of an id, behind its prefix, and the entry's number in eight digits in
-    /// base 32, sorted.
+    /// Its decisions, sorted: records of 19 characters of an id, after its prefix, and the entry's number in eight
+    /// digits of base 32.
     pub decisions: String,
 }
 
 impl Descriptor {
-    /// The paths of the segment and of its manifest.
+    /// Returns the paths of the segment and of its manifest.
     pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
         let path = format!("segments/{account}/{mode}/{:012}-{:012}", self.first, self.last);
         (format!("{path}.jsonl.zst"), format!("{path}.json"))
     }
 
-    /// How many of its entries match an agent and a type, at whatever time.
+    /// Returns the number of its entries with an agent and a type, at any time.
     pub fn count(&self, agent: Option<&str>, kind: Option<&str>) -> u64 {
         match (agent, kind) {
             (None, None) => self.entries,
@@ -86,7 +86,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether all, some (`None`) or no entries lie in the filter's span of time.
+    /// Returns whether all, some (`None`) or no entries are in the filter's time span.
     pub fn within(&self, filter: Filter<'_>) -> Option<bool> {
         let (from_ms, to_ms) = (filter.from_ms.unwrap_or(0), filter.to_ms.unwrap_or(u64::MAX));
         if self.from_ms >= from_ms && self.to_ms < to_ms {
@@ -95,7 +95,7 @@ impl Descriptor {
         (self.to_ms < from_ms || self.from_ms >= to_ms).then_some(false)
     }
 
-    /// Whether the decision, by its name, may be among its entries.
+    /// Returns whether the decision with this name may be among its entries.
     pub fn may_decide(&self, name: &str) -> bool {
         let decided = self.decided.as_ref();
         decided.is_some_and(|(first, last)| first.as_str() <= name && name <= last.as_str())
@@ -122,7 +122,7 @@ impl Manifest {
     /// of. The segment is judged by its entries.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the manifest.
     pub fn open(descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, String> {
         let mut manifest: Self =
             serde_json::from_slice(bytes).map_err(|error| format!("it is no manifest: {error}"))?;
@@ -130,8 +130,7 @@ impl Manifest {
         manifest.segment.bytes = descriptor.bytes;
         let is_archived = |bytes: &[u8]| hex::encode(Sha256::digest(bytes)) == descriptor.manifest;
         let archived = serde_json::to_vec(&manifest).is_ok_and(|archived| is_archived(&archived));
-        // What another version wrote may have the form that it had, byte for byte, and not the one that it would have
-        // here.
+        // A manifest of another version may be valid byte for byte although this version would write it differently.
         if !archived && !is_archived(bytes) {
             return Err("its bytes are not those that were archived".to_owned());
         }
@@ -144,13 +143,13 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The numbers of the entries that may be of the decision `id`.
+    /// Returns the numbers of the entries that may belong to the decision `id`.
     pub fn find(&self, id: &str) -> Vec<u64> {
         decisions::find_archived(&self.decisions, id)
     }
 }
 
-/// The hash that entries name when none is before them.
+/// Returns the hash that entries contain as the previous one if there is none.
 pub(crate) fn hash_text(hash: Option<[u8; 32]>) -> String {
     hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }

@@ -1,6 +1,6 @@
-//! Moving the oldest entries of a chain into the archive. First the segment and its manifest are written and read
-//! again; then one script removes the entries, if they are still the oldest. An attempt that is cut off between leaves
-//! objects that the next attempt finds or replaces; no entry is lost or stored twice.
+//! Moves the oldest entries of a chain into the archive. First the segment and its manifest are written and read back;
+//! then one script removes the entries, if they are still the oldest. An interrupted attempt leaves objects that the
+//! next attempt finds or replaces; no entry is lost or stored twice.
 
 use super::segment::{Built, Draft};
 use crate::handle::{Archive, damaged};
@@ -11,15 +11,16 @@ use store::audit::archive::{Archived, RemovalOutcome};
 use store::audit::chain::{Chain, Head, Row};
 use store::audit::decisions;
 
-/// Entries read from the store in one go.
+/// Number of entries read from the store at once.
 const READ_BATCH: u64 = 500;
 
 impl Archive {
-    /// Moves one segment of the oldest entries, none behind number `last`, at most `entries_max`; returns how many left
-    /// the store: none when there is nothing to move, or another server moved it.
+    /// Moves one segment of the oldest entries, none after number `last`, at most `entries_max`. Returns the number
+    /// removed from the store; 0 if there is nothing to move, or another server moved it.
     ///
     /// # Errors
-    /// [`StoreError`], [`StoreError::Archive`] when the archive does not take it. Nothing left the store then.
+    /// [`StoreError`], or [`StoreError::Archive`] if the archive does not accept it. Nothing was removed from the store
+    /// then.
     pub async fn move_segment(
         &self,
         chain: &Chain<'_>,
@@ -84,10 +85,10 @@ impl Archive {
         }
     }
 
-    /// Lets go of the look-ups of decisions that are archived, from where that was cut off the last time.
+    /// Removes the look-ups of archived decisions, from where the last attempt ended.
     ///
     /// # Errors
-    /// [`StoreError`]; can be tried again.
+    /// [`StoreError`]; safe to retry.
     pub async fn forget_decisions(
         &self,
         chain: &Chain<'_>,
@@ -105,7 +106,7 @@ impl Archive {
     }
 }
 
-/// The segment behind `before`.
+/// Creates the segment after `before`.
 async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -> Result<Draft, StoreError> {
     let mut draft = Draft::behind(before, entries_max);
     loop {
@@ -114,7 +115,7 @@ async fn draft(chain: &Chain<'_>, before: Head, last: u64, entries_max: usize) -
         if count == 0 {
             return Ok(draft);
         }
-        // Another server archived these entries: its segment has what was read so far, and the script refuses ours.
+        // Another server archived these entries: its segment has them, and the script will refuse ours.
         let Row::Live(entries) = chain.row(next, count).await? else {
             return Ok(draft);
         };

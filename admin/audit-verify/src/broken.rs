@@ -1,16 +1,16 @@
-//! Where a trail is not what was recorded.
+//! Faults of a trail.
 
-/// What is wrong first.
+/// The first fault of a trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The entry that is not what was recorded; none when only the whole is known to be another one.
+    /// The first entry that differs from the recorded one; `None` if only the whole is known to differ.
     pub seq: Option<u64>,
-    /// What is wrong with it, as a sentence.
+    /// The fault, as a sentence.
     pub problem: String,
 }
 
 impl Broken {
-    /// At this entry.
+    /// Creates the finding for this entry.
     pub(crate) fn at(seq: u64, problem: impl Into<String>) -> Self {
         Self {
             seq: Some(seq),

@@ -12,7 +12,7 @@ use history::trail::Trail;
 use store::StoreError;
 use store::audit::chain::Head;
 
-/// Why nothing is signed.
+/// Why no checkpoint is signed.
 #[derive(Debug, thiserror::Error)]
 pub enum Stays {
     /// The store, or a segment, cannot be read.
@@ -21,7 +21,7 @@ pub enum Stays {
     /// The archive cannot be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The last checkpoint is not one that this store signed.
+    /// This store did not sign the last checkpoint.
     #[error("the last checkpoint proves nothing: {0}")]
     Note(#[from] BadNote),
     /// A kept checkpoint is of another size than its name says.
@@ -30,12 +30,12 @@ pub enum Stays {
     /// Entries that were there are missing.
     #[error("the chain has {now} entries, the last checkpoint {noted}: its end was cut off")]
     Shorter {
-        /// How many there are.
+        /// Current number of entries.
         now: u64,
-        /// How many there were.
+        /// Number of entries in the checkpoint.
         noted: u64,
     },
-    /// Entries are other ones than they were.
+    /// Entries differ from those in the checkpoint.
     #[error("entry {0} has another hash than in the last checkpoint: the chain was written anew")]
     Other(u64),
     /// An earlier end does not lead to the last checkpoint.
@@ -44,16 +44,16 @@ pub enum Stays {
 }
 
 impl Stays {
-    /// Whether the chain or the checkpoint was tampered with, rather than that a read or write failed.
+    /// Returns whether the chain or the checkpoint was tampered with, as opposed to a failed read or write.
     pub const fn is_tampering(&self) -> bool {
         !matches!(self, Self::Store(_) | Self::Place(_))
     }
 }
 
-/// The last checkpoint of a trail, as the archive has it; `None` when there has been none.
+/// Reads the last checkpoint of a trail from the archive; `None` if there is none.
 ///
 /// # Errors
-/// [`Stays`] when it cannot be read, or this key did not sign it.
+/// [`Stays`] if it cannot be read, or this key did not sign it.
 pub async fn last(
     archive: &Archive,
     key: PublicKey,
@@ -155,8 +155,8 @@ fn kept_folder(account: &str, mode: Mode) -> String {
     format!("{}.kept", path(account, mode))
 }
 
-/// Seals a trail, and returns its end when it still holds what the last checkpoint says: only such an end may be
-/// signed. The checkpoint has to be read before, since other servers move it on with what is sealed meanwhile.
+/// Seals a trail, and returns its end if the trail still contains the last checkpoint: only such an end may be signed.
+/// The checkpoint must be read before, since other servers advance it with entries that are sealed meanwhile.
 pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, Stays> {
     let head = trail.seal().await?;
     let Some(last) = last else {
@@ -174,8 +174,8 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, S
     }
 }
 
-/// The end that the trail had when it had `size` entries, up to `head`, its end now; `None` when it has fewer. What
-/// lies before the last checkpoint is walked along up to there: each entry covers those before it, and none behind.
+/// Returns the end of the trail when it had `size` entries, up to `head`, its current end; `None` if it has fewer.
+/// Before the last checkpoint the entries are walked up to it: each entry covers those before it, but none after it.
 pub async fn earlier(
     trail: &Trail<'_>,
     last: Option<&Checkpoint>,
@@ -210,12 +210,12 @@ pub async fn earlier(
     }
 }
 
-/// Where the last checkpoint of a trail is in the archive.
+/// Returns the path of the last checkpoint of a trail in the archive.
 pub fn path(account: &str, mode: Mode) -> String {
     format!("checkpoints/{account}/{mode}")
 }
 
-/// The checkpoint of a trail that ends so.
+/// Returns the checkpoint of a trail with this end.
 pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
     Checkpoint {
         origin: origin(account, mode),
@@ -236,7 +236,7 @@ pub fn of_earlier(account: &str, mode: Mode, then: Head, now: Head) -> Checkpoin
     }
 }
 
-/// The end that the trail had when it had `size` entries; `None` when it has fewer.
+/// Returns the end of the trail when it had `size` entries; `None` if it has fewer.
 pub async fn head_at(trail: &Trail<'_>, size: u64) -> Result<Option<Head>, StoreError> {
     if size == 0 {
         return Ok(Some(Head::default()));

@@ -1,4 +1,4 @@
-//! What the end of a chain is compared with, since a chain that was cut off is in order up to its last entry.
+//! Known ends to which the end of a chain is compared, since a truncated chain is valid up to its last entry.
 
 use crate::broken::Broken;
 use crate::walk::Walk;
@@ -23,14 +23,14 @@ domain::words! {
     }
 }
 
-/// That a chain has so many entries, and the hash of the last one.
+/// A known end: the number of entries of a chain, and the hash of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// From where.
     pub source: Source,
-    /// How many entries.
+    /// Number of entries.
     pub size: u64,
-    /// The hash of the last one.
+    /// Hash of the last entry.
     pub hash: [u8; 32],
     /// The end that the chain had when a note of this earlier state was signed.
     pub later: Option<End>,
@@ -58,10 +58,10 @@ impl Source {
 }
 
 impl Known {
-    /// What a note says, when this key signed it for this chain.
+    /// Returns the end in a note, if this key signed it for this chain.
     ///
     /// # Errors
-    /// [`Broken`], a sentence about the note.
+    /// [`Broken`] with a sentence about the note.
     pub fn of_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
         let Checkpoint {
             size, hash, later, ..
@@ -122,20 +122,20 @@ impl Known {
         format!("They agree with {name}, which has {} entries.", self.size)
     }
 
-    /// Says that it proves less than the whole file.
+    /// Returns the warning that it proves less than the whole file.
     pub(super) fn older(&self) -> String {
         let (name, size) = (self.source.name(), self.size);
         format!("{name} is older than the file: what follows entry {size} is not proven to be all.")
     }
 
-    /// Says that it could not be compared.
+    /// Returns the warning that it could not be compared.
     pub(super) fn unseen(&self) -> String {
         let (name, size) = (self.source.name(), self.size);
         format!("{name} was not compared: the hash of entry {size}, its last one, is not in the file.")
     }
 
-    /// Compares the walk with it: whether the hashes could be compared and are the same one. They could not when the
-    /// walk began behind it, or saw nothing. An end beyond it is as wrong as a missing one where it must be `exact`.
+    /// Compares the walk with it. Returns whether the hashes could be compared and are equal; they could not if the
+    /// walk began after it, or saw no entry. If it must be `exact`, an end beyond it is a fault, like a missing one.
     pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
         let (name, size, end) = (self.source.name(), self.size, walk.end());
         if end < size {
@@ -168,12 +168,12 @@ impl Known {
     }
 }
 
-/// What came out when a walk was compared with all that is known.
+/// Result of comparing a walk with all known ends.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
-    /// What does not fit first.
+    /// The first mismatch.
     pub(super) broken: Option<Broken>,
-    /// Of what could be compared, the one that proves most.
+    /// The known end that proves most, among those that could be compared.
     pub(super) best: Option<Known>,
     /// How many entries the largest signed note among those that fit covers; none where there is none: the store alone
     /// proves no end, since who cuts one off writes there.
@@ -182,12 +182,12 @@ pub(super) struct Compared {
     told: u64,
     /// Whether one that fits ends where the walk does.
     pub(super) whole: bool,
-    /// Those that could not be compared.
+    /// Known ends that could not be compared.
     pub(super) unseen: Vec<Known>,
 }
 
 impl Compared {
-    /// Compares a walk; with notes exactly where they must be `exact`, and always so with the store.
+    /// Compares a walk with known ends. Notes must match exactly if `exact`; the store must always.
     pub(super) fn of(walk: &Walk, known: Vec<Known>, exact: bool) -> Self {
         let mut all = Self::default();
         for one in known {
@@ -213,7 +213,7 @@ impl Compared {
                     all.broken = first.min_by_key(|broken| broken.seq);
                 }
             }
-            // Of two that say the same, the signed one says more.
+            // Of two with the same end, the signed one proves more.
             let weight = |one: &Known| (one.size, one.source != Source::Store);
             all.best = all.best.take().into_iter().chain([one]).max_by_key(weight);
         }

@@ -1,7 +1,7 @@
 //! Verification of an export: JSON Lines of any length, read in bounded memory, without a store.
 //!
-//! Blank lines, CR before a line's end and a byte order mark in front are skipped: they say nothing. Spaces, order of
-//! keys and other ways to write the same value do not matter, since the hash is over the canonical form.
+//! Blank lines, a CR before a line's end, and a byte order mark at the start are skipped. Spaces, order of keys and
+//! other spellings of the same value do not matter, since the hash covers the canonical form.
 
 use super::end::{Compared, Known, UNSIGNED};
 use crate::broken::Broken;
@@ -13,9 +13,9 @@ use std::io::{self, BufRead, Read as _};
 use std::ops::RangeInclusive;
 use store::StoreError;
 
-/// Longest line, in bytes: requests have a megabyte, and JSON can write a byte as six.
+/// Longest line, in bytes: requests have up to 1 MiB, and JSON can write a byte as six.
 const LINE_MAX: u64 = 16 << 20;
-/// What some editors put in front of a text.
+/// Byte order mark that some editors insert at the start of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of an export.
@@ -34,7 +34,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line that says something; none at the end. One that is too long is cut, so that it cannot be read.
+    /// Returns the next line that is not blank; `None` at the end. A line that is too long is cut, so that it does not
+    /// parse.
     fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             self.line.clear();
@@ -57,10 +58,10 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Walks along an export to its end, or to what is wrong first.
+/// Walks along an export to its end, or to its first fault.
 ///
 /// # Errors
-/// What the file system says.
+/// An error of the file system.
 pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
     let mut lines = Lines::of(reader);
     while let Some(line) = lines.next()? {
@@ -118,10 +119,10 @@ pub fn verdict(
     verdict
 }
 
-/// The first entry of an export that is another one in the trail; none when all agree as far as both go.
+/// Returns the first entry of an export that differs from the trail; `None` if both agree as far as both go.
 ///
 /// # Errors
-/// What the file system or the store says.
+/// An error of the file system or of the store.
 pub async fn first_difference(
     reader: impl BufRead,
     after: u64,

@@ -1,16 +1,16 @@
-//! JSON without doubt: a key that stands twice in an object is an error, since readers differ in which one they take.
+//! JSON without ambiguity: a duplicate key in an object is an error, since readers differ in which one they use.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A value whose objects have each key once.
+/// A value whose objects have no duplicate keys.
 pub(super) struct Unique(Value);
 
-/// An object of this kind.
+/// Parses an object without duplicate keys.
 ///
 /// # Errors
-/// What is wrong, without the text itself.
+/// The fault, without the text itself.
 pub(super) fn object(text: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(text) {
         Ok(Unique(Value::Object(object))) => Ok(object),

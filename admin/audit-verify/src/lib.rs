@@ -1,8 +1,8 @@
 //! Verification of audit trails: recomputes every hash, checks every link and number, and compares the end with a
-//! checkpoint that whoever cut the trail off could not change (decisions D25, D50).
+//! checkpoint that an attacker who truncates the trail cannot change (decisions D25, D50).
 //!
-//! [`online()`] verifies a trail in the store and the archive, [`file`](mod@file) an exported one without a store,
-//! [`checkpoint`] signs and reads ends. Uses the readers of `history`. Knows no HTTP.
+//! [`online()`] verifies a trail in the store and the archive, [`file`](mod@file) verifies an export without a store,
+//! and [`checkpoint`] signs and reads checkpoints. Uses the readers of `history`. Contains no HTTP.
 
 mod broken;
 pub mod checkpoint;

@@ -1,18 +1,18 @@
-//! Whether the lists by agent and type name as many entries as the trail has of them: a list that was shortened in the
-//! store hides entries from readers by agent or type, though the chain is in order.
+//! Compares the lists by agent and type with the trail: a list that was shortened in the store hides entries from
+//! readers by agent or type, although the chain is valid.
 
 use crate::broken::Broken;
 use std::collections::BTreeMap;
 use store::StoreError;
 use store::audit::chain::Chain;
 
-/// Lists that are compared at most: what bounds the memory of a verification.
+/// Maximum number of lists that are compared, which bounds the memory of a verification.
 const LISTS_MAX: usize = 200_000;
 
-/// A list, by agent and type; none stands for every one.
+/// A list, by agent and type; `None` stands for all.
 type Name = (Option<String>, Option<String>);
 
-/// How many entries a walk saw that each list must name.
+/// Number of entries that each list must contain, as counted in a walk.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     counts: BTreeMap<Name, u64>,
@@ -20,7 +20,7 @@ pub(super) struct Lists {
     full: bool,
 }
 
-/// What came out.
+/// Result of the comparison.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) broken: Option<Broken>,
@@ -45,7 +45,7 @@ impl Lists {
         *self.counts.entry(name).or_default() += 1;
     }
 
-    /// Compares all lists, as far as entry `end`, with what was counted up to there.
+    /// Compares all lists, up to entry `end`, with the counts up to there.
     pub(super) async fn compare(&self, chain: &Chain<'_>, end: u64) -> Result<Listed, StoreError> {
         let mut listed = Listed::default();
         if self.full {

@@ -1,5 +1,5 @@
-//! Verification of a trail where it lives: archived and live entries, what the account's record says of their number,
-//! and the last checkpoint.
+//! Verification of a trail in place: archived and live entries, their number in the account's record, and the last
+//! checkpoint.
 
 use super::end::{Compared, Known, UNSIGNED, young};
 use super::lists::Lists;
@@ -20,7 +20,7 @@ use store::{Store, StoreError};
 /// and of all.
 ///
 /// # Errors
-/// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
+/// [`StoreError`] if the store does not reply; malformed data in it is a verdict.
 pub async fn online(
     store: &Store,
     archive: &Archive,
@@ -80,7 +80,7 @@ pub async fn online(
     Ok(verdict)
 }
 
-/// Walks to entry `goal`, or to what is wrong first.
+/// Walks to entry `goal`, or to the first fault.
 async fn along(
     trail: &Trail<'_>,
     walk: &mut Walk,

@@ -1,33 +1,33 @@
-//! Who verifies a trail on this server just now: it reads and hashes all of it, so few may at the same time.
+//! Limits concurrent verifications on this server: each reads and hashes a whole trail.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Verifications of a server at the same time.
+/// Maximum number of concurrent verifications on a server.
 const AT_ONCE: usize = 2;
 
-/// The accounts whose trails are verified just now.
+/// The accounts whose trails are being verified.
 #[derive(Debug, Default)]
 pub struct Turns(Mutex<HashSet<String>>);
 
-/// A turn; it ends when this is dropped.
+/// Permission to verify. Dropping it ends the verification's turn.
 #[derive(Debug)]
 pub struct Turn {
     turns: Arc<Turns>,
     account: String,
 }
 
-/// Why there is no turn.
+/// Why a verification cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
     /// A trail of the account is being verified.
     Account,
-    /// As many others are as the server does at once.
+    /// The server already runs the maximum number of verifications.
     Server,
 }
 
 impl Turns {
-    /// A turn for `account`.
+    /// Returns a turn for `account`.
     pub fn take(self: &Arc<Self>, account: &str) -> Result<Turn, Busy> {
         let mut busy = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if busy.contains(account) {

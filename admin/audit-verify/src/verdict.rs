@@ -6,20 +6,20 @@ use crate::walk::Walk;
 use domain::chain::GENESIS;
 use serde_json::{Value, json};
 
-/// What a verification found.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// How many entries were read and are in order.
+    /// Number of entries that were read and are valid.
     pub entries: u64,
-    /// The number before the first of them.
+    /// Number of the entry before the first of them.
     pub after: u64,
-    /// The hash of the last one.
+    /// Hash of the last one.
     pub hash: Option<[u8; 32]>,
-    /// What is wrong first, if anything is.
+    /// The first fault, if any.
     pub broken: Option<Broken>,
-    /// What the end was compared with.
+    /// The known end that the trail was compared with.
     pub checkpoint: Option<Known>,
-    /// Whether it is certain that nothing is missing at the end.
+    /// Whether it is proven that no entry is missing at the end.
     pub end_proven: bool,
     /// How many entries of the trail a signed note covers; none without a note.
     pub proven_to: Option<u64>,
@@ -28,7 +28,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// What was read so far.
+    /// Creates the verdict on the entries read so far.
     pub(crate) fn of(walk: &Walk) -> Self {
         Self {
             entries: walk.seen(),
@@ -38,7 +38,7 @@ impl Verdict {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether there is no fault.
     pub const fn ok(&self) -> bool {
         self.broken.is_none()
     }
@@ -65,7 +65,7 @@ impl Verdict {
         })
     }
 
-    /// For people.
+    /// Returns the verdict as text, for people.
     pub fn text(&self) -> String {
         let mut lines = vec![match (&self.broken, self.entries) {
             (

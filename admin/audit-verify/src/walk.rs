@@ -8,12 +8,12 @@ use domain::entry::UNREADABLE;
 use domain::timestamp::ms_from_iso;
 use serde_json::{Map, Value};
 
-/// How far the walk is.
+/// State of a walk along a trail.
 #[derive(Debug, Clone)]
 pub struct Walk {
     after: u64,
     seen: u64,
-    /// The hash that the next entry must name; not known before the first one of a part.
+    /// Hash that the next entry must contain; unknown before the first entry of a part.
     previous: Option<String>,
     hash: Option<[u8; 32]>,
     /// Agent and type of the last entry.
@@ -42,8 +42,8 @@ impl Mark {
 }
 
 impl Walk {
-    /// A walk that begins behind entry `after`: with the first entry, or with the next one of a part whose beginning is
-    /// taken on trust.
+    /// Creates a walk that begins after entry `after`: at the first entry, or at the next entry of a part whose
+    /// beginning is trusted.
     pub fn behind(after: u64) -> Self {
         Self {
             after,
@@ -58,14 +58,14 @@ impl Walk {
         }
     }
 
-    /// Remembers the hash of entry `seq` when the walk comes by.
+    /// Requests the hash of entry `seq`.
     pub fn mark(&mut self, seq: u64) {
         if !self.marks.iter().any(|mark| mark.seq == seq) {
             self.marks.push(Mark::at(seq));
         }
     }
 
-    /// The hash of an entry that was marked or is the last one, if the walk came by.
+    /// Returns the hash of an entry that was requested or is the last one, if the walk passed it.
     pub fn hash_of(&self, seq: u64) -> Option<[u8; 32]> {
         if self.seen > 0 && seq == self.end() {
             return self.hash;
@@ -78,36 +78,36 @@ impl Walk {
         self.marks.iter().find(|mark| mark.seq == seq)?.next_ms
     }
 
-    /// The number before the first entry.
+    /// Returns the number before the first entry.
     pub const fn after(&self) -> u64 {
         self.after
     }
 
-    /// How many entries it saw.
+    /// Returns the number of entries seen.
     pub const fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// The number of the last entry.
+    /// Returns the number of the last entry.
     pub const fn end(&self) -> u64 {
         self.after + self.seen
     }
 
-    /// The hash of the last entry.
+    /// Returns the hash of the last entry.
     pub const fn hash(&self) -> Option<[u8; 32]> {
         self.hash
     }
 
-    /// Agent and type of the last entry.
+    /// Returns the agent and the type of the last entry.
     pub(super) fn subject(&self) -> Option<(Option<&str>, &str)> {
         let subject = self.subject.as_ref();
         subject.map(|(agent, kind)| (agent.as_deref(), kind.as_str()))
     }
 
-    /// The next entry, as JSON.
+    /// Checks the next entry, as JSON.
     ///
     /// # Errors
-    /// [`Broken`] when it is not the next one of the chain, or not what was hashed.
+    /// [`Broken`] if it is not the next one of the chain, or not what was hashed.
     pub fn step(&mut self, text: &[u8]) -> Result<(), Broken> {
         let next = self.end() + 1;
         let broken = |problem: &str| Broken::at(next, problem);
@@ -160,7 +160,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Keeps the hash of entry `seq`, whether it was marked before or not.
+    /// Stores the hash of entry `seq`, whether or not it was requested.
     fn know(&mut self, seq: u64, hash: [u8; 32]) {
         self.mark(seq);
         for mark in self.marks.iter_mut().filter(|mark| mark.seq == seq) {
@@ -169,7 +169,7 @@ impl Walk {
     }
 }
 
-/// The number of an entry must be the next one.
+/// Checks that the number of an entry is the next one.
 fn check_number(entry: &Map<String, Value>, next: u64) -> Result<(), Broken> {
     let problem = match entry.get("seq").and_then(Value::as_u64) {
         Some(seq) if seq == next => return Ok(()),

@@ -41,7 +41,7 @@ pub(super) enum Account {
         #[arg(long, requires = "owner_email")]
         owner_password_stdin: bool,
     },
-    /// Put an account on another plan; it binds the next call
+    /// Change the plan of an account, from the next call on
     SetPlan {
         /// The account
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -189,7 +189,7 @@ fn document(account: &Record) -> Value {
     })
 }
 
-/// A plan that is not in the table would deny every call of the account.
+/// Refuses an unknown plan, which would deny every call of the account.
 fn known_plan(context: &Context, plan: &str) -> Result<(), Failure> {
     let plans = context.settings.plans()?;
     if plans.get(plan).is_some() {

@@ -13,7 +13,7 @@ use store::script::change::Scope;
 /// `agent …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Agent {
-    /// Freeze an agent: its next call is denied, and its account cannot lift that
+    /// Freeze an agent: its next call is denied, and its account cannot lift the freeze
     Freeze(Target),
     /// Make an agent active again, whoever froze it
     Unfreeze(Target),

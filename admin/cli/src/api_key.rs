@@ -26,7 +26,7 @@ use store::script::change::Scope;
 /// `api-key …`
 #[derive(Debug, Subcommand)]
 pub(super) enum ApiKey {
-    /// Issue a key; it is printed once and kept nowhere in clear
+    /// Issue a key; it is printed once and never stored in clear
     Create(Create),
     /// List the keys of an account, newest first
     List {
@@ -54,16 +54,16 @@ pub(super) struct Create {
     /// live or test; records of the two modes never mix
     #[arg(long, value_parser = value::mode())]
     mode: Mode,
-    /// Its name
+    /// Its display name
     #[arg(long, value_parser = value::name)]
     name: Option<String>,
-    /// What it may do: read, write, approve
+    /// Its permissions: read, write, approve
     #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission())]
     permissions: Vec<Permission>,
-    /// An address or a range that it may be used from (repeat for more); default: everywhere
+    /// An address or a range from which it may be used (repeat for more); default: any
     #[arg(long, value_name = "CIDR", value_parser = value::network)]
     allow_ip: Vec<IpNet>,
-    /// When it ends, such as 2027-01-31T00:00:00Z; default: never
+    /// When it expires, such as 2027-01-31T00:00:00Z; default: never
     #[arg(long, value_name = "ISO", value_parser = value::future)]
     expires: Option<u64>,
     /// It starts with svc_live_… or sk_service_live_…

@@ -1,4 +1,4 @@
-//! `tollgate-admin audit`: proving the audit trail, writing it down, and the key that signs its checkpoints.
+//! `tollgate-admin audit`: verify and export the audit trail, and show the key that signs its checkpoints.
 
 mod export;
 mod manifests;
@@ -22,9 +22,9 @@ use telemetry::error_chain;
 /// `audit …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Audit {
-    /// Check an audit trail in the store or in an export; exit code 1 names the first entry that is wrong
+    /// Verify an audit trail in the store or in an export; exit code 1 names the first wrong entry
     Verify(Box<verify::Verify>),
-    /// Write an audit trail as JSON Lines, one entry a line
+    /// Write an audit trail as JSON Lines, one entry per line
     Export(export::Export),
     /// Make missing or changed manifests of the archive again
     Manifests(manifests::Manifests),
@@ -32,7 +32,7 @@ pub(super) enum Audit {
     Key,
 }
 
-/// Whose trail.
+/// The trail's account and mode.
 #[derive(Debug, Args)]
 pub(super) struct Whose {
     /// The account
@@ -50,12 +50,12 @@ impl Whose {
 }
 
 impl Audit {
-    /// Whether standard output is not for a report.
+    /// Returns whether standard output is used for data instead of a report.
     pub(super) const fn writes_to_stdout(&self) -> bool {
         matches!(self, Self::Export(export) if export.writes_to_stdout())
     }
 
-    /// Opens the store where it is needed: an export is verified without one, too.
+    /// Opens the store if it is needed: an export can be verified without it.
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         match self {
             Self::Verify(verify) => verify.run(settings).await,
@@ -73,13 +73,13 @@ async fn key(context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(text, document))
 }
 
-/// The store's key of checkpoints.
+/// Returns the store's key of checkpoints.
 async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey, Failure> {
     let key = checkpoint_key::key(store, &settings.keyring()?).await;
     key.map_err(no_key)
 }
 
-/// Why there is none.
+/// Explains why there is no key.
 pub(super) fn no_key(error: KeyError) -> Failure {
     match error {
         KeyError::Store(error) => error.into(),

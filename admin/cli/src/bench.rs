@@ -1,4 +1,4 @@
-//! `tollgate-admin bench`: load on an edge, and what it shows.
+//! `tollgate-admin bench`: generates load on an edge, and reports its results.
 
 use super::context::{Context, open_store};
 use super::output::write_stderr;
@@ -21,18 +21,18 @@ use std::time::Duration;
 use store::lookup::VirtualKeyOwner;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Most connections.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: u64 = 10_000;
-/// Most steps of a ramp.
+/// Maximum number of steps of a ramp.
 const STEPS_MAX: i64 = 100;
-/// The most that a spike exceeds the rate by.
+/// Maximum factor by which a spike exceeds the rate.
 const SPIKE_MAX: i64 = 100;
-/// Most events of a stream.
+/// Maximum number of events of a stream.
 const EVENTS_MAX: u64 = 100_000;
-/// Most agents that are made.
+/// Maximum number of agents that are created.
 const AGENTS_MAX: u64 = 1000;
 
-/// Sends load to an edge at a fixed rate, and checks afterwards that it charged what it said.
+/// Sends load to an edge at a fixed rate, and checks afterwards that it charged what it reported.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The edge's address, without /v1
@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// Make agents and keys in this account for the run
     #[arg(long, value_name = "ID", value_parser = value::id, required_unless_present = "keys_file", conflicts_with = "keys_file")]
     account: Option<String>,
-    /// Virtual keys, one a line, after `frozen`, `revoked` or `over-cap` where it is to be denied
+    /// Virtual keys, one per line, after `frozen`, `revoked` or `over-cap` if it should be denied
     #[arg(long, value_name = "FILE")]
     keys_file: Option<PathBuf>,
     /// With --keys-file: check the charges in the configuration's store
@@ -50,13 +50,13 @@ pub(super) struct Args {
     /// The course of the load
     #[arg(long, value_enum, default_value = "steady")]
     scenario: Scenario,
-    /// Calls a second; of a ramp: at its last step
+    /// Calls per second; for a ramp: at its last step
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(RATE_MAX)))]
     rate: u32,
-    /// Connections, and calls in flight at most
+    /// Connections, and maximum of calls in flight
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
     connections: u64,
-    /// How long, such as 90s or 5m; at most an hour
+    /// Duration, such as 90s or 5m; at most one hour
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = value::duration)]
     duration: Duration,
     /// Time before the figures count
@@ -81,7 +81,7 @@ pub(super) struct Args {
     /// --max-errors; with --cap, 1]
     #[arg(long, value_name = "SHARE", value_parser = value::share)]
     max_limited: Option<f64>,
-    /// The model asked for
+    /// The requested model
     #[arg(long, value_name = "NAME", default_value = "gpt-4o-mini", value_parser = value::name)]
     model: String,
     /// max_tokens of each call
@@ -90,7 +90,7 @@ pub(super) struct Args {
     /// Sizes of the bodies in bytes, in turn
     #[arg(long, value_name = "N,…", default_value = "1024", value_delimiter = ',', value_parser = value::body_bytes)]
     body_bytes: Vec<usize>,
-    /// Ask for streams, and report the time to the first byte
+    /// Request streams, and report the time to the first byte
     #[arg(long)]
     stream: bool,
     /// With --stream and a sandbox: events of each stream, and least max_tokens
@@ -99,7 +99,7 @@ pub(super) struct Args {
     /// With --events: wait between two events
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "events", value_parser = value::duration)]
     event_delay: Duration,
-    /// How long a call may take
+    /// Time limit of a call
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = value::duration)]
     timeout: Duration,
     /// With --account: agents that share the load
@@ -108,13 +108,13 @@ pub(super) struct Args {
     /// With --account: virtual keys in all [default: as many as the plan's rate of a key needs]
     #[arg(long, value_name = "N", conflicts_with = "keys_file", value_parser = clap::value_parser!(u64).range(1..=KEYS_MAX as u64))]
     keys: Option<u64>,
-    /// With --account: daily cap of each agent; calls beyond it are to be denied
+    /// With --account: daily cap of each agent; calls beyond it should be denied
     #[arg(long, value_name = "USD", conflicts_with = "keys_file", value_parser = value::usd)]
     cap: Option<Nanos>,
     /// With --account: a file with the agents' provider key [default: one that only a sandbox takes]
     #[arg(long, value_name = "FILE", conflicts_with = "keys_file")]
     provider_key_file: Option<PathBuf>,
-    /// PEM certificates to trust as well
+    /// Additional trusted PEM certificates
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Allow a target that is not this machine
@@ -159,7 +159,7 @@ impl Args {
             write_stderr(&intention);
         }
         let stop = Arc::new(AtomicBool::new(false));
-        tokio::spawn(heed_signals(Arc::clone(&stop)));
+        tokio::spawn(stop_on_signal(Arc::clone(&stop)));
         match (&self.account, &self.keys_file) {
             (Some(account), _) => self.with_account(account, plan, settings, &stop).await,
             (None, Some(file)) => {
@@ -238,8 +238,8 @@ impl Args {
             Ok(()) => self.fire(plan, &fixtures, Some(&context.store), stop).await,
             Err(error) => Err(error.into()),
         };
-        // The fixtures are removed whatever the outcome; those that cannot be are reported beside it.
-        match (outcome, fixtures.put_away(&provisioner).await) {
+        // The fixtures are removed whatever the outcome; a failure to remove them is reported in addition.
+        match (outcome, fixtures.remove_all(&provisioner).await) {
             (outcome, Ok(())) => outcome,
             (Ok(report), Err(left)) => Ok(report.with_trouble("leftOver", left.left(), &left.to_string())),
             (Err(failure), Err(left)) => Err(failure.and(&left.to_string())),
@@ -287,8 +287,8 @@ impl Args {
     }
 }
 
-/// Stops the run on Ctrl-C and SIGTERM: what was seen until then is reported.
-async fn heed_signals(stop: Arc<AtomicBool>) {
+/// Stops the run on Ctrl-C and SIGTERM; results until then are reported.
+async fn stop_on_signal(stop: Arc<AtomicBool>) {
     let Ok(mut term) = signal(SignalKind::terminate()) else {
         return;
     };

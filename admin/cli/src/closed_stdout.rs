@@ -3,17 +3,18 @@
 use crate::failure::Failure;
 use std::path::Path;
 
-/// Where standard output leads, and how it was opened.
+/// Target of standard output, and its open flags.
 const STDOUT: [&str; 2] = ["/proc/self/fd/1", "/proc/self/fdinfo/1"];
-/// What the language's runtime puts in the place of a standard output that was closed (`>&-`).
+/// Device that the runtime opens in place of a standard output that was closed (`>&-`).
 const NULL_DEVICE: &str = "/dev/null";
-/// Bits of the flags that say whether it can be read or written; both are [`READ_AND_WRITE`].
+/// Bits of the flags for reading and writing; [`READ_AND_WRITE`] means both.
 const ACCESS: u32 = 0o3;
 const READ_AND_WRITE: u32 = 0o2;
 
-/// Refuses a command whose secret nobody could see: standard output was closed before the start. The runtime has opened
-/// the null device in its place, for reading too. A program can start this one with the same (Python's `DEVNULL`), and
-/// the secret would be as lost; a shell's `> /dev/null` is for writing alone, and on purpose.
+/// Refuses a command whose secret nobody could see: standard output was closed before the start. The runtime has then
+/// opened the null device in its place, for reading and writing. A program that starts this one with the same device
+/// (Python's `DEVNULL`) would lose the secret in the same way. A shell's `> /dev/null` is opened only for writing, and
+/// is intended.
 pub(super) fn check() -> Result<(), Failure> {
     let [link, about] = STDOUT;
     let is_null = std::fs::read_link(link).is_ok_and(|path| path == Path::new(NULL_DEVICE));
@@ -27,7 +28,7 @@ pub(super) fn check() -> Result<(), Failure> {
     }
 }
 
-/// Reads the line `flags:` of a descriptor, whose number is octal.
+/// Parses the line `flags:` of a descriptor, which is an octal number.
 fn is_read_and_write(about: &str) -> bool {
     let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());

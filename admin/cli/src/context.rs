@@ -16,8 +16,8 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the store and checks that it holds a ledger. A restored one is not refused: the operator has to examine
-    /// and accept it.
+    /// Opens the store and checks that it has a ledger. A restored store is accepted, since the operator has to examine
+    /// it before accepting it.
     pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
         let store = open_store(&settings)?;
         let record = sanity::examine(&store).await?;
@@ -28,7 +28,7 @@ impl Context {
         })
     }
 
-    /// The account `id`, which must exist.
+    /// Reads the account `id`, which must exist.
     pub(super) async fn account(&self, id: &str) -> Result<Account, Failure> {
         Account::read(&self.store, id)
             .await?
@@ -36,19 +36,19 @@ impl Context {
     }
 }
 
-/// Opens the store, whatever it holds.
+/// Opens the store without checks.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, Failure> {
     let store =
         Store::from_settings(&settings.store).map(|store| store.with_budgets(settings.limits.budgets()));
     store.map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// A runtime for one command.
+/// Creates a runtime for one command.
 pub(super) fn command_runtime() -> Result<Runtime, Failure> {
     started(Builder::new_current_thread().enable_all().build())
 }
 
-/// A runtime for a server.
+/// Returns a runtime for a server.
 pub(super) fn server_runtime() -> Result<Runtime, Failure> {
     started(Builder::new_multi_thread().enable_all().build())
 }

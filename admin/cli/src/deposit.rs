@@ -18,7 +18,7 @@ use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
 
-/// Attempts at a deposit whose wallet changes between the read and the script.
+/// Maximum number of attempts of a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 
 /// `deposit …`
@@ -51,10 +51,10 @@ struct Make {
     /// The wallet: its number, its id `wal_…`, an agent's id, or `user`
     #[arg(long, value_name = "WALLET", value_parser = value::wallet)]
     wallet: WalletName,
-    /// How much
+    /// The amount
     #[arg(long, value_name = "USD", value_parser = value::amount, allow_negative_numbers = true)]
     amount: Nanos,
-    /// What the payment rail calls it
+    /// The payment rail's reference
     #[arg(long, value_name = "TEXT", value_parser = value::reference)]
     reference: String,
     /// USD or USDC
@@ -65,10 +65,10 @@ struct Make {
     pending: bool,
 }
 
-/// A deposit that is there.
+/// An existing deposit.
 #[derive(Debug, Args)]
 struct Which {
-    /// Its reference
+    /// The payment rail's reference
     #[arg(long, value_name = "TEXT", value_parser = value::reference)]
     reference: String,
     /// The account, where several know the reference
@@ -147,7 +147,7 @@ impl Make {
         Ok(deposit.execute(&context.store, scope).await?)
     }
 
-    /// The wallet, which must be one of the account.
+    /// Finds the wallet, which must belong to the account.
     async fn find(&self, context: &Context, scope: &Scope<'_>) -> Result<FoundWallet, Failure> {
         let found = look_up_wallet(&context.store, scope, &self.wallet).await?;
         let own = found.filter(|found| found.place.account == self.account);
@@ -159,7 +159,7 @@ impl Make {
     }
 }
 
-/// The report of a deposit as it is. `again` says why a repeated command changed nothing.
+/// Builds the report of a deposit. `again` explains why a repeated command changed nothing.
 fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
     let state = deposit.state;
     let verb = match state {
@@ -167,7 +167,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         DepositState::Confirmed => "is confirmed",
         DepositState::Cancelled => "is cancelled, and its reference stays used",
     };
-    // What the wallet held once the deposit came into this state.
+    // Balance of the wallet after the change to this state.
     let balance = deposit
         .confirmed
         .map_or(deposit.first_balance, |(_, balance)| balance);
@@ -258,7 +258,7 @@ impl Which {
         Failure::refused("CONFLICT", message)
     }
 
-    /// The modes in which `account` has, or had, a pending deposit of the reference.
+    /// Returns the modes in which `account` has, or had, a pending deposit with the reference.
     async fn modes(&self, context: &Context, account: &str) -> Result<Vec<Place>, Failure> {
         let keys = AccountKeys::new(account);
         let mut known = Vec::new();

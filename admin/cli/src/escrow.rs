@@ -1,4 +1,4 @@
-//! `tollgate-admin escrow`: look at an escrow, and end its dispute (decision D27).
+//! `tollgate-admin escrow`: show an escrow, and end its dispute (decision D27).
 
 use super::context::Context;
 use super::table::table;
@@ -13,7 +13,7 @@ use store::escrow::{Escrow as Record, Party};
 /// `escrow …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Escrow {
-    /// Decide who gets the money of a disputed escrow
+    /// End the dispute of an escrow by paying one of its parties
     Resolve(Resolve),
     /// Show an escrow
     Show(Target),
@@ -32,16 +32,16 @@ pub(super) struct Target {
 pub(super) struct Resolve {
     #[command(flatten)]
     target: Target,
-    /// Who gets the money
+    /// The party to be paid
     #[arg(long)]
     to: To,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum To {
-    /// It goes back
+    /// Refund the payer
     Payer,
-    /// It is released
+    /// Release it to the payee
     Payee,
 }
 
@@ -101,7 +101,7 @@ fn show(escrow: &Record) -> Report {
         ("updated", iso_from_ms(escrow.updated_at_ms)),
     ];
     let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
-    // Kept as text; one that is no JSON is shown as it is.
+    // Stored as text; invalid JSON is shown unchanged.
     let conditions: Value =
         serde_json::from_str(&escrow.conditions).unwrap_or_else(|_| json!(escrow.conditions));
     Report::new(

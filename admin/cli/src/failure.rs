@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked to, as one line and an exit code.
+//! Failure of a command, as one line and an exit code.
 
 use super::output;
 use server::ServeError;
@@ -8,9 +8,9 @@ use store::sanity::UnsafeStore;
 use store::{Store, StoreError};
 use telemetry::error_chain;
 
-/// Exit code of a refusal: the command was understood, and the state of things speaks against it.
+/// Exit code of a refusal: the command is valid, but the current state does not permit it.
 pub(super) const REFUSED: u8 = 1;
-/// Exit code of a check that finds nothing wrong and cannot tell everything.
+/// Exit code of a check that found no fault but could not check everything.
 pub(super) const INCONCLUSIVE: u8 = 3;
 /// Exit code of wrong usage or configuration.
 pub(super) const USAGE: u8 = 2;
@@ -35,22 +35,22 @@ impl Failure {
         }
     }
 
-    /// A value or a configuration that cannot be meant.
+    /// Creates the failure for a value or a configuration that makes no sense.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(USAGE, "USAGE", message.into())
     }
 
-    /// The state of things speaks against it; `code` as in the management API.
+    /// Creates a refusal because of the current state; `code` as in the management API.
     pub(super) fn refused(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(REFUSED, code, message.into())
     }
 
-    /// The reader of standard output closed it before its end; no message is printed.
+    /// Creates the failure of a reader that closed standard output early; no message is printed.
     pub(super) const fn reader_left() -> Self {
         Self::new(REFUSED, "OUTPUT", String::new())
     }
 
-    /// The same failure, with another that came on top of it.
+    /// Returns the same failure with an additional message.
     pub(super) fn and(self, message: &str) -> Self {
         Self {
             message: format!("{}; and {message}", self.message),
@@ -58,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// The same failure; where the store gave no answer, with its address and the setting that holds it.
+    /// Returns the same failure; if the store did not reply, with its address and the setting of the address.
     pub(super) fn with_address(self, settings: &StoreSettings) -> Self {
         let address = Store::shown_address(settings).filter(|_| self.no_store);
         let Some(address) = address else {
@@ -74,17 +74,17 @@ impl Failure {
         }
     }
 
-    /// There is no such account.
+    /// Creates the failure for an unknown account.
     pub(super) fn no_account(id: &str) -> Self {
         Self::refused("NOT_FOUND", format!("there is no account {id}"))
     }
 
-    /// What speaks against it.
+    /// Returns the message.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Says so on standard error, and with `--json` also as a document on standard output.
+    /// Prints the message on standard error, and with `--json` also a document on standard output.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         if json {
             self.print_document();
@@ -95,10 +95,10 @@ impl Failure {
         ExitCode::from(self.exit)
     }
 
-    /// The document on standard output.
+    /// Writes the document to standard output.
     pub(super) fn print_document(&self) {
         let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
-        // The line on standard error and the exit code tell the same.
+        // The line on standard error and the exit code say the same.
         let _unwritable = output::write_stdout(&document.to_string());
     }
 }

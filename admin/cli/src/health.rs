@@ -1,4 +1,4 @@
-//! `tollgate-admin health`: asks a server on this machine how it is, for probes where there is no shell and no curl.
+//! `tollgate-admin health`: checks a server on this machine, for probes without a shell and curl.
 
 use crate::failure::Failure;
 use crate::report::Report;
@@ -13,15 +13,15 @@ use tokio::time::timeout;
 
 /// Longest wait for the whole answer: shorter than probes usually wait.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Longest answer that is read: a status line and a sentence.
+/// Longest answer that is read, in bytes: a status line and a sentence.
 const LONGEST: u64 = 16 * 1024;
 
-/// Asks a server on this machine how it is.
+/// Checks the health of a server on this machine.
 #[derive(Debug, clap::Args)]
 pub(super) struct Health {
     /// The server, at proxy.ops_listen or admin.ops_listen
     server: Server,
-    /// Ask only whether the process answers, not whether it can serve
+    /// Check only whether the process replies, not whether it can serve
     #[arg(long)]
     live: bool,
 }
@@ -65,7 +65,8 @@ fn unhealthy(url: &str, why: &str) -> Failure {
     Failure::refused("UNHEALTHY", format!("{url}: {why}"))
 }
 
-/// Where a listener can be met from this machine: one on all addresses also listens on loopback.
+/// Returns the address at which a listener is reachable from this machine: a listener on all addresses is also on
+/// loopback.
 const fn reachable(listen: SocketAddr) -> SocketAddr {
     match listen {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => {

@@ -1,7 +1,7 @@
-//! What `--help` teaches beyond the options: groups of commands, what each changes, examples, what it refuses.
+//! Texts of `--help` in addition to the options: groups of commands, changes, examples, refusals.
 //!
-//! The derived command line says what can be given; a [`Page`] says what happens then. Pages stand beside each other,
-//! by group, so that they read as one text; docs/reference/cli.md is made from them.
+//! The derived command line describes the options; a [`Page`] describes the effects. Pages are grouped in files so that
+//! they read as one text; docs/reference/cli.md is generated from them.
 
 mod money;
 mod people;
@@ -11,24 +11,24 @@ mod setup;
 use clap::Command;
 use std::fmt::Write as _;
 
-/// What the help of one command says besides its options.
+/// Help texts of one command in addition to its options.
 pub(super) struct Page {
-    /// The command's words, without the program's name.
+    /// Words of the command, without the program's name.
     pub path: &'static str,
-    /// What it is for, in one paragraph.
+    /// Its purpose, in one paragraph.
     pub about: &'static str,
-    /// What is different afterwards, and where that is recorded.
+    /// Its changes, and where they are recorded.
     pub changes: &'static str,
     /// Command lines with plausible values.
     pub examples: &'static [&'static str],
-    /// When it exits with 1.
+    /// When it exits with code 1.
     pub refused: &'static str,
 }
 
 /// All pages, by group.
 const PAGES: [&[Page]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::PAGES];
 
-/// The commands as `tollgate-admin --help` groups them; every command that there is stands in one.
+/// The groups of commands in `tollgate-admin --help`; every command is in exactly one.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["serve", "health", "sandbox-upstream", "bench"]),
     (
@@ -53,8 +53,8 @@ Exit codes: 0 done, 1 refused, 2 wrong usage or configuration. With --json a fai
 
 `tollgate-admin COMMAND --help` says what each command changes, with examples.";
 
-/// `command` with its pages and groups.
-pub(super) fn taught(command: Command) -> Command {
+/// Adds pages and groups to `command`.
+pub(super) fn with_help(command: Command) -> Command {
     let command = described(command, "");
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
@@ -63,7 +63,7 @@ pub(super) fn taught(command: Command) -> Command {
     command.help_template(template).after_help(FIRST_STEPS)
 }
 
-/// Gives each command below `command`, whose words are `path`, its page.
+/// Adds its page to each command below `command`, whose words are `path`.
 fn described(command: Command, path: &str) -> Command {
     command.mut_subcommands(|sub| {
         let path = format!("{path} {}", sub.get_name());
@@ -93,7 +93,7 @@ impl Page {
     }
 }
 
-/// The list of commands, each under its group's title.
+/// Returns the list of commands, grouped under titles.
 fn grouped(command: &Command) -> String {
     let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
     let width = names.map(|name| name.len()).max().unwrap_or_default();
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::command;
 
-    /// The words of every command that does something.
+    /// Collects the words of every command without subcommands.
     fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
         for sub in command.get_subcommands() {
             let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();

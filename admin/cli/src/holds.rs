@@ -15,7 +15,7 @@ use store::call::open_holds::{Found, State};
 use store::call::settle::{Settle, Settled};
 use store::server_clock;
 
-/// Most holds in one list.
+/// Maximum number of holds in one list.
 const LIST_MAX: u64 = 10_000;
 
 /// `holds …`
@@ -26,11 +26,11 @@ pub(super) enum Holds {
         /// Only this account's
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
-        /// Most holds to list
+        /// Maximum number of holds to list
         #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=LIST_MAX))]
         limit: u64,
     },
-    /// Charge what a call really cost in place of its estimate
+    /// Charge the real cost of a call in place of its estimate
     Settle {
         #[command(flatten)]
         target: Target,
@@ -48,7 +48,7 @@ pub(super) struct Target {
     /// The decision id, allow_…
     #[arg(long, value_name = "ID", value_parser = value::id)]
     id: String,
-    /// Its account, to search less
+    /// Its account, to speed up the search
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: Option<String>,
     /// Why, for the audit trail
@@ -133,7 +133,7 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
     }
 }
 
-/// Refuses to end the hold of a call in flight: what its provider reports afterwards would be dropped.
+/// Refuses to end the hold of a call in flight: the provider's later report would be dropped.
 async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(), Failure> {
     if server_clock::now_ms(&context.store).await? >= due_ms {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `tollgate-admin ip`: the addresses that both servers turn away (decision D11).
+//! `tollgate-admin ip`: the addresses that both servers refuse (decision D11).
 
 use super::context::Context;
 use super::table::table;
@@ -16,7 +16,7 @@ use store::blocked::{self, Blocked};
 /// `ip …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Ip {
-    /// Answer nobody from an address or range any more; within seconds, on both servers, whatever key they have
+    /// Refuse all requests from an address or range, within seconds and on both servers, whatever the key
     Block(Block),
     /// Answer an address or range again that was blocked
     Unblock {
@@ -24,7 +24,7 @@ pub(super) enum Ip {
         #[arg(value_name = "CIDR", value_parser = value::network)]
         range: IpNet,
     },
-    /// List what is blocked
+    /// List blocked addresses
     List,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Block {
     /// An address or a range, such as 203.0.113.7 or 2001:db8::/32
     #[arg(value_name = "CIDR", value_parser = value::network)]
     range: IpNet,
-    /// Why, for those who read the list later
+    /// The reason, for later readers of the list
     #[arg(long, value_name = "TEXT", value_parser = value::reason)]
     reason: Option<String>,
     /// Block even a vast range: IPv4 below /8, IPv6 below /16
@@ -92,7 +92,7 @@ async fn unblock(context: &Context, range: IpNet) -> Result<Report, Failure> {
     Ok(report(Some((said, changed)), &list))
 }
 
-/// The list, below what was done to it.
+/// Returns the list, after the result of the change.
 fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
     let row = |blocked: &Blocked| {
         vec![

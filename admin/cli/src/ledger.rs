@@ -1,4 +1,4 @@
-//! `tollgate-admin ledger check`: does everything that must hold in the ledger hold?
+//! `tollgate-admin ledger check`: checks all invariants of the ledger.
 
 use super::context::Context;
 use super::table::table;
@@ -14,14 +14,14 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 use store::Store;
 
-/// Longest wait for one answer: a thousand records are more than one call of the edge.
+/// Longest wait for one reply: reading a thousand records takes longer than a call of the edge.
 const TIMEOUT_MS: u64 = 30_000;
 
 /// `ledger …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Ledger {
-    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not, 3 when it
-    /// cannot tell
+    /// Recompute everything from its records and report violations; exit code 1 if there are any, 3 if some checks are
+    /// inconclusive
     Check {
         /// Only this account's records
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -48,7 +48,7 @@ impl Ledger {
         let shown = std::io::stderr().is_terminal();
         let progress = move |records: u64| {
             if shown {
-                // Nobody is left to tell when that fails.
+                // Nothing can be reported if this fails.
                 let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
             }
         };

@@ -1,6 +1,6 @@
 //! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration.
 //!
-//! Each command is a file; its help is in `help`. On top of all crates: nothing uses it but the binary.
+//! Each command is a file; its help is in `help`. This crate is at the top: only the binary uses it.
 
 mod account;
 mod agent;
@@ -37,13 +37,13 @@ use report::Report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Where the options stand that every command has: after its own.
+/// Position of the common options: after a command's own.
 const LAST: usize = 900;
 
-/// Administers Tollgate: runs the management API, and works on the store as its operator.
+/// Administers Tollgate: runs the management API, and operates on the store.
 ///
-/// Secrets are printed once, when they are made, and kept nowhere in clear. No command asks for a confirmation: what it
-/// changes stands in its help, and is audited.
+/// Secrets are printed once, when they are created, and never stored in clear. No command asks for confirmation: its
+/// help says what it changes, and every change is audited.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-admin", version, max_term_width = 100)]
 struct Cli {
@@ -61,11 +61,11 @@ struct Cli {
 enum Command {
     /// Run the management API and the workers, in the foreground
     Serve,
-    /// Run a stand-in for the provider, on which every path can be tried without an account
+    /// Run a stand-in for the provider, to try all paths without a provider account
     SandboxUpstream(sandbox::Args),
-    /// Ask a server on this machine whether it is ready: for probes without a shell
+    /// Check whether a server on this machine is ready: for probes without a shell
     Health(health::Health),
-    /// Send load to an edge, and check that it charged what it said
+    /// Send load to an edge, and check that it charged what it reported
     Bench(Box<bench::Args>),
     /// Print a script with which a shell completes this command line
     Completions(shell::Completions),
@@ -75,7 +75,7 @@ enum Command {
     Operate(Operate),
 }
 
-/// What the operator does to the store.
+/// The operator's commands on the store.
 #[derive(Debug, Subcommand)]
 enum Operate {
     /// Create accounts, list them, change their plans
@@ -87,7 +87,7 @@ enum Operate {
     /// Issue, list and revoke API keys of the management API
     #[command(subcommand)]
     ApiKey(api_key::ApiKey),
-    /// Block addresses: no server answers them, whatever they ask
+    /// Block addresses: both servers refuse all their requests
     #[command(subcommand)]
     Ip(ip::Ip),
     /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
@@ -104,23 +104,23 @@ enum Operate {
     /// Initialise the store, check it, accept it after it lost writes
     #[command(subcommand)]
     Store(store::Store),
-    /// Look at an escrow, and end its dispute
+    /// Show an escrow, and end its dispute
     #[command(subcommand)]
     Escrow(escrow::Escrow),
     /// List and correct charges of calls that were never settled
     #[command(subcommand)]
     Holds(holds::Holds),
-    /// Check that everything in the ledger adds up
+    /// Check that everything in the ledger is consistent
     #[command(subcommand)]
     Ledger(ledger::Ledger),
-    /// Verify the audit trail, write it down, show the key of its checkpoints
+    /// Verify and export the audit trail, show the key of its checkpoints
     #[command(subcommand)]
     Audit(audit::Audit),
 }
 
-/// The whole command line: what is parsed, completed, and described.
+/// Returns the whole command line: for parsing, completion and documentation.
 pub fn command() -> clap::Command {
-    help::taught(Cli::command())
+    help::with_help(Cli::command())
 }
 
 /// Runs the command that the process was started with.

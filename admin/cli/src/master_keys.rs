@@ -1,5 +1,5 @@
-//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret, every second factor and the key of
-//! checkpoints under the newest master key.
+//! `tollgate-admin keys rotate`: reseals every provider key, webhook secret, second factor and the checkpoint key under
+//! the newest master key.
 
 mod factors;
 
@@ -24,7 +24,7 @@ use store::script::change::Scope;
 use store::webhook::script as webhook;
 use store::webhook::{WebhookRecord, WebhookSecrets};
 
-/// Attempts at a key that is replaced at the same moment.
+/// Maximum number of attempts for a key that is replaced concurrently.
 const ATTEMPTS: usize = 3;
 
 /// `keys …`
@@ -84,7 +84,7 @@ impl Keys {
     }
 }
 
-/// Seals the keys of one agent again. A key that is replaced meanwhile is read again.
+/// Reseals the keys of one agent. A key that is replaced meanwhile is read again.
 async fn rotate_agent(
     context: &Context,
     keyring: &Keyring,
@@ -119,7 +119,7 @@ async fn rotate_agent(
     Err(Failure::refused("CONFLICT", message))
 }
 
-/// Seals one key again; `None` when it does not open.
+/// Reseals one key; `None` if it does not open.
 async fn rotate_key(
     context: &Context,
     keyring: &Keyring,
@@ -154,8 +154,8 @@ fn seal_again(keyring: &Keyring, owner: &impl SealOwner, secret: &SecretString) 
     sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
 }
 
-/// Seals the secrets of an account's webhooks again. One that is replaced or deleted meanwhile is sealed under the
-/// newest key already, or gone.
+/// Reseals the secrets of an account's webhooks. One that is replaced or deleted meanwhile is already sealed under the
+/// newest key, or gone.
 async fn rotate_webhooks(
     context: &Context,
     keyring: &Keyring,

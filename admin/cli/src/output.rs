@@ -1,4 +1,4 @@
-//! One line to standard output or standard error.
+//! Writes one line to standard output or standard error.
 
 use std::io::{self, Write};
 

@@ -13,7 +13,7 @@ pub(super) fn read_stdin() -> Result<SecretString, Failure> {
     Ok(password)
 }
 
-/// The hash of the password of a user with this e-mail.
+/// Returns the hash of the password of a user with this e-mail.
 pub(super) fn hash(context: &Context, email: &str, password: &SecretString) -> Result<String, Failure> {
     let hash = password::hash(password, Salt::of(&context.record.check_secret, email));
     hash.map_err(|error| Failure::refused("HASH", error.to_string()))

@@ -1,4 +1,4 @@
-//! `tollgate-admin prices`: the operator's imported prices, which lie over those of the file (decisions D32, D65).
+//! `tollgate-admin prices`: the operator's imported prices, which take precedence over the file (decisions D32, D65).
 
 use super::context::Context;
 use crate::failure::Failure;
@@ -15,13 +15,13 @@ use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;
-/// How often an import is tried again that another one overtook.
+/// Maximum number of attempts of an import that another one overtakes.
 const ATTEMPTS: usize = 5;
 
 /// `prices …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Prices {
-    /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI models lie over prices.file from then on
+    /// Import LiteLLM's model_prices_and_context_window.json; its OpenAI models then take precedence over prices.file
     Import {
         /// The file
         file: PathBuf,
@@ -29,9 +29,9 @@ pub(super) enum Prices {
         #[arg(long, value_name = "PROVIDER", default_value = OPENAI)]
         provider: String,
     },
-    /// Show what a model costs, and which entry says so
+    /// Show the prices of a model, and the entry that they come from
     Show {
-        /// The model as a request names it; an unknown one costs the dearest of the table
+        /// The model as a request names it; an unknown one has the highest prices of the table
         model: String,
     },
 }
@@ -61,7 +61,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
         let merged = before
             .merged_with(&imported.overlay)
             .map_err(|error| unusable(file, &error))?;
-        // The whole table must be sound before any edge sees it.
+        // The whole table must be valid before any edge reads it.
         let table = PriceTable::merge(&base, &merged).map_err(|error| unusable(file, &error))?;
         let new = merged.to_store_text().map_err(|error| unusable(file, &error))?;
         if replace_prices::replace(&context.store, old.as_deref(), &new).await? == Replaced::Done {
@@ -136,7 +136,7 @@ async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
     ))
 }
 
-/// One line for each service tier, one for each long-context tier.
+/// Returns one line for each service tier, and one for each long-context tier.
 fn lines(entry: &ModelEntry) -> String {
     let above = entry.long_context_above.unwrap_or_default();
     let short = entry.rates.iter().map(|(tier, rates)| (tier.clone(), rates));
@@ -168,7 +168,7 @@ fn lines(entry: &ModelEntry) -> String {
     lines.join("\n")
 }
 
-/// The prices imported before.
+/// Returns the prices imported before.
 fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
     let overlay = stored.map(PriceOverlay::from_store_text).transpose();
     let overlay = overlay.map_err(|error| {
@@ -180,7 +180,7 @@ fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
 fn read(file: &Path) -> Result<String, Failure> {
     let bad = |error: std::io::Error| Failure::usage(format!("{}: {error}", file.display()));
     let mut text = String::new();
-    // One byte more than is allowed tells that it is too long, also where a length is not known before.
+    // One byte more than the limit tells that the file is too long, even if its length is not known in advance.
     let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
     if read.map_err(bad)? as u64 > FILE_MAX {
         return Err(Failure::usage(format!(

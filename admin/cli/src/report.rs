@@ -1,4 +1,4 @@
-//! The one place that writes to standard output: the report of a command, for people or as one JSON document.
+//! The only place that writes to standard output: the report of a command, for people or as one JSON document.
 
 use super::failure;
 use super::output::{write_stderr, write_stdout};
@@ -15,12 +15,12 @@ pub(super) struct Report {
     /// For scripts.
     json: Value,
     exit: u8,
-    /// Whether it holds what is shown this once.
+    /// Whether it contains a secret that is shown only once.
     secret: bool,
 }
 
 impl Report {
-    /// The command did what it was asked to.
+    /// Creates the report of a command that succeeded.
     pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
         Self {
             text: text.into(),
@@ -30,17 +30,17 @@ impl Report {
         }
     }
 
-    /// Of a command that has written its output already, or has none: a server that ended.
+    /// Creates the report of a command that has already written its output, or has none, such as a server that ended.
     pub(super) fn silent() -> Self {
         Self::new("", json!({ "ok": true }))
     }
 
-    /// The same report, which holds a secret that is shown this once.
+    /// Marks that the report contains a secret that is shown only once.
     pub(super) fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
 
-    /// The same report, of a command that could not do everything.
+    /// Marks that the command could not do everything.
     pub(super) fn incomplete(self) -> Self {
         Self {
             exit: failure::REFUSED,
@@ -48,7 +48,7 @@ impl Report {
         }
     }
 
-    /// The same report, of a check without a result.
+    /// Marks that the check has no result.
     pub(super) fn inconclusive(self) -> Self {
         Self {
             exit: failure::INCONCLUSIVE,
@@ -56,8 +56,8 @@ impl Report {
         }
     }
 
-    /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the
-    /// document under `name`, and `text` to people.
+    /// Adds the things that a successful command could not clean up: `things` under `name` in the document, and `text`
+    /// for people.
     pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {
         self.json["ok"] = json!(false);
         self.json[name] = json!(things);
@@ -65,7 +65,8 @@ impl Report {
         self.incomplete()
     }
 
-    /// Prints it. A reader who has seen enough and left (`| head -1`) is no failure, unless a secret is lost with it.
+    /// Prints it. If the reader closes standard output early (`| head -1`), this is no failure, unless a secret is
+    /// lost.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         let written = match (json, self.text.is_empty()) {
             (true, _) => write_stdout(&self.json.to_string()),
@@ -82,8 +83,8 @@ impl Report {
     }
 }
 
-/// The output of clap: help and version on standard output, a mistake on standard error, and with `--json` as a
-/// document too. The options are not parsed at that point, so `--json` is looked for among the words.
+/// Prints clap's output: help and version on standard output, an error on standard error, and with `--json` also as a
+/// document. The options are not parsed at that point, so `--json` is searched for among the words.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let words = std::env::args_os().take_while(|word| word != "--");
     let json = words.skip(1).any(|word| word == "--json");
@@ -107,7 +108,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The mistake without the advice that follows it, on one line.
+/// Returns the error without the advice that follows it, on one line.
 fn sentence(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing; --help lists them".to_owned();

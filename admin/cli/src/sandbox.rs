@@ -1,4 +1,4 @@
-//! `tollgate-admin sandbox-upstream`: the stand-in for the provider, until SIGTERM or SIGINT.
+//! `tollgate-admin sandbox-upstream`: runs the stand-in for the provider until SIGTERM or SIGINT.
 
 use super::value;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ pub(super) struct Args {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// Wait so long before each answer; at most ten minutes
+    /// Wait this long before each answer; at most ten minutes
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value::delay_ms)]
     delay_ms: u64,
 }
@@ -33,7 +33,8 @@ impl Args {
                 tokio::select! {
                     _ = stop.recv() => return,
                     _ = tokio::signal::ctrl_c() => return,
-                    // Its prices are compiled in: there is nothing to read again, and unheard the signal would end it.
+                    // Prices are compiled in, so there is nothing to reload; without this branch the signal would end
+                    // the process.
                     _ = hangup.recv() => tracing::info!("SIGHUP: there is nothing to be read again"),
                 }
             }

@@ -1,4 +1,4 @@
-//! `tollgate-admin completions` and `man`: this command line, as shells and manuals want it. They need no store.
+//! `tollgate-admin completions` and `man`: this command line in the formats of shells and manuals. They need no store.
 
 use crate::failure::Failure;
 use crate::report::Report;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `completions`
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// The shell that is to complete
+    /// The shell to generate completions for
     shell: Shell,
 }
 
@@ -47,7 +47,7 @@ impl Man {
     }
 }
 
-/// One for each command.
+/// Returns the number of pages: one for each command.
 fn pages(command: &clap::Command) -> usize {
     1 + command.get_subcommands().map(pages).sum::<usize>()
 }

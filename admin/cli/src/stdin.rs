@@ -1,4 +1,4 @@
-//! One line from standard input: what may not stand on the command line, where every process could read it.
+//! Reads one line from standard input: secrets, which every process could read on the command line.
 
 use crate::failure::Failure;
 use secrecy::SecretString;
@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Longest wait for the line: a pipe whose other end never writes would hold a script for ever.
+/// Longest wait for the line: a pipe whose other end never writes would block a script forever.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// The first line of standard input, without its end; `what` it is, and how many bytes it may have at most.
+/// Reads the first line of standard input, without its end. `what` names it in errors; it may have at most `most`
+/// bytes.
 pub(super) fn line(what: &str, most: usize) -> Result<SecretString, Failure> {
     if io::stdin().is_terminal() {
         let message =
@@ -27,7 +28,7 @@ fn line_of(
     wait: Duration,
 ) -> Result<SecretString, Failure> {
     let (sender, receiver) = mpsc::channel();
-    // Left behind when nothing comes; it ends with the process.
+    // The thread stays if no line arrives, and ends with the process.
     std::thread::spawn(move || sender.send(read(from, most)));
     let line = receiver.recv_timeout(wait).map_err(|_| {
         let seconds = wait.as_secs();
@@ -42,8 +43,7 @@ fn line_of(
     Ok(text.lines().next().unwrap_or_default().into())
 }
 
-/// Reads no further than one byte beyond what is allowed and the line's end, which is enough to see that it is too
-/// long.
+/// Reads at most one byte more than allowed, besides the line's end, which is enough to detect a line that is too long.
 fn read(from: impl BufRead, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(2);
     let mut bytes = Zeroizing::new(Vec::with_capacity(most.saturating_add(2)));
@@ -58,7 +58,7 @@ mod tests {
     use std::io::{BufReader, Write};
     use std::time::Duration;
 
-    /// More than any of these tests needs.
+    /// Longer than any of these tests needs.
     const LONG: Duration = Duration::from_secs(60);
 
     fn text(bytes: &'static [u8]) -> Result<String, String> {
@@ -80,7 +80,7 @@ mod tests {
         assert!(text(b"\xff\n").unwrap_err().contains("UTF-8"));
     }
 
-    /// A person or a program that keeps its end open has said all with the line.
+    /// A person or program that keeps its end open has finished with the line.
     #[test]
     fn a_line_is_enough_and_an_end_is_not_waited_for() {
         let (reader, mut writer) = io::pipe().unwrap();

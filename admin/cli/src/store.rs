@@ -19,16 +19,16 @@ use store::sanity;
 /// `store …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Store {
-    /// Initialise an empty store; on an initialised one nothing happens
+    /// Initialise an empty store; does nothing to an initialised one
     Init,
-    /// Accept accounts whose version fell because a failover lost writes, and a restored store
+    /// Accept accounts whose version decreased because a failover lost writes, and a restored store
     Accept {
-        /// One account; all when not given
+        /// One account; default: all
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: Option<String>,
     },
-    /// Check that the store may be trusted with money and takes writes: a ledger epoch, no eviction, no writes left
-    /// out, right clocks
+    /// Check that the store can be trusted with money and accepts writes: a ledger epoch, no eviction, no lost writes,
+    /// correct clocks
     Check,
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
     let record = sanity::check(&store).await?;
     if let Ok(keyring) = settings.keyring() {
-        // Without a master key it is made later, by the first who signs.
+        // Without a master key the key is created later, when a checkpoint is first signed.
         checkpoint_key::key(&store, &keyring)
             .await
             .map_err(audit::no_key)?;
@@ -82,7 +82,7 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
             accepted += 1;
         }
     }
-    // Last: should it break off before, every call stays denied and the command can be repeated.
+    // Last: if it fails before, every call stays denied and the command can be repeated.
     if whole {
         sanity::accept(&context.store).await?;
     }
@@ -99,7 +99,7 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
     ))
 }
 
-/// The context is open, so everything was checked but whether it needs acceptance, and how safe money is.
+/// Checks the parts that opening the context did not: pending acceptance, and the durability of money.
 async fn check(context: &Context) -> Result<Report, Failure> {
     let record = &context.record;
     if let Some(what) = &record.restored {
@@ -127,7 +127,7 @@ async fn check(context: &Context) -> Result<Report, Failure> {
     Ok(Report::new(text, json))
 }
 
-/// What is configured, and what comes of it.
+/// Returns the configured durability and its effect.
 fn shown(status: &Status) -> serde_json::Value {
     json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
         "exposed": status.exposed })

@@ -1,18 +1,18 @@
-//! Tables for people: columns that line up whatever the script, cut to the terminal where there is one.
+//! Tables for people: columns that line up in any script, cut to the terminal's width if there is one.
 
 use std::io;
 use terminal_size::{Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands between two columns.
+/// Text between two columns.
 const GAP: &str = "  ";
-/// A column is cut no shorter than this.
+/// Minimum width to which a column is cut.
 const SHORTEST: usize = 6;
-/// What stands in place of what was cut.
+/// Mark in place of the part that was cut.
 const CUT: char = '…';
 
-/// Rows in columns, each as wide as its widest cell. On a terminal, lines are no longer than it is wide: the widest
-/// columns give way, the first one, which holds the id, last. In a pipe nothing is cut.
+/// Formats rows in columns, each as wide as its widest cell. On a terminal, lines are at most as wide as the terminal:
+/// the widest columns are cut first, and the first column, which contains the id, last. Nothing is cut in a pipe.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let terminal = terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns));
     lay_out(head, rows, terminal)
@@ -47,7 +47,7 @@ fn lay_out(head: &[&str], rows: &[Vec<String>], terminal: Option<usize>) -> Stri
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Takes from the widest column but the first until all fit, or none can give more.
+/// Cuts the widest column except the first until all fit, or none can be cut further.
 fn narrow(widths: &mut [usize], terminal: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     loop {
@@ -67,7 +67,7 @@ fn padded(cell: &str, width: usize) -> String {
     cell
 }
 
-/// The text, or as much of its beginning as fits with a mark that something follows.
+/// Returns the text, or as much of its start as fits together with the mark.
 fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -83,7 +83,7 @@ fn shortened(text: &str, width: usize) -> String {
     short
 }
 
-/// Text of others for a terminal: control characters and changes of direction are escaped.
+/// Makes untrusted text safe for a terminal: escapes control characters and changes of direction.
 pub(super) fn plain(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -96,7 +96,8 @@ pub(super) fn plain(text: &str) -> String {
     line
 }
 
-/// Marks that change the direction of text, and separators of lines that are no control characters.
+/// Returns whether this is a mark that changes the direction of text, or a line separator that is not a control
+/// character.
 const fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

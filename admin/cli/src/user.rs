@@ -1,5 +1,5 @@
-//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an account has
-//! one; where several accounts have a user of it, by the account as well.
+//! `tollgate-admin user`: dashboard users. A user is identified by its e-mail address, which is unique in an account,
+//! and by the account if several accounts have a user with it.
 
 mod change;
 mod help;
@@ -34,7 +34,7 @@ pub(super) enum User {
         /// The user's e-mail, unique in the account
         #[arg(long, value_parser = value::email)]
         email: String,
-        /// What the user may do
+        /// The user's role
         #[arg(long)]
         role: RoleName,
         /// Read the password from standard input, one line (required)
@@ -47,7 +47,7 @@ pub(super) enum User {
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: String,
     },
-    /// Give a user another role; it binds the next call
+    /// Change a user's role, from the next request on
     SetRole {
         #[command(flatten)]
         name: Name,
@@ -66,7 +66,8 @@ pub(super) enum User {
         #[arg(long)]
         password_stdin: bool,
     },
-    /// Remove a user: all sessions end, API keys that the user made are revoked, and the e-mail is free again
+    /// Remove a user: all sessions end, API keys that the user created are revoked, and the e-mail address is free
+    /// again
     Remove {
         #[command(flatten)]
         name: Name,
@@ -84,7 +85,7 @@ pub(super) enum User {
 pub(super) enum RoleName {
     /// Everything
     Owner,
-    /// All but deposits, team and plan
+    /// Everything except deposits, team and plan
     Admin,
     /// Freezes agents, decides about waiting spends and escrows
     Manager,
@@ -150,7 +151,7 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
     }
 }
 
-/// A new user's record.
+/// Returns a new user's record.
 pub(super) fn new_user(
     context: &Context,
     email: String,

@@ -1,4 +1,4 @@
-//! Values on the command line, checked before anything is touched.
+//! Values on the command line, validated before anything is changed.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::blocked::parse_range;
@@ -18,14 +18,14 @@ use store::deposit::{REFERENCE_MAX, is_reference};
 const TIME_MS_MAX: u64 = 3_600_000;
 /// Sizes of bodies in a load test.
 const BODY_BYTES: std::ops::RangeInclusive<usize> = 150..=8_388_608;
-/// Longest id that is looked up.
+/// Longest id that is accepted.
 const ID_MAX: usize = 64;
 /// Longest name of an account.
 const NAME_MAX: usize = 200;
 /// Longest reason.
 const REASON_MAX: usize = 200;
 
-/// An id that Tollgate made, such as `acct_…`; it cannot hold what separates the parts of a store key.
+/// Parses an id created by Tollgate, such as `acct_…`. It cannot contain the separator of store key parts.
 pub(super) fn id(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain) {
@@ -34,7 +34,7 @@ pub(super) fn id(text: &str) -> Result<String, String> {
     }
 }
 
-/// An agent id (decision D6).
+/// Parses an agent id (decision D6).
 pub(super) fn agent_id(text: &str) -> Result<String, String> {
     match names::is_agent_id(text) {
         true => Ok(text.to_owned()),
@@ -44,14 +44,14 @@ pub(super) fn agent_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// One line of visible text: at most `longest` characters, at least one of them visible, no control character, and none
-/// that sets the direction of text.
+/// Returns whether this is one line of visible text: at most `longest` characters, at least one of them visible, no
+/// control characters, and none that set the direction of text.
 fn is_line(text: &str, longest: usize) -> bool {
     let bad = |c: char| c.is_control() || printable::is_direction(c);
     text.chars().count() <= longest && text.chars().any(printable::is_seen) && !text.chars().any(bad)
 }
 
-/// A name for people.
+/// Parses a name for people.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
     match is_line(text, NAME_MAX) {
@@ -60,7 +60,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Why something was done.
+/// Parses the reason of a change.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     match is_line(text, REASON_MAX) {
@@ -69,12 +69,12 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// An e-mail address, in the lower case in which it is kept.
+/// Parses an e-mail address, and converts it to lower case.
 pub(super) fn email(text: &str) -> Result<String, String> {
     domain::email::parse(text).ok_or_else(|| "it must be an e-mail address".to_owned())
 }
 
-/// The e-mail address of a user, as an earlier version may have taken it.
+/// Parses the e-mail address of a user, as an earlier version may have accepted it.
 pub(super) fn known_email(text: &str) -> Result<String, String> {
     domain::email::parse_known(text).ok_or_else(|| "it must be an e-mail address".to_owned())
 }
@@ -85,18 +85,18 @@ pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
         .try_map(|text| Mode::parse(&text).ok_or("a mode is `live` or `test`"))
 }
 
-/// One permission of a list such as `read,write`.
+/// Parses one permission of a list such as `read,write`.
 pub(super) fn permission() -> impl TypedValueParser<Value = Permission> {
     PossibleValuesParser::new(Permission::ALL.map(Permission::as_str))
         .try_map(|text| Permission::parse(&text).ok_or("a permission is `read`, `write` or `approve`"))
 }
 
-/// A range of addresses, or one address, in its canonical form.
+/// Parses a range of addresses, or a single address, into canonical form.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     parse_range(text).ok_or_else(|| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
 }
 
-/// A moment in the future, in milliseconds since 1970.
+/// Parses a moment in the future, in milliseconds since 1970.
 pub(super) fn future(text: &str) -> Result<u64, String> {
     match domain::timestamp::ms_from_iso(text) {
         Some(domain::timestamp::LAST_MS..) => {
@@ -108,14 +108,14 @@ pub(super) fn future(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A delay of the sandbox, in milliseconds.
+/// Parses a delay of the sandbox, in milliseconds.
 pub(super) fn delay_ms(text: &str) -> Result<u64, String> {
     let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
     let delay = text.parse().ok().filter(|delay| *delay <= most);
     delay.ok_or_else(|| format!("it must be a number of milliseconds up to {most}"))
 }
 
-/// A time such as `500ms`, `90s` or `5m`, at most an hour.
+/// Parses a duration such as `500ms`, `90s` or `5m`, at most one hour.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text
         .find(|letter: char| !letter.is_ascii_digit())
@@ -133,36 +133,36 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "it must be a time such as 500ms, 90s or 5m, at most an hour".to_owned())
 }
 
-/// A share, from 0 to 1.
+/// Parses a share, from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "it must be a number from 0 to 1".to_owned())
 }
 
-/// The size of a body in a load test.
+/// Parses the size of a body in a load test.
 pub(super) fn body_bytes(text: &str) -> Result<usize, String> {
     let bytes = text.parse().ok().filter(|bytes| BODY_BYTES.contains(bytes));
     let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
     bytes.ok_or_else(|| format!("a body has {least} to {most} bytes"))
 }
 
-/// An amount of USD; zero is one.
+/// Parses an amount of USD, including zero.
 pub(super) fn usd(text: &str) -> Result<Nanos, String> {
     amount::parse_limit(text).map_err(|error| format!("the amount {error}"))
 }
 
-/// An amount of USD that is to move: above zero (decision D4).
+/// Parses a positive amount of USD to be moved (decision D4).
 pub(super) fn amount(text: &str) -> Result<Nanos, String> {
     amount::parse_amount(text).map_err(|error| format!("the amount {error}"))
 }
 
-/// A wallet: its number, its id, an agent's id, or `user` (decision D61).
+/// Parses a wallet: its number, its id, an agent's id, or `user` (decision D61).
 pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
     WalletName::of_word(text)
         .ok_or_else(|| "a wallet is named by its number, its id `wal_…`, an agent's id, or `user`".to_owned())
 }
 
-/// What a payment rail calls a deposit.
+/// Parses a payment rail's reference of a deposit.
 pub(super) fn reference(text: &str) -> Result<String, String> {
     match is_reference(text) {
         true => Ok(text.to_owned()),

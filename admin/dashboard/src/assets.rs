@@ -1,5 +1,4 @@
-//! The files under `admin/dashboard/web`, compiled in: their content, their types, and the version that stands in their
-//! addresses.
+//! The files under `admin/dashboard/web`, compiled in: their content, their types, and the version in their URLs.
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use std::sync::LazyLock;
 
 macro_rules! files {
     ($($path:literal,)+) => {
-        /// Every file but the page itself, by its path. A test holds this list against the folder.
+        /// Every file except the page itself, by its path. A test compares this list with the folder.
         pub(super) const FILES: &[(&str, &[u8])] =
             &[$(($path, include_bytes!(concat!("../web/", $path))),)+];
     };
@@ -144,32 +143,32 @@ files! {
     "vendor/htm-preact-3.1.1.js",
 }
 
-/// The page, with [`VERSION_MARK`] where the version goes.
+/// The page, with [`VERSION_MARK`] in place of the version.
 pub(super) const PAGE: &str = include_str!("../web/index.html");
-/// What the page has in place of the version.
+/// Placeholder for the version in the page.
 const VERSION_MARK: &str = "@VERSION@";
-/// Bytes of the hashes that are used: enough that no two builds meet.
+/// Number of bytes of the hashes that are used: enough to make collisions between builds improbable.
 const HASH_BYTES: usize = 10;
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::new);
 
-/// A file as it is served.
+/// A file to be served.
 #[derive(Debug)]
 pub struct Asset {
-    /// Its content.
+    /// Uncompressed content.
     pub(super) plain: Bytes,
-    /// Its content compressed, where that is shorter.
+    /// Compressed content, if it is shorter.
     pub(super) gzip: Option<Bytes>,
     /// `Content-Type`.
     pub(super) kind: &'static str,
-    /// `ETag`; weak, since both forms have it.
+    /// `ETag`; weak, since both forms have the same one.
     pub(super) etag: HeaderValue,
 }
 
 /// All files.
 #[derive(Debug)]
 pub(super) struct Assets {
-    /// The hash of all files: modules name each other by relative paths, so all of them change their address together.
+    /// Hash of all files: modules refer to each other by relative paths, so all of them change their URLs together.
     pub(super) version: String,
     /// By path.
     pub(super) files: BTreeMap<&'static str, Asset>,
@@ -178,7 +177,7 @@ pub(super) struct Assets {
 }
 
 impl Assets {
-    /// The files, made ready at the first use.
+    /// Returns the files, made ready at the first use.
     pub(super) fn get() -> &'static Self {
         &ASSETS
     }
@@ -203,7 +202,7 @@ impl Assets {
 }
 
 impl Asset {
-    /// A file with this content, of the type that its name tells.
+    /// Creates a file with this content, and the type of its name's extension.
     pub fn of(path: &str, plain: Bytes) -> Self {
         let etag = format!("W/\"{}\"", short(&Sha256::digest(&plain)));
         Self {
@@ -219,7 +218,7 @@ fn short(hash: &[u8]) -> String {
     hex::encode(&hash[..HASH_BYTES])
 }
 
-/// Writing to memory does not fail; if it did, the file would go out uncompressed.
+/// Compresses the content. Writing to memory does not fail; if it did, the file would be sent uncompressed.
 fn compressed(plain: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(plain).ok()?;

@@ -1,7 +1,7 @@
-//! The dashboard's files as the management listener serves them, with the headers that keep the page to itself.
+//! The dashboard's files as served by the management listener, with headers that isolate the page.
 //!
-//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. Knows no store: what a
-//! page shows comes from the API.
+//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. This crate does not use
+//! the store: the data of a page comes from the API.
 
 mod assets;
 
@@ -20,7 +20,7 @@ use axum::routing::get;
 use endpoint::{Code, Problem, ResponseContext};
 use serde::Serialize;
 
-/// What the page may load and talk to: this server, and nothing else anywhere.
+/// Content security policy: the page may load from and connect to this server only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// On every answer of this module.
@@ -42,14 +42,14 @@ const GUARDS: [(HeaderName, &str); 7] = [
         "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     ),
 ];
-/// How the cookie of a session begins.
+/// Start of a session's cookie.
 const SESSION_COOKIE: &str = "tollgate_session=";
-/// An asset's address changes with its content.
+/// For assets, whose URLs change with their content.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// Asked for again each time, and answered with 304 while it is the same.
+/// Revalidated on each request, and answered with 304 while it is unchanged.
 const ASK_AGAIN: &str = "no-cache";
 
-/// The routes of the dashboard. None of them needs a caller: what the page shows comes from the API.
+/// Returns the routes of the dashboard. They need no authentication, since the data of the page comes from the API.
 pub fn router() -> Router {
     Router::new()
         .route("/", get(|headers: HeaderMap| async move { page(&headers) }))
@@ -61,13 +61,13 @@ pub fn router() -> Router {
         .route("/plan", get(plan))
 }
 
-/// The state of a page that nobody may have signed in to. Anyone can read it; its users alone learn about the
-/// installation (`GET /installation`).
+/// State of a page before sign-in. Anyone can read it; only users can read data of the installation (`GET
+/// /installation`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Start {
-    /// Whether the browser sent a session's cookie, which the page itself cannot see: without one it need not ask who
-    /// is signed in, and no refused request stands in the browser's console.
+    /// Whether the browser sent a session cookie, which the page itself cannot see: without one it does not request the
+    /// signed-in user, and no refused request appears in the browser's console.
     has_session: bool,
 }
 
@@ -106,7 +106,7 @@ async fn asset(Path((version, path)): Path<(String, String)>, headers: HeaderMap
     }
 }
 
-/// Where the upgrade links of answers lead (`upgradeUrl`): the page behind the hash, with the query it came with.
+/// Redirects upgrade links of answers (`upgradeUrl`) to the page after the hash, with the query.
 async fn plan(RawQuery(query): RawQuery) -> Response<Body> {
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     let Ok(location) = HeaderValue::try_from(format!("/#/plan{query}")) else {
@@ -122,7 +122,8 @@ async fn plan(RawQuery(query): RawQuery) -> Response<Body> {
     response
 }
 
-/// The file as this request wants it: not at all when it has it, compressed when it can read that.
+/// Sends a file in the form for this request: not at all if the client has it, and compressed if the client accepts
+/// that.
 fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
@@ -146,14 +147,14 @@ fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body>
     response
 }
 
-/// The same for a file of another page of this server, which the log calls `label`; it is asked for again each time.
+/// Sends a file of another page of this server, which the log calls `label`. It is revalidated on each request.
 pub fn send(asset: &Asset, asked: &HeaderMap, label: &'static str) -> Response<Body> {
     let mut response = show(asset, asked, ASK_AGAIN);
     response.extensions_mut().insert(ResponseContext::new(label));
     response
 }
 
-/// The address of a file of the dashboard.
+/// Returns the address of a file of the dashboard.
 pub fn address(path: &str) -> String {
     format!("/assets/{}/{path}", Assets::get().version)
 }

@@ -1,4 +1,4 @@
-//! How the files are served, and that those compiled in are those of the folder.
+//! Tests of how the files are served, and that the compiled-in files are those of the folder.
 
 mod sources;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use tower_service::Service as _;
 
-/// Everything that a page loads when it is opened first, uncompressed, may weigh this much.
+/// Maximum size of everything that a page loads at first, uncompressed, in bytes.
 const PAGE_MAX: usize = 200_000;
 
 async fn ask(method: &str, path: &str, headers: &[(HeaderName, &str)]) -> (StatusCode, HeaderMap, Bytes) {
@@ -68,7 +68,7 @@ fn the_page_names_assets_that_exist_and_no_other_host() {
     let own = FILES.iter().filter(|(path, _)| !path.starts_with("vendor/"));
     for (path, content) in own.chain([&("index.html", PAGE.as_bytes())]) {
         let text = std::str::from_utf8(content).unwrap();
-        // The name of a language is written as an address, which nobody fetches.
+        // The name of an XML namespace has the form of a URL, but is never fetched.
         let text = text.replace("http://www.w3.org/2000/svg", "");
         for mark in [
             "http://",
@@ -97,7 +97,7 @@ fn modules_import_what_exists() {
     }
 }
 
-/// The modules that a file names behind `word`, by path.
+/// Returns the modules that a file refers to after `word`, by path.
 fn imports<'a>(path: &'a str, word: &'a str) -> impl Iterator<Item = String> + use<'a> {
     let text = std::str::from_utf8(content(path)).unwrap();
     let names = text.split(word).skip(1);
@@ -109,7 +109,7 @@ fn content(path: &str) -> &'static [u8] {
     file.unwrap_or_else(|| panic!("{path} is no asset")).1
 }
 
-/// A relative address as a browser reads it.
+/// Resolves a relative URL as a browser does.
 fn resolve(from: &str, name: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -229,7 +229,7 @@ async fn the_plan_link_leads_behind_the_hash_with_its_query() {
     assert_eq!(ask("GET", "/plan", &[]).await.1[LOCATION], "/#/plan");
 }
 
-/// Anyone can ask, so it says nothing of the installation.
+/// Anyone can request it, so it contains nothing about the installation.
 #[tokio::test]
 async fn strangers_learn_only_whether_they_sent_a_session() {
     let (status, headers, body) = ask("GET", "/dashboard.json", &[]).await;

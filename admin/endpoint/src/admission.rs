@@ -13,26 +13,26 @@ use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
 use store_health::StoreHealth;
 
-/// The state of the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch),
+/// State for the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch),
 /// [`caller`](crate::caller) and [`limits`](crate::limits).
 pub struct Admission {
     /// The store.
     pub store: Store,
-    /// Whether the store may be trusted, as last checked.
+    /// Whether the store can be trusted, as last checked.
     pub health: Arc<StoreHealth>,
-    /// The addresses that are not answered, as last read.
+    /// Blocked addresses, as last read.
     pub blocked: Arc<BlockedCopy>,
-    /// The accounts that are refused what makes records, as last read.
+    /// Accounts that may not create records, as last read.
     pub refused: Arc<RefusedCopy>,
-    /// The plans in force; SIGHUP replaces them as a whole.
+    /// The plans in force. SIGHUP replaces them as a whole.
     pub plans: Arc<ArcSwap<Plans>>,
     /// Limits that hold for every plan (decision D71).
     pub limits: LimitSettings,
-    /// Proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The address of this server in links, and the origin of its pages.
+    /// URL of this server in links, and the origin of its pages.
     pub public_url: String,
-    /// How long a session of the dashboard may pause.
+    /// Maximum idle time of a dashboard session.
     pub session_idle: Duration,
     /// The memory for request bodies.
     pub body_memory: Arc<BodyMemory>,

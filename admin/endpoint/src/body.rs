@@ -1,7 +1,7 @@
-//! The fields of a JSON body, each read as what it must be, so that every complaint names its field.
+//! The fields of a JSON body. Each is parsed as its expected type, so that every error names its field.
 //!
-//! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
-//! through a float (decision D4).
+//! A field is unknown, duplicate, absent, `null` or a value. Amounts are parsed from their own text and never pass
+//! through floating point (decision D4).
 
 use super::wallet_name::{WalletName, whole_number};
 use crate::problem::Problem;
@@ -15,7 +15,7 @@ use std::fmt;
 /// A field of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given<T> {
-    /// Not there.
+    /// Absent.
     Absent,
     /// `null`.
     Null,
@@ -24,7 +24,7 @@ pub enum Given<T> {
 }
 
 impl<T> Given<T> {
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn value(self) -> Option<T> {
         match self {
             Self::Value(value) => Some(value),
@@ -33,28 +33,27 @@ impl<T> Given<T> {
     }
 }
 
-/// Most fields that a body can have; more than any operation knows.
+/// Maximum number of fields of a body; more than any operation has.
 const FIELDS_MAX: usize = 100;
 
 /// The form of a text field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// One line that says something: characters that can be seen, no breaks of lines, no control characters, none that
-    /// turns the direction of text.
+    /// One line of visible text: no line breaks, no control characters, none that change the direction of text.
     Line,
     /// Several lines, possibly none, without characters that turn the direction of text.
     Lines,
 }
 
-/// The fields of an object, in the order sent, none twice; and the body that they are parts of.
+/// The fields of an object, in the order sent, without duplicates; and the body that contains them.
 #[derive(Debug, Default)]
 pub struct Fields<'a>(Vec<(String, &'a RawValue)>, &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Reads an object.
+    /// Parses an object.
     ///
     /// # Errors
-    /// 400 when it is none, or names a field that is given twice.
+    /// 400 if it is not an object, or names a duplicate field.
     pub fn parse(body: &'a [u8]) -> Result<Self, Problem> {
         let mut reader = serde_json::Deserializer::from_slice(body);
         let fields = reader.deserialize_map(Collect).and_then(|fields| {
@@ -74,16 +73,16 @@ impl<'a> Fields<'a> {
     /// Refuses fields that are not among `known`.
     ///
     /// # Errors
-    /// 400 names the first unknown one.
+    /// 400 with the first unknown field.
     pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
         self.require_only(known)?;
         Ok(self)
     }
 
-    /// As [`Fields::only`], by reference.
+    /// Like [`Fields::only`], by reference.
     ///
     /// # Errors
-    /// 400 names the first unknown one.
+    /// 400 with the first unknown field.
     pub fn require_only(&self, known: &[&str]) -> Result<(), Problem> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             None => Ok(()),
@@ -103,10 +102,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Any string, as it was sent: its owner checks it.
+    /// Returns any string, as it was sent: the caller of this function must validate it.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn string(&self, name: &str) -> Result<Given<String>, Problem> {
         match self.get(name) {
             Given::Absent => Ok(Given::Absent),
@@ -118,10 +117,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A limit in USD; 0 is one.
+    /// Parses a limit in USD, which may be 0.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn limit(&self, name: &str) -> Result<Given<Nanos>, Problem> {
         match self.get(name) {
             Given::Absent => Ok(Given::Absent),
@@ -133,10 +132,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An amount that is to move: above zero (decision D4).
+    /// Parses a positive amount to be moved (decision D4).
     ///
     /// # Errors
-    /// 400 names the field, also when it is missing.
+    /// 400 with the field, also if it is missing.
     pub fn amount(&self, name: &str) -> Result<Nanos, Problem> {
         match self.get(name) {
             Given::Absent | Given::Null => Err(missing(name)),
@@ -147,7 +146,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `USD`, unless the body says `USDC` (decision D4).
+    /// Parses the currency: `USD` by default, or `USDC` (decision D4).
     ///
     /// # Errors
     /// 400 for anything else.
@@ -161,10 +160,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The name of a wallet (decision D61).
+    /// Parses the name of a wallet (decision D61).
     ///
     /// # Errors
-    /// 400 names the field, also when it is missing.
+    /// 400 with the field, also if it is missing.
     pub fn wallet(&self, name: &str) -> Result<WalletName, Problem> {
         match self.get(name) {
             Given::Absent | Given::Null => Err(missing(name)),
@@ -175,10 +174,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels, as a value.
+    /// Parses a JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn object(&self, name: &str) -> Result<Given<Value>, Problem> {
         let json = match self.get(name) {
             Given::Absent => return Ok(Given::Absent),
@@ -200,10 +199,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number above zero, as a number or a string of digits.
+    /// Parses a positive integer, as a number or a string of digits.
     ///
     /// # Errors
-    /// 400 names the field, also when it is missing.
+    /// 400 with the field, also if it is missing.
     pub fn number(&self, name: &str) -> Result<u64, Problem> {
         let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
         match self.get(name) {
@@ -218,10 +217,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `true` or `false`.
+    /// Parses `true` or `false`.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn flag(&self, name: &str) -> Result<Given<bool>, Problem> {
         match self.get(name) {
             Given::Absent => Ok(Given::Absent),
@@ -233,15 +232,16 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The currencies, one unit of account at par (decision D4); the first is the default.
+/// The currencies, which have the same value in the ledger (decision D4); the first is the default.
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
-/// Longest free-form object of a body, in bytes as it was sent.
+/// Longest free-form object of a body as sent, in bytes.
 pub const OBJECT_MAX: usize = 16 * 1024;
-/// Most levels of objects and lists in it, its own among them. Records and events nest it in objects of their own, and
-/// parsers of JSON, ours among them, read some 127 levels.
+/// Maximum number of levels of objects and lists in it, including its own. Records and events nest it in other objects,
+/// and JSON parsers, including ours, support some 127 levels.
 pub(crate) const OBJECT_DEPTH_MAX: usize = 100;
 
-/// How many levels of objects and lists a value has. The recursion is bounded, since its parser bounds the levels.
+/// Returns the number of levels of objects and lists in a value. The recursion is bounded, since the parser bounds the
+/// levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
@@ -250,12 +250,12 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The complaint about a field that is not there.
+/// Returns the error for a missing field.
 pub fn missing(name: &str) -> Problem {
     Problem::validation(format!("{name} is required."))
 }
 
-/// The complaint about an amount. Programs that add floats send digits that nobody meant, such as
+/// Returns the error for an invalid amount. Programs that add floating-point numbers send unintended digits, such as
 /// `0.11000000000000001`.
 fn bad_amount(name: &str, json: &str, error: AmountError) -> Problem {
     let is_number = !json.starts_with('"');
@@ -269,7 +269,7 @@ fn bad_amount(name: &str, json: &str, error: AmountError) -> Problem {
     })
 }
 
-/// The name of a field or parameter that the caller sent, for an answer: quoted, escaped and cut.
+/// Returns the name of a field or parameter that the caller sent, for an answer: quoted, escaped and cut.
 pub(super) fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
     let cut: String = name.chars().take(LONGEST).collect();

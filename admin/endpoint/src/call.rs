@@ -23,26 +23,26 @@ use store::script::change::Scope;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The content coding that is none.
+/// The content coding without any encoding.
 const IDENTITY: &str = "identity";
-/// The fields of a body that can hold one, in the order in which they count.
+/// The fields of a body that can contain an idempotency key, in order of precedence.
 pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
-/// A caller's idempotency key (decision D26), by the place where it was sent.
+/// A caller's idempotency key (decision D26), by where it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotencyKey {
     /// In the header.
     Header(String),
-    /// In a field of the body: it may be the id of an intent (decision D75).
+    /// In a field of the body. It may be the id of an intent (decision D75).
     Body(String),
 }
 
 impl IdempotencyKey {
-    /// The idempotency key of a request (decision D26): the `Idempotency-Key` header, or else `intent_id` or
+    /// Returns the idempotency key of a request (decision D26): the `Idempotency-Key` header, otherwise `intent_id` or
     /// `idempotency_key` of the body.
     ///
     /// # Errors
-    /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
+    /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
     pub fn of(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
         let bad = |name: &str| {
             Problem::validation(format!(
@@ -69,7 +69,7 @@ impl IdempotencyKey {
         Ok(None)
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Header(key) | Self::Body(key) => key,
@@ -77,11 +77,11 @@ impl IdempotencyKey {
     }
 }
 
-/// A call of the caller `C`, which is `()` on public routes. `S` is the state of the operation's crate.
+/// A call by the caller `C`, which is `()` on public routes. `S` is the state of the operation's crate.
 pub struct Call<S, C = Caller> {
     /// The state of the operation's crate.
     pub state: Arc<S>,
-    /// How the call was admitted.
+    /// State with which the call was admitted.
     pub admission: Arc<Admission>,
     /// The caller.
     pub caller: C,
@@ -116,7 +116,7 @@ impl<S> Call<S, ()> {
         }
     }
 
-    /// The same call, by this caller.
+    /// Returns the same call with its caller.
     pub(super) fn by(self, caller: Caller) -> Call<S> {
         Call {
             state: self.state,
@@ -132,12 +132,12 @@ impl<S> Call<S, ()> {
 }
 
 impl<S> Call<S> {
-    /// The keys of the caller's account.
+    /// Returns the keys of the caller's account.
     pub fn keys(&self) -> AccountKeys {
         AccountKeys::new(&self.caller.account)
     }
 
-    /// The account, mode and actor of a change by this call.
+    /// Returns the account, mode and actor of a change by this call.
     pub fn scope(&self) -> Scope<'_> {
         Scope {
             account: &self.caller.account,
@@ -146,13 +146,13 @@ impl<S> Call<S> {
         }
     }
 
-    /// The query of a list that has these filters.
+    /// Parses the query of a list with these filters.
     pub fn list_query(&self, filters: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
         self.query(&[filters, &PAGING].concat())
     }
 
-    /// The part of the list `plural` that a query asks for. Its cursors hold for this path and these filters, by this
-    /// account and in this mode.
+    /// Returns the requested part of the list `plural`. Its cursors are valid for this path, these filters, this
+    /// account and this mode.
     ///
     /// # Errors
     /// 400: see [`Paging::of`].
@@ -166,10 +166,10 @@ impl<S> Call<S> {
         Paging::of(query, ListId::of(words))
     }
 
-    /// The plan of this name.
+    /// Returns the plan with this name.
     ///
     /// # Errors
-    /// 503 when there is none: nothing can be decided then (decision D7).
+    /// 503 if there is none, since nothing can then be decided (decision D7).
     pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
         let plans = self.admission.plans.load();
         plans
@@ -180,30 +180,31 @@ impl<S> Call<S> {
 }
 
 impl<S, C> Call<S, C> {
-    /// The agent id in the path.
+    /// Returns the agent id in the path.
     ///
     /// # Errors
-    /// 400 when it is none (decision D6).
+    /// 400 if it is invalid (decision D6).
     pub fn agent(&self) -> Result<&str, Problem> {
         let id = self.param("id");
         require_agent_id("The agent id", id)?;
         Ok(id)
     }
 
-    /// The agent id in the path of an operation that can make the agent.
+    /// Returns the agent id in the path of an operation that can create the agent.
     ///
     /// # Errors
-    /// 400 when it is none, or none that a new agent can have (decision D6).
+    /// 400 if it is invalid, or not allowed for a new agent (decision D6).
     pub fn new_agent(&self) -> Result<&str, Problem> {
         let id = self.param("id");
         require_new_agent_id("The agent id", id)?;
         Ok(id)
     }
 
-    /// The id of a record of ours in the path.
+    /// Returns the id of one of our records in the path.
     ///
     /// # Errors
-    /// 404 when it has not the form of one: then there is none. The text is not repeated, since it may be a key.
+    /// 404 if it does not have the form of such an id, so that no record can exist. The text is not repeated, since it
+    /// may be a key.
     pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
         let id = self.param(param);
         kind.has_form(id)
@@ -211,15 +212,15 @@ impl<S, C> Call<S, C> {
             .ok_or_else(|| malformed_id(param, kind))
     }
 
-    /// The text of a path parameter; empty when the route has none of this name.
+    /// Returns the value of a path parameter; empty if the route has no parameter with this name.
     pub fn param(&self, name: &str) -> &str {
         self.params.get(name).map_or("", String::as_str)
     }
 
-    /// The fields of the JSON body; none when there is no body.
+    /// Parses the fields of the JSON body; empty if there is no body.
     ///
     /// # Errors
-    /// 415 for another type than JSON or a body that is encoded, 400 for anything that is no JSON object.
+    /// 415 for a content type other than JSON or an encoded body, 400 for anything but a JSON object.
     pub fn body(&self) -> Result<Fields<'_>, Problem> {
         if self.body.is_empty() {
             return Ok(Fields::default());
@@ -242,26 +243,26 @@ impl<S, C> Call<S, C> {
         Fields::parse(&self.body)
     }
 
-    /// The caller's idempotency key (decision D26): the `Idempotency-Key` header, or else `intent_id` or
+    /// Returns the caller's idempotency key (decision D26): the `Idempotency-Key` header, otherwise `intent_id` or
     /// `idempotency_key` of the body.
     ///
     /// # Errors
-    /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
+    /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
     pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<IdempotencyKey>, Problem> {
         IdempotencyKey::of(&self.headers, body)
     }
 
-    /// The headers of the request.
+    /// Returns the headers of the request.
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// The query's parameters, all of them among `known`.
+    /// Parses the parameters of the query, which must all be `known`.
     ///
     /// # Errors
-    /// 400 for a query that is not UTF-8; 400 names a parameter that is unknown or given twice.
+    /// 400 for a query that is not UTF-8, or with an unknown or duplicate parameter.
     pub fn query(&self, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
-        // The parser would replace what is not UTF-8.
+        // The parser would replace invalid UTF-8.
         let query = self.uri.query().unwrap_or_default();
         if percent_decode_str(query).decode_utf8().is_err() {
             return Err(Problem::validation("The query string is not valid UTF-8."));
@@ -289,7 +290,7 @@ fn malformed_id(param: &str, kind: Kind) -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// The complaint about a query parameter that the operation does not have.
+/// Returns the error about a query parameter that the operation does not have.
 fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
     let name = quoted(name);
     Problem::validation(match known {
@@ -301,16 +302,16 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
     })
 }
 
-/// The account's plan is not in the table: nothing can be decided (decision D7).
+/// Returns the error for an account whose plan is not in the table, so that nothing can be decided (decision D7).
 pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
     tracing::error!(plan = name, account, "the account's plan is not in plans.file");
     Code::ServiceUnavailable.into()
 }
 
-/// The timestamp of a query, in milliseconds.
+/// Parses a timestamp of a query, in milliseconds.
 ///
 /// # Errors
-/// 400 when it is none (decision D56).
+/// 400 if it is invalid (decision D56).
 pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
     let Some(text) = query.get(name) else {
         return Ok(None);
@@ -326,10 +327,10 @@ pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>,
     })
 }
 
-/// Refuses what may not name an agent.
+/// Refuses an invalid agent id.
 ///
 /// # Errors
-/// 400 that begins with `what`.
+/// 400 with a message that begins with `what`.
 pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     if is_agent_id(id) {
         return Ok(());
@@ -340,10 +341,10 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     Err(Problem::validation(message))
 }
 
-/// Refuses what no new agent can be called. Operations that only read take the ids of agents that have such a name.
-///
+/// Refuses an id that is not allowed for a new agent. Read-only operations accept the ids of existing agents with such
+/// names.
 /// # Errors
-/// 400 that begins with `what`.
+/// 400 with a message that begins with `what`.
 pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     require_agent_id(what, id)?;
     require_no_dot_segment(what, id)?;
@@ -353,7 +354,7 @@ pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {
     }
 }
 
-/// Refuses the names that no path can hold.
+/// Refuses names that cannot occur in a path.
 pub(super) fn require_no_dot_segment(what: &str, name: &str) -> Result<(), Problem> {
     match is_dot_segment(name.as_bytes()) {
         true => Err(Problem::validation(format!("{what} {NO_DOT_SEGMENT}."))),
@@ -361,7 +362,7 @@ pub(super) fn require_no_dot_segment(what: &str, name: &str) -> Result<(), Probl
     }
 }
 
-/// `application/json` or another type whose syntax is JSON, with any parameters.
+/// Returns whether this is `application/json` or another type with JSON syntax, with any parameters.
 pub(super) fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind
@@ -373,7 +374,7 @@ pub(super) fn is_json(kind: &HeaderValue) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// No content coding.
+/// Returns whether the value means no content coding.
 fn is_identity(coding: &HeaderValue) -> bool {
     coding
         .as_bytes()

@@ -1,7 +1,7 @@
 //! Identifies the caller of a request by its headers: account, mode, and permissions or role.
 //!
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
-//! revocation binds the next one. A text that cannot be a key is refused without asking the store.
+//! revocation applies to the next one. A text that cannot be a key is refused without a query of the store.
 
 mod credential;
 pub mod session;
@@ -32,26 +32,26 @@ use store::versions::AccountVersion;
 pub struct Caller {
     /// The account.
     pub account: String,
-    /// The mode in which the call works: that of the key, or the one that the session's request names.
+    /// The mode of the call: the key's, or the one named in the session's request.
     pub mode: Mode,
-    /// Who the audit log names: the id of the key or of the user.
+    /// The actor in the audit log: the id of the key or of the user.
     pub actor: String,
     /// The account's plan, as of this request.
     pub plan: String,
-    /// The store's secret, with which ids are made of idempotency keys.
+    /// The store's secret, from which ids are derived for idempotency keys.
     pub check_secret: CheckSecret,
     /// The credential.
     pub who: Who,
 }
 
-/// The credential of a caller, and what it allows.
+/// The credential of a caller, with its permissions.
 #[derive(Debug, Clone)]
 pub enum Who {
     /// An API key.
     Key {
         /// Its permissions.
         permissions: Vec<Permission>,
-        /// When it was last used, to the minute, as noted before this request.
+        /// Time of last use, to the minute, as recorded before this request.
         last_used_ms: Option<u64>,
     },
     /// A session of the dashboard.
@@ -67,11 +67,11 @@ pub enum Who {
 
 impl Caller {
     /// Identifies the caller of a request with `access` from the address `client`, which may be unknown. An API key
-    /// takes precedence; the session cookie is read only where none is sent.
+    /// takes precedence; the session cookie is only read if there is no key.
     ///
     /// # Errors
-    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for an unknown
-    /// mode, 503 when the store cannot be asked or trusted.
+    /// 401 for a key or session that is missing or invalid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for an unknown
+    /// mode, 503 if the store is unreachable or cannot be trusted.
     pub async fn identify(
         admission: &Admission,
         access: Access,
@@ -82,7 +82,7 @@ impl Caller {
         let missing = match credential::key_hash(headers) {
             Ok(hash) => {
                 let caller = Self::of_key(admission, &hash, client).await?;
-                // The key's own mode counts, but an unknown mode is refused even so.
+                // The key's own mode applies, but an unknown mode is refused nevertheless.
                 session::mode(headers)?;
                 return Ok(caller);
             }
@@ -97,7 +97,7 @@ impl Caller {
         }
     }
 
-    /// The caller of a session. The allowed addresses of API keys do not apply to it.
+    /// Returns the caller of a session. The allowed addresses of API keys do not apply to it.
     async fn of_session(
         admission: &Admission,
         method: &Method,
@@ -128,8 +128,8 @@ impl Caller {
         );
         let record = sane?;
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
-        // Taken before the read: a record that is older than this lost writes in a failover; after it, another request
-        // of this account could have raised the floor in between.
+        // Taken before the read: a record older than this lost writes in a failover. If it were taken afterwards,
+        // another request of this account could have raised the floor in between.
         let floor = admission.store.floor(&owner.account).await;
         let keys = AccountKeys::new(&owner.account);
         let (key, account) = tokio::try_join!(
@@ -163,7 +163,7 @@ impl Caller {
         })
     }
 
-    /// Refuses a caller whom `access` does not allow.
+    /// Refuses a caller without the permission `access`.
     ///
     /// # Errors
     /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS` for a key, `INSUFFICIENT_ROLE` for a session.
@@ -191,7 +191,8 @@ impl Caller {
         }
     }
 
-    /// What the changes of a request with this `access` are judged by, in the step that makes each.
+    /// Returns the authority for the changes of a request with this `access`, which the step that makes each change
+    /// checks.
     pub fn authority(&self, access: Access) -> Authority {
         let least = match access {
             Access::Key(_, least) | Access::Session(least) => least,
@@ -217,7 +218,7 @@ impl Caller {
     }
 }
 
-/// The answer when the store has an older version of an account than it had before (decision D47).
+/// Returns the error if the store has an older version of an account than before (decision D47).
 fn lost_writes(account: &str) -> Problem {
     tracing::error!(
         account,
@@ -226,7 +227,7 @@ fn lost_writes(account: &str) -> Problem {
     Code::ServiceUnavailable.into()
 }
 
-/// Whether the key may be used from this address. An unknown address is on no list.
+/// Returns whether the key may be used from this address. An unknown address is not on any list.
 fn may_come_from(key: &ApiKey, client: Option<IpAddr>) -> bool {
     key.allow_ips.is_empty()
         || client.is_some_and(|client| key.allow_ips.iter().any(|net| net.contains(&client)))

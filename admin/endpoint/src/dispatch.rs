@@ -32,7 +32,7 @@ use store::blocked::Verdict;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
 
-/// Headers of every answer that does not set them itself: a browser may do nothing with it. Pages set their own policy.
+/// Default headers of every answer, which restrict browsers as far as possible. Pages set their own policy.
 const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -41,28 +41,29 @@ const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
 ];
-/// A body that takes longer has its caller read again. A caller's authority is never older when a handler begins.
+/// If a body takes longer, its caller is identified again. So a caller's authority is never older than this when a
+/// handler begins.
 const AUTHORITY_AGE_MAX: Duration = Duration::from_secs(1);
-/// Label of requests that met no route, in logs and metrics. Their path is text from outside and never logged.
+/// Label of requests without a route, in logs and metrics. Their path is untrusted text and is never logged.
 const NO_ROUTE: &str = "none";
 
-/// The other end of a request's connection. The listener puts it into the request.
+/// The peer of a request's connection. The listener adds it to the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// What [`run`] found out about a request that met a route, for its log line and metrics in [`around`].
+/// Data about a routed request that [`run`] collects for its log line and metrics in [`around`].
 #[derive(Debug, Clone)]
 pub struct ResponseContext {
     route: &'static str,
     caller: Option<(String, Mode)>,
-    /// Where the key stands in its rate window.
+    /// State of the key's rate window.
     window: Option<WindowState>,
     /// Keeps the connection's place for a known caller.
     under_way: Option<Arc<UnderWay>>,
 }
 
 impl ResponseContext {
-    /// The context of a request of this route whose caller is not known yet.
+    /// Creates the context of a request of this route whose caller is not known yet.
     pub const fn new(route: &'static str) -> Self {
         Self {
             route,
@@ -73,7 +74,7 @@ impl ResponseContext {
     }
 }
 
-/// Refuses blocked addresses, and gives every answer its request id, security headers, log line and metrics.
+/// Refuses blocked addresses, and adds request id, security headers, log line and metrics to every answer.
 pub(super) async fn around(
     State(admission): State<Arc<Admission>>,
     request: Request<Body>,
@@ -108,7 +109,8 @@ pub(super) async fn around(
         trace.id = %trace.id,
         "request"
     );
-    // A trace that a caller without a credential asks for is not exported: a flood of them would displace the others.
+    // A trace is not exported at the request of a caller without a credential: a flood of such requests would displace
+    // others.
     if caller.is_some() || !trace.by_caller {
         export(trace, method_label(&method), route, response.status(), took);
     }
@@ -137,7 +139,7 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
     }]);
 }
 
-/// Refuses requests from blocked addresses, and all requests until the list of those was read.
+/// Refuses requests from blocked addresses, and all requests until the list was read.
 async fn require_unblocked(
     admission: &Admission,
     extensions: &Extensions,
@@ -159,7 +161,7 @@ async fn require_unblocked(
     }
 }
 
-/// The client address of a request, if it is known.
+/// Returns the client address of a request, if it is known.
 fn client_of(admission: &Admission, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
     let peer = extensions.get::<Peer>()?.0.ip();
     warn_of_untrusted_proxy(peer, headers, &admission.trusted_proxies);
@@ -241,7 +243,7 @@ async fn answer<S: Send + Sync + 'static>(
         // The table's macro pairs handlers with access.
         (Handler::Known(_), None) => return Err(Code::Internal.into()),
     };
-    // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
+    // A separate task: a caller who disconnects does not stop a change between its steps, and a panic is contained.
     let task = async move {
         let answer = match authority {
             Some(authority) => authority.scope(answering).await,
@@ -262,7 +264,8 @@ async fn answer<S: Send + Sync + 'static>(
     }
 }
 
-/// Subject of the sentence about test mode, for a caller in test mode on a route whose records differ by mode.
+/// Returns the subject of the sentence about test mode, for a caller in test mode on a route whose records differ by
+/// mode.
 fn tester(route: &Route, caller: &Caller) -> Option<&'static str> {
     let of_mode = matches!(route.access, Access::Key(..)) && route.modes == Modes::Both;
     (of_mode && caller.mode == Mode::Test).then_some(match caller.who {
@@ -271,7 +274,8 @@ fn tester(route: &Route, caller: &Caller) -> Option<&'static str> {
     })
 }
 
-/// Identifies the caller, and refuses one who is over a limit, may not call the route, or is in a mode that it has not.
+/// Identifies the caller, and refuses one who is over a limit, may not call the route, or uses a mode that the route
+/// lacks.
 async fn admit(
     admission: &Admission,
     route: &'static Route,
@@ -295,7 +299,7 @@ async fn admit(
 }
 
 /// Refuses a change without a caller, such as a login, that another site makes a browser send. A form cannot send JSON,
-/// and a page that does sends its origin along.
+/// and a page that sends JSON also sends its origin.
 fn require_own_post(admission: &Admission, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());

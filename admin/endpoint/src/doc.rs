@@ -1,4 +1,4 @@
-//! The documentation of operations, which stands beside their handlers and from which the OpenAPI document is made.
+//! The documentation of operations, written next to their handlers. The OpenAPI document is generated from it.
 
 pub mod field;
 
@@ -11,7 +11,7 @@ use openapi::components::NOT_IN_EXAMPLES;
 use openapi::{Components, Json};
 use utoipa::ToSchema;
 
-/// The schema with `null` beside it.
+/// Returns the schema with `null` as an alternative.
 pub fn nullable(schema: Json) -> Json {
     openapi::components::or_null(schema)
 }
@@ -19,74 +19,74 @@ pub fn nullable(schema: Json) -> Json {
 /// The operations on one resource.
 #[derive(Debug)]
 pub struct Section {
-    /// What they are listed under.
+    /// Tag under which they are listed.
     pub tag: &'static str,
     /// Description of the resource.
     pub about: &'static str,
     /// The parameters in their paths.
     pub params: Vec<Field>,
-    /// Its operations.
+    /// Operations of the resource.
     pub docs: Vec<Doc>,
 }
 
 /// One operation.
 #[derive(Debug)]
 pub struct Doc {
-    /// Method and path, as in the route table; those of the user API stand under `/user`.
+    /// Method and path, as in the route table; those of the user API are below `/user`.
     pub route: &'static str,
     /// `operationId`: unique in the document.
     pub id: &'static str,
     /// Its summary, in a few words.
     pub summary: &'static str,
-    /// More than the summary can say; empty where there is nothing.
+    /// Description in addition to the summary; may be empty.
     pub says: &'static str,
-    /// Parameters of its path that differ from those of its section.
+    /// Path parameters that differ from those of its section.
     pub params: Vec<Field>,
-    /// Parameters of its query.
+    /// Query parameters.
     pub query: Vec<Field>,
-    /// The body that it takes.
+    /// Request body.
     pub takes: Option<Body>,
-    /// Whether it is done at most once for each idempotency key.
+    /// Whether it is executed at most once for each idempotency key.
     pub is_once: bool,
-    /// Its answers that are no errors.
+    /// Answers other than errors.
     pub gives: Vec<AnswerDoc>,
-    /// Errors beside those that follow from its row.
+    /// Errors in addition to those that follow from its row.
     pub refuses: Vec<Code>,
-    /// Fields that some of its error answers have beside `error` and `code`.
+    /// Fields of some of its error answers in addition to `error` and `code`.
     pub adds: Vec<Field>,
     /// Whether its refusals name an intent, once the body was read (decision D75).
     pub names_intent: bool,
-    /// Headers that it reads.
+    /// Request headers that it reads.
     pub headers: Vec<Field>,
 }
 
 /// A request body.
 #[derive(Debug)]
 pub struct Body {
-    /// The name of its schema.
+    /// Name of the schema.
     pub name: &'static str,
-    /// Its fields, in the order of the document.
+    /// Fields, in the order of the document.
     pub fields: Vec<Field>,
     /// Whether it must have at least one field.
     pub is_some: bool,
-    /// Whether it can have other fields as well.
+    /// Whether it can have additional fields.
     pub is_open: bool,
 }
 
-/// An answer that is no error of [`Code`].
+/// An answer other than an error of [`Code`].
 #[derive(Debug)]
 pub struct AnswerDoc {
     /// The HTTP status.
     pub status: u16,
-    /// When it is given.
+    /// When it is sent.
     pub says: &'static str,
-    /// Its content.
+    /// Content of the answer.
     pub shape: Shape,
-    /// Headers that it has beside those of all answers.
+    /// Headers in addition to those of all answers.
     pub headers: Vec<Field>,
-    /// Fields that a page can have beside those of all pages.
+    /// Fields of the page in addition to those of all pages.
     pub fields: Vec<Field>,
-    /// Its example, where the one that follows from its schema is an answer of another status.
+    /// Example, if the one derived from the schema belongs to another status.
     pub example: Option<Json>,
 }
 
@@ -97,16 +97,16 @@ pub enum Shape {
     Json(fn(&mut Components) -> Json),
     /// A page of records of this schema, under their name.
     Page(&'static str, fn(&mut Components) -> Json),
-    /// JSON of this schema, as a file to be saved.
+    /// JSON with this schema, as a file to be saved.
     Document(fn(&mut Components) -> Json),
     /// A file to be saved, of this type, with an example.
     File(&'static str, &'static str),
-    /// Lines that come while the work goes on, of this type, with an example.
+    /// Lines that are streamed while the operation runs, with their content type and an example.
     Lines(&'static str, &'static str),
 }
 
 impl Section {
-    /// A section `tag` of the document, with its operations.
+    /// Creates a section `tag` of the document, with its operations.
     pub fn of(tag: &'static str, about: &'static str, docs: Vec<Doc>) -> Self {
         Self {
             tag,
@@ -116,7 +116,7 @@ impl Section {
         }
     }
 
-    /// A parameter of its paths.
+    /// Adds a parameter of its paths.
     pub fn param(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.params.push(Field::must(name, schema, says));
         self
@@ -124,7 +124,7 @@ impl Section {
 }
 
 impl Doc {
-    /// The document of the operation `route`.
+    /// Returns the document of the operation `route`.
     pub fn of(route: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self {
             route,
@@ -143,43 +143,43 @@ impl Doc {
         }
     }
 
-    /// More than the summary can say.
+    /// Sets the description.
     pub fn says(mut self, says: &'static str) -> Self {
         self.says = says;
         self
     }
 
-    /// A parameter of the path that is another than the section's of the same name.
+    /// Adds a path parameter that differs from the section's parameter with the same name.
     pub fn param(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.params.push(Field::must(name, schema, says));
         self
     }
 
-    /// A parameter of the query.
+    /// Adds a query parameter.
     pub fn query(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.query.push(Field::given(name, schema, says));
         self
     }
 
-    /// A header that it reads.
+    /// Adds a request header.
     pub fn header(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.headers.push(Field::given(name, schema, says));
         self
     }
 
-    /// It takes `limit` and `offset`.
+    /// Adds `limit` and `offset`.
     pub fn paged(mut self) -> Self {
         self.query.extend(field::page());
         self
     }
 
-    /// It takes a body.
+    /// Sets the request body.
     pub fn takes(mut self, body: Body) -> Self {
         self.takes = Some(body);
         self
     }
 
-    /// It is done at most once for each idempotency key (decision D26). Stands behind [`Doc::takes`].
+    /// Marks it as executed at most once for each idempotency key (decision D26). To be called after [`Doc::takes`].
     pub fn once(mut self) -> Self {
         self.is_once = true;
         self.refuses.push(Code::IdempotencyKeyReused);
@@ -193,28 +193,28 @@ impl Doc {
         self
     }
 
-    /// It answers with `T`.
+    /// Adds the answer `T`.
     pub fn gives<T: ToSchema>(self, status: u16, says: &'static str) -> Self {
         self.shape(status, says, Shape::Json(Components::schema::<T>))
     }
 
-    /// It answers with a page of `T`.
+    /// Adds an answer with a page of `T`.
     pub fn lists<T: ToSchema>(self, plural: &'static str, says: &'static str) -> Self {
         self.shape(200, says, Shape::Page(plural, Components::schema::<T>))
             .paged()
     }
 
-    /// It answers with a file.
+    /// Adds an answer with a file.
     pub fn file(self, kind: &'static str, says: &'static str, example: &'static str) -> Self {
         self.shape(200, says, Shape::File(kind, example))
     }
 
-    /// It answers with `T` as a file.
+    /// Adds an answer with `T` as a file.
     pub fn document<T: ToSchema>(self, says: &'static str) -> Self {
         self.shape(200, says, Shape::Document(Components::schema::<T>))
     }
 
-    /// It answers with lines while it works.
+    /// Adds an answer with lines that are streamed.
     pub fn lines(self, kind: &'static str, says: &'static str, example: &'static str) -> Self {
         self.shape(200, says, Shape::Lines(kind, example))
     }
@@ -231,7 +231,7 @@ impl Doc {
         self
     }
 
-    /// The example of the answer that was named last.
+    /// Sets the example of the answer that was added last.
     pub fn eg(mut self, example: Json) -> Self {
         if let Some(given) = self.gives.last_mut() {
             given.example = Some(example);
@@ -239,7 +239,7 @@ impl Doc {
         self
     }
 
-    /// A header of the answer that was named last.
+    /// Adds a header to the answer that was added last.
     pub fn with(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         if let Some(given) = self.gives.last_mut() {
             given.headers.push(Field::must(name, schema, says));
@@ -247,7 +247,7 @@ impl Doc {
         self
     }
 
-    /// A field that the page that was named last can have as well.
+    /// Adds an optional field to the last page answer.
     pub fn can_have(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         if let Some(given) = self.gives.last_mut() {
             given.fields.push(Field::given(name, schema, says));
@@ -255,19 +255,19 @@ impl Doc {
         self
     }
 
-    /// Errors that it answers beside those that follow from its row of the route table.
+    /// Adds errors to those that follow from its row of the route table.
     pub fn refuses(mut self, codes: &[Code]) -> Self {
         self.refuses.extend(codes);
         self
     }
 
-    /// Its refusals name the intent that the call has or would have had (decision D75).
+    /// Marks that its refusals name the intent that the call has or would have had (decision D75).
     pub const fn names_intent(mut self) -> Self {
         self.names_intent = true;
         self
     }
 
-    /// A field that some of its error answers have as well.
+    /// Adds a field of some of its error answers.
     pub fn adds(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.adds.push(Field::given(name, schema, says));
         self
@@ -275,7 +275,7 @@ impl Doc {
 }
 
 impl Body {
-    /// A body without fields yet; `name` is that of its schema.
+    /// Creates a body without fields; `name` is the name of its schema.
     pub fn of(name: &'static str) -> Self {
         Self {
             name,
@@ -285,38 +285,38 @@ impl Body {
         }
     }
 
-    /// A field that has to be there.
+    /// Adds a required field.
     pub fn must(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.fields.push(Field::must(name, schema, says));
         self
     }
 
-    /// A field that can be left out or `null`.
+    /// Adds an optional field, which may be `null`.
     pub fn may(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.fields.push(Field::may(name, schema, says));
         self
     }
 
-    /// A field that can be left out, but not `null`.
+    /// Adds an optional field, which must not be `null`.
     pub fn given(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.fields.push(Field::given(name, schema, says));
         self
     }
 
-    /// A field that can be left out, as it is in the example.
+    /// Adds an optional field that is omitted from the example.
     pub fn hidden(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         self.fields
             .push(Field::given(name, schema.with(NOT_IN_EXAMPLES, true), says));
         self
     }
 
-    /// It must have at least one of its fields.
+    /// Requires at least one of its fields.
     pub fn some(mut self) -> Self {
         self.is_some = true;
         self
     }
 
-    /// It can have any other field.
+    /// Allows any additional field.
     pub fn open(mut self) -> Self {
         self.is_open = true;
         self

@@ -1,12 +1,12 @@
 //! The parts of an operation of the management API, and the life of one request.
 //!
-//! A resource declares its [`operations!`]: rows of the route table ([`Route`]) with the functions that answer them. A
-//! function takes a [`Call`] (parameters, body, caller) and returns a [`Reply`] or a [`Problem`]; beside it stands its
-//! documentation ([`doc`]). [`dispatch`] is the life of a request: blocked addresses, [`caller`], [`limits`],
-//! permission, mode, body, handler, log line; [`Admission`] is what it needs. [`Paths`] makes a service of operations.
+//! A resource declares its [`operations!`]: rows of the route table ([`Route`]) with their handler functions. A handler
+//! receives a [`Call`] (parameters, body, caller) and returns a [`Reply`] or a [`Problem`]; its documentation ([`doc`])
+//! is next to it. [`dispatch`] is the life of a request: blocked addresses, [`caller`], [`limits`], permission, mode,
+//! body, handler, log line; [`Admission`] is the state for this. [`Paths`] builds a service from operations.
 //!
-//! Knows no resource and no route: those are registered from above. Uses the store, whether it may be trusted, and
-//! HTTP.
+//! This crate contains no resource and no route: those are registered by the crates above it. It uses the store, its
+//! health check, and HTTP.
 
 pub mod admission;
 mod body;

@@ -19,19 +19,19 @@ use store::technical::Limit;
 
 /// Requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-/// Requests left in it.
+/// Header with the remaining requests in the window.
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-/// When it ends, in seconds since 1970.
+/// Header with the end of the window, in seconds since 1970.
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// Precision of the noted time of a key's last use.
 const NOTED_TO_MS: u64 = 60_000;
 
-/// Counts a request, and puts the window of a live-mode key into `window`, for the headers of its answer. Live-mode
+/// Counts a request, and stores the window of a live-mode key in `window`, for the headers of its answer. Live-mode
 /// keys of unlimited plans are not counted.
 ///
 /// # Errors
-/// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.
+/// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was just revoked, 503 if the request cannot be counted.
 pub async fn count(
     admission: &Admission,
     route: &Route,
@@ -62,7 +62,7 @@ pub async fn count(
     }
 }
 
-/// Refuses what makes records to an account that takes far more of a nearly full store than others (decision D71).
+/// Refuses the creation of records by an account that uses far more of a nearly full store than others (decision D71).
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`.
@@ -80,14 +80,14 @@ pub(crate) fn require_room(admission: &Admission, route: &Route, caller: &Caller
 }
 
 /// Counts a request of a test-mode key or of a user's sessions against its technical limit and that of its account.
-/// What ends or protects is not refused for what others of the account made.
+/// Operations that end or protect something are not refused because of other callers of the account.
 async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
     let limit = match (&caller.who, caller.mode) {
         (Who::Session { .. }, _) => session_limit(admission),
         (Who::Key { .. }, Mode::Test) => test_limit(admission),
         (Who::Key { .. }, Mode::Live) => return Ok(()),
     };
-    // Of a session its user: sessions cost nothing, so each one would add a limit.
+    // A session counts for its user: sessions can be opened freely, so each one would add a limit.
     let (store, keys, id) = (&admission.store, AccountKeys::new(&caller.account), &caller.actor);
     let counted = match route.has(Flag::GoesOn) {
         true => limit.count_alone(store, &keys, id).await?,
@@ -116,7 +116,7 @@ const fn session_limit(admission: &Admission) -> Limit {
     }
 }
 
-/// The answer when a technical limit of `most` requests is used up for the time `left`.
+/// Returns the error for a technical limit of `most` requests that is used up for the time `left`.
 fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration) -> Problem {
     let wait = later_s(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
     let whose = match (rate, of_account) {
@@ -132,7 +132,7 @@ fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration)
     Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
 }
 
-/// The number of requests that the caller's plan allows in a window; `None` when it is unlimited.
+/// Returns the number of requests that the caller's plan allows in a window; `None` if it is unlimited.
 fn allowed(admission: &Admission, rate: Rate, caller: &Caller) -> Result<Option<Allowed>, Problem> {
     let Some(rate) = rate.counted().filter(|_| caller.mode == Mode::Live) else {
         return Ok(None);
@@ -144,7 +144,7 @@ fn allowed(admission: &Admission, rate: Rate, caller: &Caller) -> Result<Option<
     Ok(rate.limit(plan).map(|limit| Allowed { rate, limit }))
 }
 
-/// Whether this minute's use of a key was noted before, so that nothing is left to do.
+/// Returns whether this minute's use of a key was already recorded.
 const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
     match last_used_ms {
         Some(noted) => noted / NOTED_TO_MS == now_ms / NOTED_TO_MS,
@@ -152,7 +152,7 @@ const fn is_noted(last_used_ms: Option<u64>, now_ms: u64) -> bool {
     }
 }
 
-/// The answer when all requests of the window are used up.
+/// Returns the answer when all requests of the window are used up.
 fn over(rate: Rate, window_state: &WindowState) -> Problem {
     let wait = later_s(window_state.left_ms);
     let window = rate.counted().map_or("window", |rate| rate.window_name());
@@ -174,7 +174,7 @@ pub(crate) fn set_headers(window_state: &WindowState, headers: &mut HeaderMap) {
     }
 }
 
-/// The first full second after this many milliseconds: the store ends a window only when its last millisecond is over.
+/// Returns the first full second after this many milliseconds: the store ends a window only after its last millisecond.
 const fn later_s(ms: u64) -> u64 {
     ms / 1000 + 1
 }

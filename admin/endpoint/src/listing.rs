@@ -1,4 +1,4 @@
-//! The one form of all lists: `{ success, <plural>: […], total, limit, offset, nextCursor }` (decision D5).
+//! The common form of all lists: `{ success, <plural>: […], total, limit, offset, nextCursor }` (decision D5).
 
 use crate::Paging;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -8,15 +8,15 @@ use store::page::Part;
 pub struct Listing<'a, T> {
     /// Name of the field of records.
     plural: &'static str,
-    /// Those of the page.
+    /// Records of the page.
     records: &'a [T],
-    /// How many there are in all.
+    /// Total number of records.
     total: u64,
-    /// Which page it is.
+    /// Requested page.
     paging: &'a Paging,
-    /// The cursor of the page behind it.
+    /// Cursor of the next page.
     next: Option<String>,
-    /// For a list that is searched page by page: whether records are left that were not searched.
+    /// For a list that is searched page by page: whether some records were not searched.
     partial: Option<bool>,
 }
 
@@ -37,7 +37,7 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
 }
 
 impl<'a, T> Listing<'a, T> {
-    /// The page that the store gave as `part`, its records shown as `records`.
+    /// Creates the page that the store returned as `part`, with its records in the form of `records`.
     pub fn of<U>(plural: &'static str, records: &'a [T], part: &Part<U>, paging: &'a Paging) -> Self {
         Self {
             plural,
@@ -49,7 +49,7 @@ impl<'a, T> Listing<'a, T> {
         }
     }
 
-    /// The same, with `partial` where it is known.
+    /// Sets `partial`, if it is known.
     pub fn partial(self, partial: Option<bool>) -> Self {
         Self { partial, ..self }
     }

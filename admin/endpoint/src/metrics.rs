@@ -41,14 +41,14 @@ impl RequestMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// Notes the memory that request bodies have taken, and may take.
+    /// Records the memory that request bodies use, and may use.
     pub fn body_memory(&self, taken: usize, max: usize) {
         self.body_bytes.set(level(taken));
         self.body_bytes_max.set(level(max));
     }
 }
 
-/// The label of a method. All but the usual ones share one label, since a caller can send any.
+/// Returns the label of a method. Unusual methods share one label, since callers can send any.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,5 +1,4 @@
-//! An operation: its row of the route table, and the function that answers it. `S` is what that function needs beside
-//! its call: the state of its crate.
+//! An operation: its row of the route table, and its handler. `S` is the state of the handler's crate.
 
 use crate::call::Call;
 use crate::reply::Answer;
@@ -13,9 +12,9 @@ pub use domain::permission::Permission;
 #[doc(hidden)]
 pub use domain::role::Role;
 
-/// What answers: a function of a call whose caller is known, or of one by anyone.
+/// A handler: a function of a call with a known caller, or of a call by anyone.
 pub enum Handler<S: 'static> {
-    /// The caller is known, and may do this.
+    /// The caller is known and has the permission.
     Known(fn(Call<S>) -> BoxFuture<'static, Answer>),
     /// Anyone may call.
     Open(fn(Call<S, ()>) -> BoxFuture<'static, Answer>),
@@ -29,8 +28,8 @@ pub struct Operation<S: 'static> {
     pub handler: Handler<S>,
 }
 
-/// Declares the operations of a resource, one row each: method, path behind the prefix, who may call, modes, rate, the
-/// function that answers, and its other properties ([`Flag`](crate::Flag)).
+/// Declares the operations of a resource, one per row: method, path after the prefix, access, modes, rate, handler, and
+/// further properties ([`Flag`](crate::Flag)).
 ///
 /// ```ignore
 /// operations! {

@@ -1,8 +1,8 @@
-//! Which part of a list a query asks for (decision D5): `limit`, and `offset` or `cursor`.
+//! The part of a list that a query requests (decision D5): `limit`, and `offset` or `cursor`.
 //!
 //! A cursor is a position in one list, as URL-safe text, with a hash of the list, its filters, the account and the
-//! mode, so that a cursor of another list is refused. The hash has no key: a caller who makes a cursor by hand gets
-//! another position in a list of their own, which an offset would give as well.
+//! mode, so that a cursor of another list is refused. The hash has no key: with an invented cursor a caller only gets
+//! another position in its own list, as with an offset.
 
 use crate::problem::Problem;
 use base64::Engine;
@@ -13,21 +13,22 @@ use store::page::{Page, Start};
 
 /// Records on a page when the caller does not say.
 pub const PAGE_DEFAULT: usize = 50;
-/// Most records on a page.
+/// Maximum number of records on a page.
 pub const PAGE_MAX: usize = 200;
-/// Most records that an offset leaves out: the store steps over each of them. A cursor goes on from any depth.
+/// Maximum number of records that an offset skips, since the store steps over each of them. A cursor continues at any
+/// depth.
 pub const OFFSET_MAX: usize = 10_000;
 /// Longest cursor, in characters.
 pub const CURSOR_MAX: usize = 512;
-/// The parameters that say which part of a list.
+/// The parameters that select the part of a list.
 pub const PAGING: [&str; 3] = ["limit", "offset", "cursor"];
 
 /// The form of cursors.
 const VERSION: u8 = 1;
-/// Bytes of the hash that seals one.
+/// Bytes of the hash in a cursor.
 const SEAL_BYTES: usize = 12;
 
-/// Which part of a list.
+/// A requested part of a list.
 #[derive(Debug, Clone)]
 pub struct Paging {
     limit: usize,
@@ -46,7 +47,7 @@ enum Started {
 pub struct ListId(Sha256);
 
 impl ListId {
-    /// The identity of the list that these words name.
+    /// Creates the identity of the list that these words name.
     pub fn of<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
         let mut hash = Sha256::new();
         for word in words {
@@ -66,7 +67,7 @@ impl ListId {
         seal
     }
 
-    /// The cursor of a position.
+    /// Returns the cursor of a position.
     pub fn cursor(&self, position: &str) -> String {
         let mut bytes = vec![VERSION];
         bytes.extend(self.seal(position));
@@ -74,7 +75,7 @@ impl ListId {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The position of a cursor; none when it is not one of this list.
+    /// Returns the position of a cursor; `None` if it does not belong to this list.
     fn position(&self, cursor: &str) -> Option<String> {
         if cursor.len() > CURSOR_MAX {
             return None;
@@ -89,7 +90,7 @@ impl ListId {
 }
 
 impl Paging {
-    /// The part of `list` that a query asks for.
+    /// Returns the part of `list` that a query requests.
     ///
     /// # Errors
     /// 400 when a parameter is out of range, when there are both `cursor` and an `offset` above 0, or when `cursor` is
@@ -122,14 +123,14 @@ impl Paging {
         Ok(Self { limit, start, list })
     }
 
-    /// The same from another position.
+    /// Sets the position after which the page starts.
     #[must_use]
     pub fn after(mut self, position: String) -> Self {
         self.start = Started::After(position);
         self
     }
 
-    /// The part of the list.
+    /// Returns the part of the list.
     pub fn page(&self) -> Page<'_> {
         let start = match &self.start {
             Started::Offset(offset) => Start::Offset(*offset),
@@ -141,12 +142,12 @@ impl Paging {
         }
     }
 
-    /// Most records on the page.
+    /// Returns the maximum number of records on the page.
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many records were left out by `offset`.
+    /// Returns the number of records that `offset` skips.
     pub const fn offset(&self) -> usize {
         match self.start {
             Started::Offset(offset) => offset,
@@ -154,13 +155,13 @@ impl Paging {
         }
     }
 
-    /// The cursor of the position behind the page.
+    /// Returns the cursor of the position after the page.
     pub fn cursor(&self, position: Option<&str>) -> Option<String> {
         position.map(|position| self.list.cursor(position))
     }
 }
 
-/// A number of a query within a range; none when it is out of it.
+/// Parses a number of a query; `None` if it is out of range.
 fn number(
     query: &BTreeMap<String, String>,
     name: &str,

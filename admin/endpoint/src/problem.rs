@@ -17,7 +17,7 @@ const BUDGET: &str = "budget";
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
-        /// What went wrong.
+        /// Code of an error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code { $($(#[doc = $doc])+ $name,)+ }
 
@@ -25,50 +25,50 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The value of `code`.
+            /// Returns the value of `code`.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
 
-            /// The HTTP status.
+            /// Returns the HTTP status.
             pub const fn status(self) -> StatusCode { match self { $(Self::$name => StatusCode::$status,)+ } }
 
-            /// When it is answered, for the documentation.
+            /// Returns when it is sent, for the documentation.
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
-            /// The sentence where nothing more can be said.
+            /// Returns the default message.
             pub const fn message(self) -> &'static str { match self { $(Self::$name => $message,)+ } }
         }
     };
 }
 
 codes! {
-    /// No key was sent.
+    /// The request has no key.
     ApiKeyRequired = "API_KEY_REQUIRED", UNAUTHORIZED,
         "Send an API key as `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`.";
     /// The key is malformed, unknown, revoked or expired, or two different keys were sent.
     InvalidApiKey = "INVALID_API_KEY", UNAUTHORIZED,
         "The API key is invalid or expired.";
-    /// The key may not do this.
+    /// The key lacks the permission.
     InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
         "The API key lacks the permission that this operation needs.";
-    /// No session, or one that has ended, where only a session will do.
+    /// No session, or one that has ended, on a route that requires one.
     SessionRequired = "SESSION_REQUIRED", UNAUTHORIZED,
         "Sign in: this needs a session of the dashboard.";
     /// The user's role is too low for this (decision D9).
     InsufficientRole = "INSUFFICIENT_ROLE", FORBIDDEN,
         "Your role does not allow this.";
-    /// The e-mail or the password is wrong, or the second factor.
+    /// The e-mail address, the password or the second factor is wrong.
     InvalidCredentials = "INVALID_CREDENTIALS", UNAUTHORIZED,
         "The e-mail, the password or the code is wrong.";
-    /// The password is right for users of several accounts; the answer names these (decision D74).
+    /// The password is correct for users of several accounts; the answer names the accounts (decision D74).
     AccountRequired = "ACCOUNT_REQUIRED", BAD_REQUEST,
         "Users of several accounts have this e-mail and password: send one of accounts as account.";
-    /// The password is right, and the user has a second factor.
+    /// The password is correct, and the user has a second factor.
     TotpRequired = "TOTP_REQUIRED", UNAUTHORIZED,
         "This user has a second factor: send its code as totp.";
     /// Too many attempts (decision D9).
     LoginLocked = "LOGIN_LOCKED", TOO_MANY_REQUESTS,
         "Too many attempts. Wait for the time that Retry-After tells.";
-    /// A change by a session that does not prove that one of our pages asked for it.
+    /// A change by a session without proof that one of our pages sent it.
     CsrfFailed = "CSRF_FAILED", FORBIDDEN,
         "This request does not prove that it comes from a page of ours.";
     /// The account would have no owner left.
@@ -77,27 +77,27 @@ codes! {
     /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
-    /// The plan allows no more requests in this window (decisions D10, D53), or a technical limit does not (decision
-    /// D71).
+    /// The plan's limit of requests in this window (decisions D10, D53), or a technical limit (decision D71), is
+    /// reached.
     ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
         "All requests that are allowed in this window are used up.";
-    /// The plan allows no more custom agents, or the account has used up a budget of records, which `budget` and
-    /// `limit` name then (decision D71).
+    /// The plan's limit of custom agents is reached, or a budget of records is used up, which `budget` and `limit` then
+    /// name (decision D71).
     TierLimit = "TIER_LIMIT", FORBIDDEN,
         "The account can have no more of these.";
-    /// The account has as many webhooks as it can have (decision D59).
+    /// The account has the maximum number of webhooks (decision D59).
     WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
         "The account can have no more webhooks.";
     /// The plan does not have this in the dashboard (decision D42).
     PlanFeature = "PLAN_FEATURE", FORBIDDEN,
         "Your plan does not have this in the dashboard.";
-    /// The plan is larger than the present one, and only the operator moves accounts up here.
+    /// The plan is larger than the present one, and only the operator can upgrade accounts here.
     PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
         "Only the operator of this installation moves an account to a larger plan.";
-    /// The record is not as `If-Match` or `If-None-Match` says.
+    /// The precondition of `If-Match` or `If-None-Match` failed.
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
         "Somebody else changed this meanwhile; look again.";
-    /// The operator froze the agent; only the operator can lift that (decision D22).
+    /// The operator froze the agent, and only the operator can lift that freeze (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
     /// Not a key of an upstream provider.
@@ -109,10 +109,10 @@ codes! {
     /// The plan allows no more active virtual keys.
     PlanVirtualKeyLimit = "PLAN_VIRTUAL_KEY_LIMIT", PAYMENT_REQUIRED,
         "All active virtual keys that the plan allows are in use.";
-    /// A field or parameter is missing or wrong; the sentence names it.
+    /// A field or parameter is missing or invalid; the message names it.
     Validation = "VALIDATION", BAD_REQUEST,
         "The request is not valid.";
-    /// The body is of another type than JSON, or has a content coding.
+    /// The body has another content type than JSON, or a content coding.
     UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE,
         "Send the body as JSON, with `Content-Type: application/json`.";
     /// The body is too long.
@@ -124,7 +124,7 @@ codes! {
     /// No such path, or no such record in this account and mode.
     NotFound = "NOT_FOUND", NOT_FOUND,
         "There is nothing here.";
-    /// The path exists and has no such method; `Allow` names those it has.
+    /// The path exists without this method; `Allow` lists its methods.
     MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED,
         "This path has no such method.";
     /// The record's state does not allow it.
@@ -133,7 +133,7 @@ codes! {
     /// The wallet does not cover the amount.
     InsufficientBalance = "INSUFFICIENT_BALANCE", BAD_REQUEST,
         "The wallet's balance does not cover the amount.";
-    /// Nothing leaves the wallet of a frozen agent (decision D67).
+    /// A frozen agent's wallet cannot be debited (decision D67).
     Frozen = "FROZEN", FORBIDDEN,
         "The agent is frozen: nothing leaves its wallet.";
     /// The wallet's agent was deleted.
@@ -154,7 +154,7 @@ codes! {
     /// The escrow was released or disputed before.
     EscrowResolved = "ESCROW_RESOLVED", CONFLICT,
         "The escrow is already resolved.";
-    /// An idempotency key or deposit reference came with another request before (decisions D26, D59).
+    /// An idempotency key or deposit reference was used for another request (decisions D26, D59).
     IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", UNPROCESSABLE_ENTITY,
         "This idempotency key was used with a different request.";
     /// The intent does not wait for a decision.
@@ -163,14 +163,15 @@ codes! {
     /// A live deposit by an API key (decision D17).
     OwnerRequired = "OWNER_REQUIRED", FORBIDDEN,
         "Live deposits are made by an owner of the account in the dashboard, or by the operator.";
-    /// The store does not answer, or may not be trusted (decisions D47, D52).
+    /// The store does not reply, or cannot be trusted (decisions D47, D52).
     ServiceUnavailable = "SERVICE_UNAVAILABLE", SERVICE_UNAVAILABLE,
         "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";
-    /// It may be done, and is not yet as safe as `store.durability` says: repeat the request with the same key.
+    /// It may have been executed, but does not have the durability of `store.durability` yet: repeat the request with
+    /// the same key.
     NotConfirmed = "NOT_CONFIRMED", SERVICE_UNAVAILABLE,
         "The store did not confirm in time that this is safe; it may be done. Repeat the same request with the same idempotency key to learn what became of it; where there is none, look first.";
-    /// Changes of money, and what gets a name or a secret, are refused: the store cannot make them as safe as
-    /// `store.durability` says.
+    /// Changes of money, and of objects with a name or a secret, are refused: the store cannot provide the durability
+    /// of `store.durability`.
     NotDurable = "NOT_DURABLE", SERVICE_UNAVAILABLE,
         "The store cannot keep this as safely as this installation wants it, so nothing was done. Its operator can see why.";
     /// A fault of ours.
@@ -200,7 +201,7 @@ impl From<Code> for Problem {
 }
 
 impl Problem {
-    /// A problem with a sentence of its own.
+    /// Creates an error with its own message.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -210,19 +211,19 @@ impl Problem {
         }
     }
 
-    /// 400 `VALIDATION`; the sentence names the field.
+    /// Returns 400 `VALIDATION`; the message names the field.
     pub fn validation(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::Validation, message)
     }
 
-    /// The refusal of a cursor of another list.
+    /// Returns the refusal of a cursor of another list.
     pub(crate) fn other_list() -> Self {
         Self::validation(
             "cursor must be the nextCursor of a page of this list, with the same filters and by the same account and mode.",
         )
     }
 
-    /// The budget that refused the request, if one did.
+    /// Returns the budget that refused the request, if any.
     pub fn budget(&self) -> Option<Budget> {
         self.more.get(BUDGET)?.as_str().and_then(Budget::parse)
     }
@@ -255,7 +256,7 @@ impl Problem {
         self
     }
 
-    /// Adds a header; one whose value cannot stand in a header is left out.
+    /// Adds a header. A value that is invalid in a header is ignored.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         let value = HeaderValue::from_str(value).ok();
@@ -263,17 +264,17 @@ impl Problem {
         self
     }
 
-    /// The code.
+    /// Returns the code.
     pub const fn code(&self) -> Code {
         self.code
     }
 
-    /// The sentence.
+    /// Returns the sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The whole answer.
+    /// Returns the whole answer.
     pub fn into_response(self) -> Response<Body> {
         let mut body = Map::new();
         body.insert("error".to_owned(), self.message.into_owned().into());
@@ -318,7 +319,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The sentence of `TIER_LIMIT` when an account has as many records of a kind as its budget allows (decision D71).
+/// Returns the message of `TIER_LIMIT` for an account whose budget of records of a kind is used up (decision D71).
 pub fn over_budget_message(budget: Budget, most: u64) -> String {
     format!(
         "Your account has used up its budget of {most} {}. The operator of this installation can raise it.",

@@ -1,7 +1,7 @@
-//! Reads the body of a request within its bounds: bytes, time, and memory for all bodies together.
+//! Reads the body of a request within limits of bytes, time, and memory for all bodies together.
 //!
-//! A body that is read takes memory before its caller has shown that he may do anything with it, so a stranger's is
-//! short, all bodies of an account have a share of what there is, and all of one caller a share of that.
+//! A body takes memory before its caller has proven any permission. So the body of an unknown caller must be short, all
+//! bodies of an account have a share of the memory, and all bodies of one caller have a share of that.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;
@@ -18,12 +18,12 @@ use std::time::Duration;
 pub const BODY_MAX: usize = 1 << 20;
 /// Longest request body of a caller without a credential, in bytes.
 pub const PUBLIC_BODY_MAX: usize = 8 << 10;
-/// An account's bodies take at most the n-th part of the memory for all.
+/// Divisor for the share of an account's bodies in the memory for all.
 const ACCOUNT_SHARE: usize = 4;
-/// A caller's bodies take at most the n-th part of the account's share, or one body of any length.
+/// Divisor for the share of a caller's bodies in the account's share; at least one body of maximum length fits.
 const CALLER_SHARE: usize = 4;
 
-/// The memory that request bodies may take together.
+/// Memory of all request bodies together.
 #[derive(Debug)]
 pub struct BodyMemory {
     max: usize,
@@ -37,7 +37,7 @@ struct Taken {
     by_caller: HashMap<Arc<str>, usize>,
 }
 
-/// The memory of one body; dropping it gives the memory back.
+/// The memory of one body. Dropping it returns the memory.
 #[derive(Debug)]
 pub(super) struct Reserved {
     memory: Arc<BodyMemory>,
@@ -47,7 +47,7 @@ pub(super) struct Reserved {
 }
 
 impl BodyMemory {
-    /// Room for `max` bytes (`admin.max_buffered_bytes`).
+    /// Creates room for `max` bytes (`admin.max_buffered_bytes`).
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -55,17 +55,17 @@ impl BodyMemory {
         })
     }
 
-    /// What they may take, in bytes.
+    /// Returns the maximum memory of bodies, in bytes.
     pub const fn max(&self) -> usize {
         self.max
     }
 
-    /// What bodies have taken, in bytes.
+    /// Returns the memory that bodies use, in bytes.
     pub fn taken(&self) -> usize {
         self.lock().total
     }
 
-    /// What the bodies of one account may take, and those of one caller of it, in bytes.
+    /// Returns the maximum memory of the bodies of one account, and of one caller of it, in bytes.
     const fn shares(&self) -> (usize, usize) {
         let account = self.max / ACCOUNT_SHARE;
         let caller = account / CALLER_SHARE;
@@ -78,7 +78,7 @@ impl BodyMemory {
 }
 
 impl Reserved {
-    /// Nothing yet, for a body of this account by this caller: the id of a key or a user.
+    /// Creates an empty reservation for a body of this account by this caller, identified by the id of a key or a user.
     pub(super) fn none(memory: &Arc<BodyMemory>, account: &str, caller: &str) -> Self {
         Self {
             memory: Arc::clone(memory),
@@ -88,10 +88,10 @@ impl Reserved {
         }
     }
 
-    /// Takes `more` bytes.
+    /// Reserves `more` bytes.
     ///
     /// # Errors
-    /// 429 when the caller or the account has its share, 503 when all memory for bodies is taken.
+    /// 429 if the share of the caller or of the account is used up, 503 if all memory for bodies is.
     fn grow(&mut self, more: usize) -> Result<(), Problem> {
         let max = self.memory.max;
         let mut taken = self.memory.lock();
@@ -140,11 +140,11 @@ fn give_back(taken: &mut HashMap<Arc<str>, usize>, id: &Arc<str>, bytes: usize) 
     }
 }
 
-/// Reads a body: of a known caller up to [`BODY_MAX`], on memory that is `reserved` for it until that is dropped; of
-/// anybody else up to [`PUBLIC_BODY_MAX`].
+/// Reads a body: for a known caller up to [`BODY_MAX`], in memory that stays `reserved` for it until that is dropped;
+/// for any other caller up to [`PUBLIC_BODY_MAX`].
 ///
 /// # Errors
-/// 413 beyond that, 408 after `timeout`, 429 or 503 without memory, 400 when it breaks off.
+/// 413 if it is longer, 408 after `timeout`, 429 or 503 without memory, 400 if it is incomplete.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -227,7 +227,7 @@ mod tests {
         }
         drop(viewer.remove(0));
         viewer[1].grow(BODY_MAX).unwrap();
-        // Where all memory is short, one body of a caller has room still.
+        // If all memory is nearly used, one body of a caller still fits.
         let (account, caller) = BodyMemory::new(4 * BODY_MAX).shares();
         assert_eq!((account, caller), (BODY_MAX, BODY_MAX));
     }

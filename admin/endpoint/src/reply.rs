@@ -21,13 +21,13 @@ pub struct Reply {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// The answer where there is nothing to tell.
+/// An answer without data.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Done {
     success: bool,
 }
 
-/// Declares the answer with one record: `success`, and the record under its name.
+/// Declares an answer with one record: `success`, and the record under its name.
 #[macro_export]
 macro_rules! answer {
     ($vis:vis $name:ident$(<$life:lifetime>)?, $field:ident: $view:ty) => {
@@ -46,37 +46,37 @@ macro_rules! answer {
     };
 }
 
-/// The type of every answer but some files.
+/// Content type of every answer except some files.
 const JSON: &str = "application/json";
 /// The type of lines of JSON.
 const JSON_LINES: &str = "application/x-ndjson";
 
 impl Reply {
-    /// 200 with this body.
+    /// Builds 200 with this body.
     ///
     /// # Errors
-    /// 500 when the body cannot be written as JSON.
+    /// 500 if the body cannot be written as JSON.
     pub fn ok(body: &impl Serialize) -> Answer {
         Self::with_status(StatusCode::OK, body)
     }
 
-    /// 201 with this body.
+    /// Builds 201 with this body.
     ///
     /// # Errors
-    /// 500 when the body cannot be written as JSON.
+    /// 500 if the body cannot be written as JSON.
     pub fn created(body: &impl Serialize) -> Answer {
         Self::with_status(StatusCode::CREATED, body)
     }
 
-    /// 200 with nothing to tell.
+    /// Builds 200 without data.
     ///
     /// # Errors
-    /// 500 when the body cannot be written as JSON.
+    /// 500 if the body cannot be written as JSON.
     pub fn done() -> Answer {
         Self::ok(&Done { success: true })
     }
 
-    /// 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
+    /// Builds 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
     pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
         Ok(Self {
             status: StatusCode::OK,
@@ -87,8 +87,8 @@ impl Reply {
         })
     }
 
-    /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so
-    /// that a part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
+    /// Builds 200 with a file of any length, which is generated while it is sent. An error of the stream closes the
+    /// connection, so that a part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
     pub fn stream<E>(
         name: &str,
         content_type: &'static str,
@@ -106,7 +106,7 @@ impl Reply {
         })
     }
 
-    /// 200 with lines of JSON that are made while they are sent.
+    /// Builds 200 with lines of JSON that are generated while they are sent.
     pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
     where
         E: std::error::Error + Send + Sync + 'static,
@@ -120,7 +120,7 @@ impl Reply {
         })
     }
 
-    /// The same reply with one more header; one whose value cannot stand in a header is left out.
+    /// Adds a header. A value that is invalid in a header is ignored.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         let value = HeaderValue::from_str(value).ok();
@@ -129,10 +129,10 @@ impl Reply {
         self
     }
 
-    /// This body with another status.
+    /// Builds an answer with this body and another status.
     ///
     /// # Errors
-    /// 500 when the body cannot be written as JSON.
+    /// 500 if the body cannot be written as JSON.
     pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
         let body = serde_json::to_vec(body).map_err(|error| {
             tracing::error!(%error, "an answer that is no JSON");
@@ -147,7 +147,7 @@ impl Reply {
         })
     }
 
-    /// The HTTP response. Answers can hold secrets and are never to be kept by anything between.
+    /// Builds the HTTP response. Answers can contain secrets, so no intermediary may cache them.
     pub(super) fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);
         *response.status_mut() = self.status;

@@ -1,5 +1,4 @@
-//! `X-Request-Id` (decision D5): the caller's when it is well-formed, as a run id is, else one of ours. The edge does
-//! the same.
+//! `X-Request-Id` (decision D5): the caller's if it has the form of a run id, otherwise a new one, as on the edge.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::id::Kind;
@@ -8,7 +7,7 @@ use domain::names::is_run_id;
 /// The header.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The id of a request.
+/// Returns the id of a request.
 pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
     let sent = headers.get(X_REQUEST_ID);
     match sent.filter(|id| is_run_id(id.as_bytes())) {
@@ -17,7 +16,7 @@ pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// An id of ours.
+/// Generates an id of a request.
 pub fn generated() -> HeaderValue {
     let id = Kind::Request
         .mint(clock::now_ms())

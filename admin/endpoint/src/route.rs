@@ -5,44 +5,44 @@ use domain::permission::Permission;
 use domain::rate;
 use domain::role::Role;
 
-/// Prefixes of the management API; both serve the same handlers (decision D12).
+/// Prefixes of the management API. Both have the same handlers (decision D12).
 pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
 
 /// Prefix of the user API.
 const USER_PREFIX: &str = "/api/user";
-/// The path of the management API that is served there as well (decision D42).
+/// Path of the management API that is also served in the user API (decision D42).
 const USER_PATH: &str = "/webhooks/{id}/deliveries";
 
-/// Which API an operation belongs to.
+/// The API of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
     /// The management API.
     Management,
-    /// The user API, for people who sign in (decision D55).
+    /// The user API, for signed-in users (decision D55).
     User,
 }
 
-/// Who may call.
+/// Required authentication and permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// An API key with the permission, or a session of the role or one above it.
+    /// An API key with the permission, or a session with at least this role.
     Key(Permission, Role),
-    /// A session of the role or one above it; no API key.
+    /// A session with at least this role, but no API key.
     Session(Role),
     /// Anyone.
     Public,
 }
 
-/// Which modes a route works in.
+/// Modes in which a route works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Modes {
-    /// Live and test; each sees its own records only.
+    /// Live and test; each has its own records only.
     Both,
-    /// Live only, else 400 `LIVE_MODE_REQUIRED`.
+    /// Live only; otherwise 400 `LIVE_MODE_REQUIRED`.
     LiveOnly,
 }
 
-/// Which rate of the plan a call with an API key counts against (decisions D10, D53). Sessions are not counted.
+/// The plan's rate that a call with an API key counts against (decisions D10, D53). Sessions are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// The operations of specification §4.1: `wallet_requests_per_minute`.
@@ -51,12 +51,12 @@ pub enum Rate {
     PerDay,
     /// All others: `management_requests_per_minute`.
     PerMinute,
-    /// None: no API key can call it.
+    /// None: the route cannot be called with an API key.
     Uncounted,
 }
 
 impl Rate {
-    /// The rate that is counted.
+    /// Returns the rate to count.
     pub const fn counted(self) -> Option<rate::Rate> {
         match self {
             Self::WalletMinute => Some(rate::Rate::WalletMinute),
@@ -67,17 +67,17 @@ impl Rate {
     }
 }
 
-/// A property of an operation beside its caller, modes and rate.
+/// A property of an operation in addition to its access, modes and rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
-    /// It reads a query; any other operation refuses one.
+    /// It accepts a query; other operations refuse one.
     Query,
-    /// Its answer waits until the change is as safe as `store.durability` says: it moves money, decides about it, or
-    /// makes something with a name or a secret.
+    /// Its answer waits until the change has the durability of `store.durability`: it moves money, decides about it, or
+    /// creates an object with a name or a secret.
     Confirmed,
-    /// It makes records with a budget (decision D71).
+    /// It creates records with a budget (decision D71).
     Budgeted,
-    /// An account can always call it, however much of the store it takes and whatever its other users and keys request:
+    /// An account can always call it, however much of the store it uses and whatever its other users and keys request:
     /// it ends, protects or decides about existing records (decision D71).
     GoesOn,
 }
@@ -85,39 +85,39 @@ pub enum Flag {
 /// One operation.
 #[derive(Debug)]
 pub struct Route {
-    /// The API it belongs to.
+    /// API of the operation.
     pub base: Base,
     /// The method.
     pub method: Method,
-    /// The path behind the prefix, with its parameters in braces.
+    /// Path after the prefix, with its parameters in braces.
     pub path: &'static str,
-    /// Who may call it.
+    /// Required authentication and permission.
     pub access: Access,
-    /// Which modes it works in.
+    /// Modes in which it works.
     pub modes: Modes,
-    /// Which rate it counts against.
+    /// Rate that it counts against.
     pub rate: Rate,
-    /// Its other properties.
+    /// Further properties.
     pub flags: &'static [Flag],
 }
 
 impl Route {
-    /// Whether its row has the flag.
+    /// Returns whether its row has the flag.
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.contains(&flag)
     }
 
-    /// Whether it reads a request body.
+    /// Returns whether it reads a request body.
     pub fn has_body(&self) -> bool {
         matches!(self.method, Method::POST | Method::PATCH)
     }
 
-    /// Whether it makes records that stay.
+    /// Returns whether it creates permanent records.
     pub(crate) fn makes_records(&self) -> bool {
         self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
     }
 
-    /// The prefixes under which it is served.
+    /// Returns the prefixes under which it is served.
     pub fn prefixes(&self) -> impl Iterator<Item = &'static str> {
         let management = (self.base == Base::Management).then_some(PREFIXES);
         let user = (self.base == Base::User || self.path == USER_PATH).then_some(USER_PREFIX);

@@ -27,7 +27,7 @@ struct Methods {
 }
 
 impl Paths {
-    /// No paths yet. `admission` decides which requests reach an operation.
+    /// Creates a router without paths. `admission` decides which requests reach an operation.
     pub const fn new(admission: Arc<Admission>) -> Self {
         Self {
             admission,
@@ -84,7 +84,7 @@ fn no_such_method(names: &[&str]) -> Problem {
     Problem::new(Code::MethodNotAllowed, message)
 }
 
-/// The path is not repeated: it is text from outside.
+/// The path is not repeated, since it is untrusted text.
 fn no_such_path() -> Problem {
     Problem::new(
         Code::NotFound,
@@ -92,7 +92,7 @@ fn no_such_path() -> Problem {
     )
 }
 
-/// The methods of the table; a GET route answers HEAD as well.
+/// Returns the methods for a method of the table; a GET route also answers HEAD.
 fn filter(method: &Method) -> MethodFilter {
     match *method {
         Method::GET => MethodFilter::GET,

@@ -1,4 +1,4 @@
-//! Run ids in paths and bodies: the rules are those of the edge's `X-Service-Run-Id` (specification §4.4).
+//! Run ids in paths and bodies, with the rules of the edge's `X-Service-Run-Id` (specification §4.4).
 
 use super::body::{Fields, Given};
 use super::call::require_no_dot_segment;
@@ -6,10 +6,10 @@ use crate::problem::Problem;
 use crypto::virtual_key::WellFormed;
 use domain::names::{RUN_ID_MAX, is_run_id};
 
-/// Refuses what may not name a run. A virtual key may not: it would be stored and shown.
+/// Refuses an invalid run id. A virtual key is also refused, since run ids are stored and shown.
 ///
 /// # Errors
-/// 400 that begins with `what`.
+/// 400 with a message that begins with `what`.
 pub fn require_run_id(what: &str, id: &str) -> Result<(), Problem> {
     if is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none() {
         return Ok(());
@@ -19,20 +19,21 @@ pub fn require_run_id(what: &str, id: &str) -> Result<(), Problem> {
     Err(Problem::validation(message))
 }
 
-/// Refuses what no new run can be called. Operations that only read take the ids of runs that have such a name.
+/// Refuses an id that is not allowed for a new run. Read-only operations accept the ids of existing runs with such
+/// names.
 ///
 /// # Errors
-/// 400 that begins with `what`.
+/// 400 with a message that begins with `what`.
 pub fn require_new_run_id(what: &str, id: &str) -> Result<(), Problem> {
     require_run_id(what, id)?;
     require_no_dot_segment(what, id)
 }
 
 impl Fields<'_> {
-    /// The run that `runId` names.
+    /// Parses `runId`.
     ///
     /// # Errors
-    /// 400 for what may not name a run.
+    /// 400 for an invalid run id.
     pub fn run_id(&self) -> Result<Option<String>, Problem> {
         match self.string("runId")? {
             Given::Absent | Given::Null => Ok(None),

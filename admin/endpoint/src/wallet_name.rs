@@ -1,11 +1,11 @@
-//! How a caller names a wallet (decision D61).
+//! Names with which callers refer to a wallet (decision D61).
 
 use domain::id::Kind;
 use domain::names::is_agent_id;
 use serde_json::Value;
 use store::keys::USER;
 
-/// How a caller names a wallet (decision D61).
+/// A name with which a caller refers to a wallet (decision D61).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WalletName {
     /// By its number.
@@ -47,7 +47,7 @@ impl WalletName {
         Self::of_word(text).filter(|name| !matches!(name, Self::Owner(_)))
     }
 
-    /// As it is named, for fingerprints and messages.
+    /// Returns the name as given, for fingerprints and messages.
     pub fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),

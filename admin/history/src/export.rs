@@ -1,4 +1,4 @@
-//! The audit trail as JSON Lines: one entry a line, from the first on, read while it is written.
+//! The audit trail as JSON Lines, one entry per line from the first on, read while it is written.
 
 use crate::trail::Trail;
 use archive::Archive;
@@ -9,47 +9,47 @@ use std::sync::Arc;
 use store::audit::chain::Head;
 use store::{Store, StoreError};
 
-/// The type of such a file.
+/// Content type of such a file.
 pub const CONTENT_TYPE: &str = "application/x-ndjson";
 
-/// Why an export ends before its end.
+/// Why an export ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The store, or the archive, does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The trail does not go on as it began: it was changed by hand.
+    /// The trail does not continue as it began: it was changed manually.
     #[error("the audit trail breaks at entry {0}")]
     Broken(u64),
 }
 
-/// Which entries.
+/// The entries to export.
 #[derive(Debug, Clone)]
 pub struct Export {
-    /// Where they are.
+    /// Store with the newer entries.
     pub store: Store,
-    /// Where the older ones are.
+    /// Archive with the older entries.
     pub archive: Arc<Archive>,
-    /// Whose.
+    /// Account of the trail.
     pub account: String,
-    /// In which mode.
+    /// Mode of the trail.
     pub mode: Mode,
-    /// The one before the first.
+    /// Number of the entry before the first.
     pub after: u64,
-    /// The end of the trail when the export began: nothing later is in it.
+    /// End of the trail when the export began; later entries are not included.
     pub head: Head,
 }
 
-/// How far an export is.
+/// Progress of an export.
 struct Written {
     export: Export,
     last: u64,
-    /// The hash of the last one; none before the first.
+    /// Hash of the last entry; `None` before the first.
     hash: Option<[u8; 32]>,
 }
 
 impl Export {
-    /// The lines, some hundred in each chunk. An error is the last item.
+    /// Returns the lines, some hundred in each chunk. An error is the last item.
     pub fn lines(self) -> impl Stream<Item = Result<Bytes, ExportError>> + Send + 'static {
         let last = self.after;
         let begin = Written {
@@ -65,7 +65,7 @@ impl Export {
 }
 
 impl Written {
-    /// The next chunk; none at the end.
+    /// Returns the next chunk; `None` at the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ExportError> {
         let Export {
             store,

@@ -1,4 +1,4 @@
-//! The intents of an account and mode as readers see them: complete, whether they are in the store or in the archive.
+//! The intents of an account and mode: complete, whether they are in the store or in the archive.
 
 mod keyed;
 mod position;
@@ -31,7 +31,7 @@ pub struct Intents<'a> {
 }
 
 impl<'a> Intents<'a> {
-    /// The intents of `account` in `mode`.
+    /// Returns the intents of `account` in `mode`.
     pub const fn of(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
         Self {
             store,
@@ -41,18 +41,18 @@ impl<'a> Intents<'a> {
         }
     }
 
-    /// The intent `id`, or `None` when there is none. One in the store comes before an archived one.
+    /// Reads the intent `id`; `None` if there is none. An intent in the store takes precedence over an archived one.
     ///
     /// # Errors
-    /// [`StoreError`], also for a record that makes no sense; [`StoreError::Archive`] when a segment that is needed is
-    /// missing or damaged.
+    /// [`StoreError`], also for a malformed record; [`StoreError::Archive`] if a required segment is missing or
+    /// damaged.
     pub async fn read(&self, id: &str) -> Result<Option<IntentRecord>, StoreError> {
         let keys = AccountKeys::new(self.account);
         let live = IntentRecord::read(self.store, &keys, self.mode, id).await?;
         if live.is_some() {
             return Ok(live);
         }
-        // An intent that left the store since the read above is found here.
+        // An intent that was removed from the store since the read above is found here.
         let segments = self.segments().await?;
         for descriptor in segments.iter().rev().filter(|segment| segment.may_hold(id)) {
             let segment = self.open(descriptor).await?;
@@ -63,8 +63,8 @@ impl<'a> Intents<'a> {
         Ok(None)
     }
 
-    /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that
-    /// leaves the store while its list is read page by page comes with the next page, or has come before.
+    /// Lists the intents on a page, newest first. Those in the archive follow those in the store. An intent that moves
+    /// to the archive while its list is read page by page is on the next page, or was on an earlier one.
     pub async fn list(
         &self,
         index: IntentIndex<'_>,

@@ -1,7 +1,7 @@
-//! Audit trails and intents as readers see them: complete and in order, wherever the store or the archive keeps them.
+//! Audit trails and intents for readers: complete and in order, whether they are in the store or in the archive.
 //!
-//! [`trail`] reads audit entries and the [calls](trail::calls) that they are about, [`intents`] payout intents;
-//! [`export`](mod@export) writes a trail as JSON Lines. Uses the store and the archive. Knows no HTTP.
+//! [`trail`] reads audit entries and their [calls](trail::calls), [`intents`] reads payout intents, and
+//! [`export`](mod@export) writes a trail as JSON Lines. Uses the store and the archive. Contains no HTTP.
 
 pub mod export;
 pub mod intents;

@@ -1,5 +1,5 @@
-//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists, whether
-//! its entries are in the store or in the archive.
+//! The whole audit trail of an account and mode: complete, in order, newest first in lists, whether its entries are in
+//! the store or in the archive.
 
 mod archived;
 pub mod calls;
@@ -13,7 +13,7 @@ use store::audit::chain::{Backwards, Chain, Filter, Head, LiveNumbers, Row};
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
 
-/// Entries read in one go.
+/// Number of entries read at once.
 const READ_BATCH: u64 = 500;
 /// Attempts at a read while entries are archived.
 const ATTEMPTS: usize = 8;
@@ -28,7 +28,7 @@ pub struct Trail<'a> {
 }
 
 impl<'a> Trail<'a> {
-    /// The trail of `account` in `mode`.
+    /// Returns the trail of `account` in `mode`.
     pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
         Self {
             chain: Chain::new(store, account, mode),
@@ -38,16 +38,16 @@ impl<'a> Trail<'a> {
         }
     }
 
-    /// Seals everything that has happened until now; its end.
+    /// Seals all events until now. Returns the end of the trail.
     pub async fn seal(&self) -> Result<Head, StoreError> {
         self.chain.seal().await
     }
 
-    /// The entries on a page, newest first. Everything that happened until now is among them. A position is the number
-    /// of an entry: what leaves the store for the archive keeps it.
+    /// Lists the entries on a page, newest first, including all events until now. A position is the number of an entry,
+    /// which entries keep in the archive.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
     pub async fn list(&self, filter: Filter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
         self.seal().await?;
         let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -55,7 +55,7 @@ impl<'a> Trail<'a> {
             Start::Offset(offset) => (u64::MAX, many(offset)),
             Start::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
         };
-        // One more shows whether the store has more.
+        // One more tells whether the store has more.
         let count = many(page.limit).saturating_add(1);
         for _ in 0..ATTEMPTS {
             let wanted = Backwards { before, skip, count };
@@ -94,15 +94,16 @@ impl<'a> Trail<'a> {
         Err(busy())
     }
 
-    /// Entries from `first` on, ascending, at least one unless `first` lies behind the end, and at most some hundred.
+    /// Reads entries from `first` on, ascending, at least one unless `first` is after the end, and at most some
+    /// hundred.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
     pub async fn read(&self, first: u64) -> Result<Vec<Sealed>, StoreError> {
         self.row(first.max(1), READ_BATCH).await
     }
 
-    /// The same of the entries in the store alone; `None` when the first one has left it.
+    /// Like [`read`](Self::read), only from the store; `None` if the first entry was archived.
     pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
         match self.chain.row(first.max(1), READ_BATCH).await? {
             Row::Live(entries) => Ok(Some(entries)),
@@ -110,19 +111,19 @@ impl<'a> Trail<'a> {
         }
     }
 
-    /// The entry of this number, wherever it is; `None` when it is not sealed.
+    /// Reads the entry with this number; `None` if it is not sealed.
     pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
         Ok(self.row(seq, 1).await?.into_iter().next())
     }
 
-    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected. The record of a rate
-    /// window is found by the id that it gives to its denials (decision D70).
+    /// Reads the entries of a decision, oldest first: one, or two if a kept charge was corrected. The record of a rate
+    /// window is found by the id that its denials lead to (decision D70).
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
     pub async fn decision(&self, id: &str) -> Result<Vec<Sealed>, StoreError> {
         self.seal().await?;
-        // An entry that leaves the store between the two reads is found by the second one.
+        // An entry that is archived between the two reads is found by the second one.
         let mut numbers = self.chain.decision(id).await?;
         numbers.extend(self.archived_decision(id).await?);
         numbers.sort_unstable();
@@ -207,7 +208,7 @@ impl<'a> Trail<'a> {
         Err(busy())
     }
 
-    /// The entries of these ascending numbers.
+    /// Reads the entries with these ascending numbers.
     async fn entries(&self, numbers: &[u64]) -> Result<Vec<Sealed>, StoreError> {
         let mut found = Vec::with_capacity(numbers.len());
         let mut rest = numbers;
@@ -227,7 +228,7 @@ impl<'a> Trail<'a> {
         Ok(found)
     }
 
-    /// Entries in a row from `first` on, `count` at most, at least one unless `first` lies behind the end.
+    /// Reads at most `count` consecutive entries from `first` on, at least one unless `first` is after the end.
     async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         for _ in 0..ATTEMPTS {
             if let Row::Live(entries) = self.chain.row(first, count).await? {

@@ -1,5 +1,5 @@
-//! Archived intents: they must be what they were, and transactions, escrows and counters must agree with them as with
-//! those in the store.
+//! Archived intents: they must be unchanged, and transactions, escrows and counters must agree with them as with those
+//! in the store.
 
 use super::book::Place;
 use super::pass::Pass;

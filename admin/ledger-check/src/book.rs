@@ -1,5 +1,5 @@
-//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money.
-//! Whatever grows with the calls is added up as it goes by.
+//! The data of a pass in memory: one row per account, one per agent or user wallet, one per escrow that holds money.
+//! Data that grows with the number of calls is summed while it is read.
 
 use super::replay::{Fold, Replay};
 use domain::mode::Mode;
@@ -7,7 +7,7 @@ use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::keys::AccountKeys;
 
-/// An account, by its place in [`Accounts`], and a mode.
+/// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) account: usize,
@@ -15,7 +15,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Its place in a list that has two of each account.
+    /// Returns its index in a list with two elements per account.
     pub(super) fn index(self) -> usize {
         self.account * 2 + usize::from(self.mode == Mode::Test)
     }
@@ -28,7 +28,7 @@ pub(super) struct Accounts {
     keys: Vec<AccountKeys>,
     words: Vec<String>,
     index: HashMap<String, usize>,
-    /// Whether there are others that it does not check.
+    /// Whether there are other accounts that are not checked.
     pub(super) partial: bool,
 }
 
@@ -63,31 +63,31 @@ impl Accounts {
         &self.keys[place.account]
     }
 
-    /// Every account in both modes.
+    /// Returns every account in both modes.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| Place { account, mode }))
     }
 
-    /// How a comparison names the place.
+    /// Returns the word for the place in comparisons.
     pub(super) fn word(&self, place: Place) -> &str {
         &self.words[place.index()]
     }
 }
 
-/// What is known of one account and mode.
+/// Data of one account and mode.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// Agents, and the user wallet under `user`.
     pub(super) owners: HashMap<String, Owner>,
-    /// Wallets whose agent was deleted, by number.
+    /// Closed wallets, by number.
     pub(super) closed: BTreeSet<u64>,
     /// Every wallet, by number.
     pub(super) wallets: HashMap<u64, Replay>,
-    /// The last transaction number that is checked.
+    /// Number of the last transaction that is checked.
     pub(super) last: u64,
     /// The numbers of each type.
     pub(super) types: [Fold; 7],
-    /// The lists of intents that exist, by what follows the account in their name.
+    /// The existing lists of intents, by the part of their name after the account.
     pub(super) intent_lists: BTreeSet<String>,
     /// Whether there are archived intents.
     pub(super) archived_intents: bool,
@@ -95,13 +95,13 @@ pub(super) struct Page {
     pub(super) open_escrows: BTreeSet<String>,
     /// Escrows that hold money.
     pub(super) held: Vec<Held>,
-    /// The last number given in the audit log.
+    /// The last number assigned in the audit log.
     pub(super) audit_seq: u64,
     /// Runs that have a record, by agent and id, where they are compared with the trail.
     pub(super) runs: BTreeSet<(String, String)>,
 }
 
-/// An escrow that holds money, as it was read.
+/// An escrow that holds money, as read.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) number: u64,
@@ -117,11 +117,11 @@ pub(super) struct Owner {
     pub(super) charged: BTreeMap<(u64, u64), u128>,
     /// Holds of its calls: id, whether it is kept, period, estimate.
     pub(super) holds: Vec<(String, bool, Period, u64)>,
-    /// Spends of its wallet by day.
+    /// Spends of its wallet, by day.
     pub(super) spends: BTreeMap<u64, u128>,
-    /// Pending deposits for its wallet.
+    /// Pending deposits of its wallet.
     pub(super) pending: u128,
-    /// The record; none before it is read.
+    /// The record; `None` until it is read.
     pub(super) record: Option<OwnerRecord>,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct Counters {
 }
 
 impl OwnerRecord {
-    /// Reads a record. A number that is none is `None`.
+    /// Parses a record. Invalid numbers become `None`.
     pub(super) fn from_fields(seq: u64, fields: &HashMap<String, String>) -> Self {
         let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
         Self {
@@ -185,7 +185,7 @@ pub(super) fn has_place(own: Option<&str>, slot: Option<&str>, month: u64) -> bo
 }
 
 impl Counters {
-    /// The fields that are counters.
+    /// Returns the fields that are counters.
     pub(super) fn from_fields(fields: &HashMap<String, String>) -> Self {
         let mut counters = Self::default();
         for (name, value) in fields {

@@ -4,10 +4,10 @@ use super::book::{Owner, OwnerRecord};
 use domain::period::{DAY_MS, Period};
 use std::collections::BTreeMap;
 
-/// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.
+/// Number of days whose counters certainly exist: the scripts remove those of more than 40 days ago.
 const DAYS_KEPT: u64 = 39;
 
-/// A counter's field, and what is wrong with it.
+/// A counter's field, and its fault.
 pub(super) type Wrong = (String, String);
 
 /// Adds what an agent was charged in the month, and whether it has a place in it.
@@ -15,7 +15,7 @@ pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_place: bo
     (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
 }
 
-/// Whether the days of the month come to something else than the month. All days of the current month are kept.
+/// Compares the sum of the month's days with the month. All days of the current month exist.
 pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
     let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
     let days = record.counters.days.iter().filter(|(day, _)| in_month(day));
@@ -29,7 +29,7 @@ pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
     })
 }
 
-/// Counters that are below what was charged to them.
+/// Returns the counters that are below the charges.
 pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wrong> {
     let (mut days, mut months) = (BTreeMap::<u64, u128>::new(), BTreeMap::<u64, u128>::new());
     let spends = owner
@@ -42,7 +42,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
         if day + DAYS_KEPT >= today.day {
             *days.entry(day).or_default() += nanos;
         }
-        // The months before are kept for two years; that is not worth a rule.
+        // Earlier months are kept for two years, and are not checked.
         if month == today.month {
             *months.entry(month).or_default() += nanos;
         }
@@ -67,7 +67,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
     low
 }
 
-/// Whether what the wallet spent on a day is another sum than its transactions of the day.
+/// Compares the wallet's spend of a day with the sum of its transactions of the day.
 pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
     let counters = &owner.record.as_ref()?.counters.spends;
     let days = owner.spends.keys().chain(counters.keys());

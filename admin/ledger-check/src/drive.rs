@@ -1,4 +1,4 @@
-//! Reading in bulk: jobs are grouped into batches, several batches are in flight, and answers come in order.
+//! Bulk reads: jobs are grouped into batches, several batches are in flight, and answers are processed in order.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use store::read::{Answers, Read};
@@ -6,10 +6,10 @@ use store::{Store, StoreError};
 
 /// Records that are read in one round trip.
 pub(super) const BATCH: usize = 1000;
-/// Batches under way at the same time.
+/// Maximum number of concurrent batches.
 const IN_FLIGHT: usize = 3;
 
-/// Something to read, and what it is read for.
+/// A read, and its purpose.
 pub(super) struct Job<T> {
     what: T,
     reads: Vec<Read>,

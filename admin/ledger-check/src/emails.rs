@@ -1,14 +1,14 @@
-//! E-mails: the look-up of each leads to users that are there, and each user is led to (decision D74).
-//!
-//! A look-up lies outside the buckets. So the check of a single account sees that its users are led to, and not what
-//! leads to nobody.
+//! Checks e-mail addresses: the look-up of each contains only existing users, and each user is in the look-up of its
+//! address (decision D74).
+//! Look-ups are outside the buckets. So the check of a single account detects users that are missing from a look-up,
+//! but not look-ups with a user that does not exist.
 
 mod pass;
 
 use super::drive::BATCH;
 use store::user::email::EmailOwner;
 
-/// A user, to whom the look-up of its e-mail must lead.
+/// A user that the look-up of its e-mail address must contain.
 struct Led {
     /// The key of the account's users.
     users: String,
@@ -21,7 +21,7 @@ struct Led {
 pub(super) struct Emails(Vec<Led>);
 
 impl Emails {
-    /// Whether the look-ups noted so far should be read before more are.
+    /// Returns whether the collected look-ups should be read before more are collected.
     pub(super) const fn is_full(&self) -> bool {
         self.0.len() >= BATCH
     }

@@ -1,7 +1,7 @@
-//! What is held of each agent is the sum of its open holds, exactly.
+//! Checks that each agent's held amount is exactly the sum of its open holds.
 //!
-//! What opens a hold raises the account's version, and what ends one writes a line into its audit log: what was read
-//! while both stood still belongs together.
+//! Opening a hold raises the account's version, and ending one writes a line to its audit log: data that was read while
+//! neither changed is consistent.
 
 use super::book::Place;
 use super::pass::Pass;
@@ -13,13 +13,14 @@ use store::account::ModeField;
 use store::call::hold::Hold;
 use store::read::Read;
 
-/// Attempts at reading an account while it stands still; one that never does is left to the next check.
+/// Maximum number of attempts to read an account while it does not change. An account that always changes is left to
+/// the next check.
 const ATTEMPTS: usize = 20;
 /// The field of an agent's record.
 const HELD: &str = "held";
 
 impl Pass<'_> {
-    /// Compares what is held in every account where an agent holds something, or says so.
+    /// Compares the held amounts of every account with open holds, or reports that this was not possible.
     pub(super) async fn check_held(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         for place in accounts.places().filter(|place| place.mode == Mode::Live) {
@@ -41,7 +42,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// False when the account changed meanwhile.
+    /// Returns false if the account changed meanwhile.
     async fn compare_held(&mut self, place: Place, agents: &BTreeSet<String>) -> Result<bool, StoreError> {
         let (store, keys) = (self.store, self.accounts.keys(place));
         let bucket = keys.bucket();
@@ -52,7 +53,7 @@ impl Pass<'_> {
         let before = answers.read::<(Option<String>, Option<String>)>();
         let listed = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
-        // Also those that the index has lost.
+        // Including those that the index lacks.
         for owner in self.page(place).owners.values() {
             let open = owner.holds.iter().filter(|(_, kept, ..)| !kept);
             ids.extend(open.map(|(id, ..)| id.clone()));

@@ -10,7 +10,7 @@ use store::read::Read;
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {
-    /// Whatever an index of holds names is a hold.
+    /// Checks that everything in an index of holds is a hold.
     pub(super) async fn read_hold_indexes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
@@ -38,7 +38,7 @@ impl Pass<'_> {
                 None => self.wrong(Invariant::Holds, &[&index], "it is no index of holds"),
                 Some(ids) => {
                     self.count(ids.len());
-                    // The index of kept holds is cleared of those whose time is over with the next one.
+                    // Expired entries of the index of kept holds are only removed when the next hold is kept.
                     let live = ids
                         .into_iter()
                         .filter(|(_, at)| !kept || *at > as_score(kept_since));
@@ -61,7 +61,7 @@ impl Pass<'_> {
         drive(store, jobs, |(index, key), mut answers| {
             let text = answers.text();
             let still = answers.read::<Option<f64>>().flatten().is_some();
-            // Resolved while we looked, it is in neither.
+            // A hold that was resolved during the check is in neither index.
             if still && text.is_none_or(|text| text == "V") {
                 self.wrong(
                     Invariant::Holds,

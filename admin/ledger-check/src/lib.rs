@@ -1,9 +1,9 @@
-//! Recomputes the ledger from its records and reports everything that does not hold (decision D13): balances, escrows,
-//! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum over all money.
+//! Recomputes the ledger from its records and reports all violated invariants (decision D13): balances, escrows,
+//! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum of all money.
 //!
-//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what
-//! it finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
-//! transactions and intents: those are added up as they are read.
+//! It runs on a live system without a snapshot. A pass compares data that must agree at any time; its findings count
+//! only if the next pass confirms them. Memory grows with agents, wallets and open escrows, not with transactions and
+//! intents: those are summed while they are read.
 //!
 //! On request it also compares the books with the audit trail, which it verifies as it reads it: what whoever can write
 //! to the store changed in all the books alike disagrees with what was recorded when it happened.
@@ -50,13 +50,13 @@ use violation::Findings;
 
 /// Violations that are listed.
 pub const LISTED_MAX: usize = 1000;
-/// Passes of a round at most: one, and three that check again what it found.
+/// Maximum number of passes of a round: one, and three that check its findings again.
 const PASSES: usize = 4;
-/// Rounds at most, each of up to [`PASSES`]: one, and others while the last was inconclusive.
+/// Maximum number of rounds, each of up to [`PASSES`]: one, and others while the last was inconclusive.
 const ROUNDS: usize = 3;
-/// How long what is under way has to come to its end before the next pass.
+/// Pause before the next pass, in which operations in progress can complete.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The same on a cluster before the next round: what was uncertain is certain by then, on any of its clocks.
+/// Pause on a cluster before the next round, after which uncertain data is certain on all of its clocks.
 const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_APART_MS + 250);
 
 /// What to check.
@@ -71,11 +71,11 @@ pub struct Wanted<'a> {
 /// Result of a check.
 #[derive(Debug)]
 pub struct Checked {
-    /// What does not hold, [`LISTED_MAX`] at most.
+    /// The violations, at most [`LISTED_MAX`].
     pub violations: Vec<Violation>,
-    /// How many more there are.
+    /// Number of further violations.
     pub more: u64,
-    /// Invariants of which it is still not known whether they hold.
+    /// Invariants that could not be decided.
     pub inconclusive: Vec<Doubt>,
     /// Records that were read in one pass.
     pub records: u64,
@@ -84,12 +84,12 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether everything holds, and that is sure.
+    /// Returns whether all invariants hold with certainty.
     pub const fn ok(&self) -> bool {
         !self.is_violated() && self.inconclusive.is_empty()
     }
 
-    /// Whether something does not hold.
+    /// Returns whether any invariant is violated.
     pub const fn is_violated(&self) -> bool {
         !self.violations.is_empty() || self.more > 0
     }

@@ -20,7 +20,7 @@ impl Pass<'_> {
         self.read_intent_lists().await
     }
 
-    /// The audit trails: what was archived, and the lines behind it, must be all that were written.
+    /// Checks that the archived part of the audit trails and the following lines are all that were written.
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
@@ -160,7 +160,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether it is the list of intents that wait for approval, which is a sorted set.
+/// Returns whether it is the list of intents that wait for approval, which is a sorted set.
 fn waits(key: &str) -> bool {
     key.strip_suffix(State::PendingApproval.as_str())
         .is_some_and(|rest| rest.ends_with("/intents/state/"))
@@ -171,7 +171,7 @@ fn archived(keys: &AccountKeys, place: Place) -> Read {
     Read::field(keys.bucket(), keys.audit_base(place.mode), "seq")
 }
 
-/// The number that an entry begins with.
+/// Returns the number at the start of an entry.
 fn leading(entry: &[u8]) -> Option<u64> {
     let word = entry.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(word).ok()?.parse().ok()

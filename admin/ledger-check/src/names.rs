@@ -1,10 +1,11 @@
-//! Numbers, ids, keys and references of pending deposits: each leads to the one record that has it, and each record is
-//! led to.
+//! Checks numbers, ids, keys and references of pending deposits: each leads to the one record that has it, and each
+//! record can be found by its own.
 //!
-//! A wallet or an escrow and the place of its number are written together, so they are compared as what must agree in
-//! equal numbers ([`Comparison::Place`]): two records that claim a number, a place that leads nowhere or elsewhere, and
-//! a record without one differ from it alike. What an earlier version made has look-ups outside the buckets instead.
-//! Those were written before the record: one that leads nowhere is what a crash left, and says nothing.
+//! A wallet or an escrow and the place of its number are written together, so both sides of their comparison
+//! ([`Comparison::Place`]) must have equal numbers of each: this detects two records with one number, a place that
+//! leads nowhere or elsewhere, and a record without a place. Records of an earlier version have look-ups outside the
+//! buckets instead. Those were written before the record, so one that leads nowhere is left from a crash and is
+//! ignored.
 
 mod pass;
 
@@ -23,22 +24,22 @@ pub(super) struct Led {
 
 /// Required content of a look-up.
 pub(super) enum Says {
-    /// This text and nothing else.
+    /// Exactly this text.
     Text(String),
     /// This member, perhaps among others.
     Member(String),
 }
 
-/// What a pass knows of numbers and keys.
+/// Numbers and keys collected in a pass.
 #[derive(Default)]
 pub(super) struct Names {
     /// Look-ups outside the buckets that are to be read.
     outside: Vec<Led>,
-    /// The highest place that has a record, of each series and bucket.
+    /// The highest place with a record, for each series and bucket.
     highest: HashMap<(Series, u16), u64>,
 }
 
-/// Which key a record is of.
+/// Kind of a key's record.
 #[derive(Clone, Copy)]
 pub(super) enum KeyKind {
     Virtual,
@@ -46,13 +47,13 @@ pub(super) enum KeyKind {
 }
 
 impl Names {
-    /// Whether the look-ups noted so far should be read before more are.
+    /// Returns whether the collected look-ups should be read before more are collected.
     pub(super) const fn is_full(&self) -> bool {
         self.outside.len() >= BATCH
     }
 }
 
-/// What a number of a series is called in a report.
+/// Returns the name of a number of a series in reports.
 fn called(series: Series, number: u64) -> String {
     format!("{} {number}", series.as_str())
 }

@@ -1,5 +1,5 @@
-//! One pass over all records. It runs beside a live system and takes no snapshot, so each part reads in an order in
-//! which what is compared cannot disagree; where that is not possible, only what the next pass finds again counts.
+//! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
+//! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;
@@ -17,10 +17,10 @@ use std::collections::{HashMap, HashSet};
 use store::keys::parse::{Key, ModeKey};
 use store::{Store, StoreError, server_clock};
 
-/// Called now and then with the number of records read so far.
+/// Called periodically with the number of records read so far.
 pub type Progress = dyn Fn(u64);
 
-/// A pass, and what it has read and found so far.
+/// A pass, with its data and findings so far.
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
     pub(super) archive: &'a Archive,
@@ -35,7 +35,7 @@ pub(super) struct Pass<'a> {
     pub(super) records: Vec<HashMap<String, String>>,
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
-    /// Invariants of which it is not known whether they hold.
+    /// Invariants that could not be decided.
     pub(super) doubts: Vec<Doubt>,
     /// Records read.
     pub(super) checked: u64,
@@ -44,10 +44,10 @@ pub(super) struct Pass<'a> {
     pub(super) rows: Rows,
     pub(super) names: Names,
     pub(super) emails: Emails,
-    /// Questions about pending money that the pass before left open, and those that this one does.
+    /// Questions about pending money that the previous pass left open, and those of this pass.
     pub(super) asked: Questions,
     pub(super) asks: Questions,
-    /// What moved in the live and the test mode of all accounts together.
+    /// Money movements in live and test mode, for all accounts together.
     pub(super) flows: [Flow; 2],
 }
 
@@ -170,8 +170,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Leaves out what only seems to differ because the account of the other side was not read: escrows that another
-/// account pays. A check of the whole store compares those too.
+/// Removes apparent differences that only occur because the account of the other side was not read: escrows that
+/// another account pays. A check of the whole store also compares those.
 async fn foreign_left_out(
     store: &Store,
     accounts: &Accounts,
@@ -179,7 +179,7 @@ async fn foreign_left_out(
 ) -> Result<Vec<Mismatch>, StoreError> {
     let mut kept = Vec::with_capacity(mismatch.len());
     for mismatch in mismatch {
-        if is_left_by_a_crash(&mismatch) {
+        if is_crash_leftover(&mismatch) {
             continue;
         }
         let of_escrow = matches!(
@@ -202,8 +202,8 @@ async fn foreign_left_out(
     Ok(kept)
 }
 
-/// An earlier version listed an escrow before it made it: one that is only listed was never made.
-fn is_left_by_a_crash(mismatch: &Mismatch) -> bool {
+/// Returns whether a crash explains the mismatch: an earlier version listed an escrow before it created it.
+fn is_crash_leftover(mismatch: &Mismatch) -> bool {
     let is_earlier = mismatch
         .key
         .parse()
@@ -286,7 +286,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     found.add_moving(invariant, &records, detail);
 }
 
-/// The place that a comparison names.
+/// Returns the place for the word of a comparison.
 fn place_named(accounts: &Accounts, word: &str) -> Option<Place> {
     let (account, mode) = word.split_once(' ')?;
     Some(Place {
@@ -295,7 +295,7 @@ fn place_named(accounts: &Accounts, word: &str) -> Option<Place> {
     })
 }
 
-/// The account and mode of a key, when the pass checks it.
+/// Returns the account and mode of a key, if the pass checks it.
 pub(super) fn place_of<'k>(accounts: &Accounts, key: Key<'k>) -> Option<(Place, ModeKey<'k>)> {
     match key {
         Key::Mode(account, mode, key) => Some((

@@ -1,7 +1,7 @@
 //! Pending money: the amount in the record of a wallet, and the sum of its pending deposits.
 //!
-//! Deposits are read before the wallets, and more may be made in between. So a pass that sees a difference only
-//! notes a question; the next one has seen all deposits of that time, and computes what was pending then.
+//! Deposits are read before the wallets, and more may be created in between. So a pass that finds a difference only
+//! records a question; the next pass has seen all deposits of that time, and computes the amount that was pending then.
 
 mod pass;
 
@@ -12,11 +12,11 @@ use store::deposit::{Deposit, DepositState};
 /// A wallet whose pending money differs from the deposits that were seen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question {
-    /// What the wallet says.
+    /// Amount in the wallet's record.
     says: u64,
-    /// Between when and when it was read.
+    /// Start and end of the time in which it was read.
     window: (u64, u64),
-    /// What was surely pending then, and what more may have been.
+    /// The amount that was certainly pending then, and the additional amount that may have been.
     sum: u128,
     perhaps: u128,
 }
@@ -34,7 +34,7 @@ impl Question {
         }
     }
 
-    /// Takes in a deposit of the wallet.
+    /// Processes a deposit of the wallet.
     fn take(&mut self, deposit: &Deposit) {
         if deposit.first != DepositState::Pending {
             return;
@@ -50,7 +50,7 @@ impl Question {
         }
     }
 
-    /// What is wrong.
+    /// Returns the fault.
     fn answer(&self) -> Option<String> {
         let says = u128::from(self.says);
         let right = (self.sum..=self.sum + self.perhaps).contains(&says);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pending_then_is_worked_out_later() {
+    fn the_pending_amount_is_computed_later() {
         let then = [
             deposit(5, 1, None),
             deposit(7, 2, Some(120)),

@@ -1,6 +1,6 @@
-//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of
-//! every item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the
-//! next pass holds on to its items and tells which ones are without their like.
+//! Compares two sets of records that must have equal numbers of each item, without storing them: each side sums a hash
+//! of every item, and equal sums mean equal sides. Sums are kept in partitions. If those of a partition differ, the
+//! next pass stores its items and reports those without a counterpart.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
@@ -11,7 +11,7 @@ const PARTITIONS: usize = 1 << 14;
 /// Items that a pass holds on to.
 const ITEMS_MAX: usize = 500_000;
 
-/// What is compared with what.
+/// The two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Comparison {
     /// Settled intents that moved money, and transactions that name an intent.
@@ -20,17 +20,17 @@ pub(super) enum Comparison {
     IntentList,
     /// Confirmed deposits, and their transactions.
     Deposit,
-    /// What escrows say came and went, and the transactions of escrows.
+    /// Money movements by the escrows' records, and the transactions of escrows.
     EscrowMoney,
-    /// Who escrows say has released or disputed them, and the settled intents of that.
+    /// Parties that released or disputed escrows by the escrows' records, and the settled intents of these operations.
     EscrowWinner,
-    /// Lists of transactions that exist, and those that should.
+    /// Existing lists of transactions, and the lists that should exist.
     TransactionList,
     /// Wallets and escrows, and where their numbers lead.
     Place,
-    /// The parties of escrows, and the lists that have them.
+    /// Parties of escrows, and the lists that contain them.
     EscrowList,
-    /// The accounts that have a user of an e-mail, and those that its look-up names.
+    /// The accounts with a user of an e-mail address, and those in its look-up.
     Email,
     /// Settled intents, and the entries of the trail that tell of them.
     TrailIntent,
@@ -42,27 +42,27 @@ pub(super) enum Comparison {
 
 const COMPARISONS: usize = Comparison::TrailEscrow as usize + 1;
 
-/// One of the two sides.
+/// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The records, which a walk over the keys may show twice.
+    /// A record, which a walk over the keys may return twice.
     Record,
-    /// What must match them. Each counts.
+    /// A counterpart. Each one counts.
     Match,
-    /// What matches only when nothing else does: money on its way that may have arrived since.
+    /// A counterpart only if there is no other one: money in transit that may have arrived since.
     Perhaps,
 }
 
-/// An item that has no like on the other side.
+/// An item without a counterpart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mismatch {
     pub(super) comparison: Comparison,
-    /// The account and mode, or nothing where they may differ between the sides.
+    /// Account and mode; empty if they may differ between the sides.
     pub(super) place: String,
     pub(super) key: String,
-    /// What is only on the side of the records.
+    /// Items that are only on the side of the records.
     pub(super) records: Vec<String>,
-    /// What is only on the other side.
+    /// Items that are only on the other side.
     pub(super) matches: Vec<String>,
     /// The audit entries that were compared.
     pub(super) entries: Vec<u64>,
@@ -90,7 +90,8 @@ pub(super) struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Holds on to the items of `suspects`. The seed must be the one that they were found with.
+    /// Creates the comparisons of a pass that stores the items of `suspects`. The seed must be the one with which they
+    /// were found.
     pub(super) fn new(seed: RandomState, suspects: Suspects) -> Self {
         Self {
             seed,
@@ -128,7 +129,7 @@ impl Reconciliation {
                 .or_default();
             let label = parts.join(" ");
             match side {
-                // Seen twice by a walk over the keys, it is still one record.
+                // A record that a walk over the keys returns twice counts once.
                 Side::Record if items.records.contains(&label) => {}
                 Side::Match if is_walked(comparison) && items.matches.contains(&label) => {}
                 Side::Record => items.records.push(label),
@@ -171,7 +172,7 @@ impl Reconciliation {
     }
 }
 
-/// Whether both sides come from the walk over the keys.
+/// Returns whether both sides come from the walk over the keys.
 const fn is_walked(comparison: Comparison) -> bool {
     matches!(
         comparison,
@@ -179,7 +180,7 @@ const fn is_walked(comparison: Comparison) -> bool {
     )
 }
 
-/// What is only on one side.
+/// Returns the items that are only on one side.
 fn difference(items: Items) -> (Vec<String>, Vec<String>) {
     let Items {
         mut records,
@@ -190,7 +191,7 @@ fn difference(items: Items) -> (Vec<String>, Vec<String>) {
     matches.retain(|label| match records.iter().position(|record| record == label) {
         Some(at) => {
             records.swap_remove(at);
-            // The same money once on its way and once arrived.
+            // The same money, once in transit and once arrived.
             if let Some(at) = perhaps.iter().position(|other| other == label) {
                 perhaps.swap_remove(at);
             }
@@ -215,7 +216,7 @@ mod tests {
 
     type Item<'a> = (Side, &'a str, &'a [&'a str]);
 
-    /// Two passes over the same items: which are odd.
+    /// Makes two passes over the same items. Returns the items without a counterpart.
     fn mismatch(comparison: Comparison, items: &[Item<'_>]) -> Vec<Mismatch> {
         let seed = RandomState::new();
         let mut reconciliation = Reconciliation::new(seed.clone(), Suspects::new());
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_like_is_told() {
+    fn items_without_a_counterpart_are_reported() {
         let found = mismatch(
             Comparison::IntentTransaction,
             &[

@@ -1,4 +1,4 @@
-//! The records that the walk reads at once: intents, escrows, deposits, runs and holds.
+//! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
 use super::book::{Held, Place};
 use super::pass::Pass;
@@ -32,7 +32,7 @@ impl Pass<'_> {
             Record::Intent(place, id) => {
                 let key = self.accounts.keys(place).intent(place.mode, &id);
                 match answers.read::<Fields>() {
-                    // It ended between the walk and the reading.
+                    // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
                     fields => self.intent(place, &id, &key, fields.as_ref()),
                 }
@@ -64,7 +64,7 @@ impl Pass<'_> {
 
     fn intent(&mut self, place: Place, id: &str, key: &str, fields: Option<&Fields>) {
         if fields.is_some_and(is_claim) {
-            return; // what becomes of it is in transit, or was never decided
+            return; // its outcome is in transit, or was never decided
         }
         let Some(intent) = fields.and_then(IntentRecord::from_fields) else {
             return self.wrong(Invariant::Intent, &[key], "the record makes no sense");
@@ -90,7 +90,7 @@ impl Pass<'_> {
         }
     }
 
-    /// What holds for a record wherever it is.
+    /// Checks a record wherever it is.
     pub(super) fn decided(&mut self, place: Place, key: &str, intent: &IntentRecord) {
         if !intent.is_intact() {
             let detail = "its timeline does not end in the hash that was kept with it";
@@ -169,7 +169,7 @@ impl Pass<'_> {
         self.pending(place, deposit);
     }
 
-    /// The look-up of an escrow that an earlier version made.
+    /// Processes the look-up of an escrow of an earlier version.
     fn looked_up(&mut self, place: Place, key: &str, mut answers: Answers) {
         let lookup = answers.text();
         if lookup.as_deref() != Some(self.accounts.word(place)) {
@@ -264,7 +264,7 @@ impl Pass<'_> {
     }
 }
 
-/// What is compared of an escrow's record.
+/// The compared fields of an escrow's record.
 struct Facts<'a> {
     status: &'a str,
     amount: u64,
@@ -274,7 +274,7 @@ struct Facts<'a> {
     to_owner: &'a str,
     funded_at: Option<u64>,
     resolved_at: Option<u64>,
-    /// The intent that resolved it, and its account.
+    /// The intent that resolved it, and the account of the intent.
     winner: Option<(&'a str, &'a str)>,
 }
 

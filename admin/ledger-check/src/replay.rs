@@ -1,15 +1,15 @@
-//! The rules of a wallet: its transactions, replayed in the order of their numbers, and the lists that name them.
+//! Checks of a wallet: its transactions, replayed in the order of their numbers, and the lists that contain them.
 
 use store::transaction::{Transaction, TransactionType};
 
-/// Numbers in their order, without holding them: how many, and a hash.
+/// Ascending numbers, reduced to their count and a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fold {
     pub(super) count: u64,
     hash: u64,
 }
 
-/// An odd multiplier, from splitmix64: what comes where makes a difference.
+/// An odd multiplier, from splitmix64: it makes the hash depend on the order.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Fold {
@@ -19,27 +19,27 @@ impl Fold {
     }
 }
 
-/// A wallet and what its transactions come to so far.
+/// A wallet, with the running result of its transactions.
 #[derive(Debug)]
 pub(super) struct Replay {
     /// The agent's id, or `user`.
     pub(super) owner: String,
-    /// Under what its transactions are listed.
+    /// Holder under which its transactions are listed.
     pub(super) holder: String,
-    /// The key of its record.
+    /// Key of its record.
     pub(super) key: String,
-    /// Transactions up to this number are in `balance`; later ones came after the record was read.
+    /// Number of the last transaction included in `balance`; later ones came after the record was read.
     pub(super) seq: u64,
-    /// What the record says.
+    /// Balance in the record.
     pub(super) balance: Option<u64>,
     sum: i128,
-    /// A transaction was wrong; what follows from that is not reported again.
+    /// Whether a transaction was wrong; its consequences are not reported again.
     broken: bool,
     /// The numbers of all its transactions, and of those of each type.
     pub(super) lists: [Fold; 1 + TransactionType::ALL.len()],
 }
 
-/// Where a type stands among the lists of a type.
+/// Returns the index of a type among the lists by type.
 pub(super) fn place_of(kind: TransactionType) -> usize {
     TransactionType::ALL
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn place_of(kind: TransactionType) -> usize {
         .unwrap_or(0)
 }
 
-/// The signed amount of a transaction.
+/// Returns the signed amount of a transaction.
 pub(super) fn signed(transaction: &Transaction) -> i128 {
     let amount = i128::from(transaction.amount.get());
     if transaction.kind.sign().is_empty() {
@@ -71,7 +71,7 @@ impl Replay {
         }
     }
 
-    /// Takes in the transaction `number`; what is wrong with it.
+    /// Processes the transaction `number`. Returns its fault.
     pub(super) fn take(&mut self, number: u64, transaction: &Transaction) -> Option<String> {
         if number > self.seq {
             return None;
@@ -99,7 +99,7 @@ impl Replay {
         Some(wrong)
     }
 
-    /// All transactions are in; what is wrong with the balance.
+    /// Ends the replay. Returns the fault of the balance.
     pub(super) fn end(&self) -> Option<String> {
         match self.balance {
             None => Some("the balance is no number".to_owned()),
@@ -113,7 +113,7 @@ impl Replay {
     }
 }
 
-/// A list of transaction numbers that is being read: whether it begins with those that it should.
+/// A list of transaction numbers that is being read, to check that it begins with the expected ones.
 #[derive(Debug, Default)]
 pub(super) struct ListCheck {
     read: Fold,
@@ -122,7 +122,7 @@ pub(super) struct ListCheck {
 }
 
 impl ListCheck {
-    /// Takes in the next items. The list must begin with `expected` numbers; what follows came after `seq`.
+    /// Processes the next items. The list must begin with `expected` numbers; later ones came after `seq`.
     pub(super) fn take(&mut self, items: Option<Vec<u64>>, expected: Fold, seq: u64) {
         let Some(items) = items else {
             self.note("it is no list of numbers".to_owned());
@@ -141,7 +141,7 @@ impl ListCheck {
         }
     }
 
-    /// All items are in, and the last number given when they were read is `now`; what is wrong.
+    /// Ends the list; `now` is the last number assigned when it was read. Returns the fault.
     pub(super) fn end(mut self, expected: Fold, now: u64) -> Option<String> {
         if self.last > now {
             self.note(format!("it has {}, and there is no such transaction", self.last));

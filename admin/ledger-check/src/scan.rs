@@ -1,4 +1,4 @@
-//! The scan of all keys of the store: classifies each, reads records at once, and notes indexes for later.
+//! The scan of all keys of the store: classifies each, reads records immediately, and records indexes for later.
 
 use super::book::{Accounts, Place};
 use super::drive::{BATCH, Job, read_batch};
@@ -14,10 +14,10 @@ use store::keys::{Bucket, Series, USER, escrow_lookup};
 use store::read::{Answers, Read};
 use store::{Store, StoreError};
 
-/// Parts of the walk that are under way at the same time.
+/// Maximum number of concurrent parts of the scan.
 const IN_FLIGHT: usize = 3;
 
-/// A record that is read as soon as its key is seen.
+/// A record that is read as soon as its key is found.
 pub(super) enum Record {
     Intent(Place, String),
     Escrow(Place, u64),
@@ -29,17 +29,17 @@ pub(super) enum Record {
         id: String,
         kept: bool,
     },
-    /// Where a number leads.
+    /// Look-up of a number.
     Place(Series, Number),
-    /// The users of an account: its id and the name of the table in the store.
+    /// The users of an account: its id and the name of the hash in the store.
     Users(String, String),
-    /// In which accounts an e-mail has users.
+    /// The accounts with a user of an e-mail address.
     EmailLookup(String),
     /// The record of a key: its account, its id and its name in the store.
     Key(KeyKind, String, String, String),
 }
 
-/// A key that is only noted.
+/// A key that is only recorded for later.
 enum Note {
     Owner(Place, String),
     Closed(Place, u64),
@@ -51,14 +51,14 @@ enum Note {
     Unknown(String, &'static str),
 }
 
-/// A part of the walk: what was noted, and the records with their answers.
+/// A part of the scan: recorded keys, and records with their answers.
 type Part = (Vec<Note>, Vec<(Record, Answers)>);
 
 impl Pass<'_> {
     /// Walks over all keys.
     pub(super) async fn scan(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        // All accounts of the pass share a bucket, when there are others that it does not check.
+        // If there are accounts that are not checked, all accounts of the pass share a bucket.
         let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
         let pattern = bucket.map(|place| {
             let prefix = accounts.keys(place).prefix();
@@ -110,7 +110,7 @@ impl Pass<'_> {
     }
 }
 
-/// The keys of a server, in parts.
+/// Returns the keys of a server, in parts.
 fn keys<'a>(
     store: &'a Store,
     node: &'a Node,
@@ -141,11 +141,11 @@ async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) ->
     Ok((notes, read_batch(store, jobs).await?))
 }
 
-/// What to do with a key.
+/// Classification of a key.
 enum Sorted {
     Read(Job<Record>),
     Note(Note),
-    /// It belongs to an account that the pass does not check.
+    /// It belongs to an account that is not checked.
     NotOurs,
 }
 
@@ -262,8 +262,8 @@ fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> 
     )
 }
 
-/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there
-/// between.
+/// Reads a hold, and whether its index contains it. The hold is read before and after the index: if it exists both
+/// times, it existed in between.
 fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
     let (key, index) = match kept {
         true => (bucket.kept_hold(id), bucket.kept()),

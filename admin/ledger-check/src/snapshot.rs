@@ -13,7 +13,7 @@ use store::keys::{USER, closed_holder};
 use store::read::Read;
 use store::{StoreError, server_clock};
 
-/// Attempts at reading a record between two transactions of its account.
+/// Maximum number of attempts to read a record between two transactions of its account.
 const ATTEMPTS: usize = 100;
 
 type Fields = HashMap<String, String>;
@@ -72,7 +72,7 @@ impl Pass<'_> {
         self.check_months().await
     }
 
-    /// Reads records; those that a transaction of the account came between are left to read again.
+    /// Reads records. Those for which a transaction of the account came in between are returned, to be read again.
     async fn read_between_transactions(
         &mut self,
         wanted: Vec<WalletRecord>,
@@ -165,8 +165,8 @@ impl Pass<'_> {
         }
     }
 
-    /// No counter is below what was surely charged to it. Spends and holds were read before the counters; a hold that
-    /// was resolved between the two is left out.
+    /// Checks that no counter is below its certain charges. Spends and holds were read before the counters; a hold that
+    /// was resolved in between is omitted.
     async fn check_floors(&mut self) -> Result<(), StoreError> {
         let (store, accounts, today) = (self.store, self.accounts, self.today);
         let mut low: Vec<(Place, String)> = Vec::new();
@@ -203,7 +203,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Agents add up to their account. Where they do not, record and agents are read again as close together as can be.
+    /// Checks that agents add up to their account. If they do not, record and agents are read again as close together
+    /// as possible.
     async fn check_months(&mut self) -> Result<(), StoreError> {
         let (store, accounts, month) = (self.store, self.accounts, self.today.month);
         for place in accounts.places().filter(|place| place.mode == Mode::Live) {

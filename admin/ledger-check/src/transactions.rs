@@ -1,4 +1,4 @@
-//! All transactions in the order of their numbers, and the lists that name them.
+//! All transactions in the order of their numbers, and the lists that contain them.
 
 use super::book::Place;
 use super::counters::spends_differ;
@@ -13,9 +13,9 @@ use store::keys::AccountKeys;
 use store::read::Read;
 use store::transaction::{Transaction, TransactionType};
 
-/// Items of a list that one answer holds.
+/// Number of list items in one answer.
 const LIST_PART: u64 = 5000;
-/// Items that are read beyond those that are compared.
+/// Number of items that are read beyond the compared ones.
 const BEYOND: u64 = 20;
 
 /// A list of transaction numbers.
@@ -95,7 +95,7 @@ impl Pass<'_> {
         self.compare(place, number, &transaction);
     }
 
-    /// Puts a transaction beside the records that it belongs to.
+    /// Compares a transaction with the records that it belongs to.
     fn compare(&mut self, place: Place, number: u64, transaction: &Transaction) {
         let amount = transaction.amount.get().to_string();
         if let Some(intent) = &transaction.intent {
@@ -181,7 +181,7 @@ impl Pass<'_> {
         }
     }
 
-    /// No table has more than it should.
+    /// Checks that no table has more entries than expected.
     async fn read_table_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
@@ -269,7 +269,7 @@ fn transactions_of(keys: &AccountKeys, place: Place, first: u64, last: u64) -> J
     .weighing(numbers.len())
 }
 
-/// The reads of a list; the last one takes a little more, and the last number given after that.
+/// Returns the reads of a list. The last one reads a little more, and afterwards the last number assigned.
 fn parts_of(keys: &AccountKeys, list: List) -> impl Iterator<Item = Job<(List, bool)>> + use<> {
     let count = list.expected.count;
     let (bucket, seq) = (keys.bucket(), seq_of(keys, list.place));

@@ -1,8 +1,8 @@
-//! What is on its way between accounts, and the sum over everything: what was deposited and not spent is somewhere.
-//!
+//! Money in transit between accounts, and the sum over everything: money that was deposited and not spent must be
+//! somewhere.
 //! Both are taken at one moment, the cut. Every transaction has the time of the store's clock, so those before the cut
-//! are a snapshot of all accounts whenever they are read; rows are read just before it. What moved in the moment of
-//! reading the rows is the only thing that is uncertain, and the sum may be off by that much.
+//! are a snapshot of all accounts whenever they are read; rows are read just before the cut. Only money that moved
+//! while the rows were read is uncertain, and the sum may be off by that amount.
 
 mod pass;
 
@@ -11,7 +11,7 @@ use super::replay::signed;
 use std::collections::{BTreeMap, HashMap};
 use store::transaction::{Transaction, TransactionType};
 
-/// How far apart the clocks of a cluster's servers may be.
+/// Maximum difference between the clocks of a cluster's servers.
 pub(super) const CLOCKS_APART_MS: u64 = 2000;
 
 /// The rows in transit.
@@ -19,28 +19,28 @@ pub(super) const CLOCKS_APART_MS: u64 = 2000;
 pub(super) struct Rows {
     /// When the reading of the rows began.
     from_ms: u64,
-    /// The cut: when it ended.
+    /// End of the cut.
     pub(super) cut_ms: u64,
     /// Debits that must be among the transactions of their account: row and amount, by place and transaction id.
     wanted: HashMap<(Place, String), (String, u64)>,
 }
 
-/// What moved in one mode, over all accounts, up to the cut.
+/// Money movements in one mode, over all accounts, up to the cut.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     deposits: i128,
     spends: i128,
     wallets: i128,
-    /// What escrows hold, each once.
+    /// Amounts held by escrows, each once.
     held: BTreeMap<u64, u64>,
-    /// Rows with money that has not arrived.
+    /// Sum of the rows with money that has not arrived.
     transit: i128,
     /// Moved between accounts or escrows while the rows were read.
     uncertain: i128,
 }
 
 impl Flow {
-    /// An escrow, when it was funded and when it was resolved.
+    /// Adds an escrow, with the times of its funding and its resolution.
     pub(super) fn escrow(
         &mut self,
         (escrow, amount): (u64, u64),
@@ -75,7 +75,7 @@ impl Flow {
         }
     }
 
-    /// Whether it adds up.
+    /// Returns whether the sum is right.
     fn sum(&self) -> Sum {
         let held: i128 = self.held.values().map(|amount| i128::from(*amount)).sum();
         let should = self.deposits - self.spends;
@@ -104,16 +104,16 @@ impl Flow {
     }
 }
 
-/// Whether the money of a mode adds up.
+/// Result for the money of a mode.
 #[derive(Debug, PartialEq, Eq)]
 enum Sum {
     Right,
-    /// The difference may come from what moved in the moment of looking. Or not.
+    /// The difference may result from movements during the read.
     Open(String),
     Wrong(String),
 }
 
-/// The escrow in the id of a row: `escrow:<number>:<what became of it>`.
+/// Returns the escrow in the id of a row: `escrow:<number>:<what became of it>`.
 fn escrow_of(id: &str) -> Option<u64> {
     id.strip_prefix("escrow:")?.split(':').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Versions of accounts, and those that their witnesses hold: a lower one means that the store lost writes.
+//! Compares versions of accounts with those of their witnesses: a lower version means that the store lost writes.
 
 use super::book::Place;
 use super::drive::{Job, drive};
@@ -32,7 +32,7 @@ impl Pass<'_> {
         Ok(witnessed)
     }
 
-    /// Compares what the witnesses said with the records of the accounts, which were read since.
+    /// Compares the witnesses' versions with the records of the accounts, which were read afterwards.
     pub(super) fn check_versions(&mut self, witnessed: Vec<(Place, AccountVersion)>) {
         for (place, witnessed) in witnessed {
             let record = &self.records[place.account];

@@ -1,9 +1,9 @@
-//! Findings: which invariant does not hold, and for which records.
+//! Findings: violated invariants, and the records involved.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Violations that one pass keeps; what is beyond is only counted.
+/// Maximum number of violations that one pass stores; further ones are only counted.
 const KEPT_MAX: usize = 20_000;
 
 domain::words! {
@@ -54,44 +54,44 @@ impl Serialize for Invariant {
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Which.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// The keys of the records that disagree, the one most likely at fault first.
+    /// Keys of the records that disagree, the one most likely at fault first.
     pub records: Vec<String>,
-    /// What is wrong with them.
+    /// Description of the fault.
     pub detail: String,
 }
 
-/// An invariant of which a check does not know whether it holds.
+/// An invariant that a check could not decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
-    /// The keys of the records, or the mode, that it is about.
+    /// Keys of the records, or the mode, in question.
     pub records: Vec<String>,
-    /// Why it is not known.
+    /// Why it could not be decided.
     pub reason: String,
 }
 
-/// What identifies a violation from one pass to the next.
+/// Identity of a violation across passes.
 type Name = (Invariant, Vec<String>, String);
 
 /// The violations of one pass.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     found: BTreeMap<Name, Violation>,
-    /// How many there are beyond those kept.
+    /// Number of violations that were not stored.
     pub(super) dropped: u64,
 }
 
 impl Findings {
-    /// Notes a violation that is one whatever happens beside it: only records were compared that cannot disagree.
+    /// Adds a violation that is certain, since only records were compared that cannot disagree at any time.
     pub(super) fn add(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.keep(invariant, records, detail.into(), false);
     }
 
-    /// Notes one that may come from reading at different times: it is the same one in the next pass only when not even
-    /// its numbers have moved.
+    /// Adds a violation that may result from reads at different times: the next pass confirms it only if its numbers
+    /// have not changed either.
     pub(super) fn add_moving(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.keep(invariant, records, detail.into(), true);
     }
@@ -116,12 +116,12 @@ impl Findings {
         self.found.is_empty()
     }
 
-    /// Whether both found the same.
+    /// Returns whether both have the same violations.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.found.keys().eq(other.found.keys())
     }
 
-    /// Those that the pass before found too.
+    /// Returns the violations that the previous pass also found.
     pub(super) fn confirmed_by(self, before: &Self) -> Vec<Violation> {
         let both = self.found.into_iter();
         both.filter(|(name, _)| before.found.contains_key(name))
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moves_is_another_violation_and_what_stays_is_the_same() {
+    fn a_violation_is_identified_by_its_numbers() {
         let mut passes = [Findings::default(), Findings::default()];
         for (pass, (findings, number)) in passes.iter_mut().zip(["1", "2"]).enumerate() {
             findings.add(Invariant::Holds, &["a"], format!("seen {number}"));

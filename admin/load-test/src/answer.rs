@@ -1,22 +1,22 @@
-//! Answers of the edge: why they are as they are, and what they say was charged.
+//! Answers of the edge: their reasons, and the charges in them.
 
 use super::streamed::Tail;
 use domain::amount;
 use reqwest::header::{HeaderMap, HeaderValue};
 use std::time::Instant;
 
-/// The longest word of the edge that is taken over into a report.
+/// Longest reason that is copied into a report.
 const REASON_MAX: usize = 60;
 
-/// An answer, taken in.
+/// A received answer.
 pub(super) struct Answer {
     pub status: u16,
     headers: HeaderMap,
-    /// The end of its body.
+    /// End of the body.
     tail: Tail,
-    /// Bytes of its body.
+    /// Length of the body, in bytes.
     pub bytes: u64,
-    /// When the first byte of its body came; of an empty one, its end.
+    /// Arrival of the first byte of the body, or of the end of an empty one.
     pub first_byte: Instant,
 }
 
@@ -40,7 +40,7 @@ impl Answer {
         })
     }
 
-    /// Why it is as it is, in the edge's word: for a stream, what its end says.
+    /// Returns the reason as the edge reports it; for a stream, the one at its end.
     pub(super) fn reason(&self) -> String {
         let named = self.header("x-service-reason");
         if !named.is_empty() {
@@ -56,8 +56,8 @@ impl Answer {
         cut(document["error"]["code"].as_str().unwrap_or_default())
     }
 
-    /// Nano-USD that it says were charged: the real cost, which a stream names behind its last event, and where none is
-    /// named, the estimate, unless the provider's own refusal released it. `None` if it says neither.
+    /// Returns the charge in nano-USD: the real cost, which a stream reports after its last event, or otherwise the
+    /// estimate, unless the provider's own refusal released it. `None` if the answer has neither.
     pub(super) fn charged(&self) -> Option<u64> {
         if self.header("x-service-decision") != "approved" {
             return Some(0);

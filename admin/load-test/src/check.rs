@@ -1,5 +1,5 @@
-//! The overspend check: compares the ledger's amounts of each agent after the run with its caps and with the charges in
-//! the answers.
+//! The overspend check: after the run, compares each agent's amounts in the ledger with its caps and with the charges
+//! in the answers.
 
 use super::fixtures::{Agent, Fixtures};
 use super::generator::Seen;
@@ -11,12 +11,12 @@ use store::call::snapshot;
 use store::call::snapshot::SnapshotQuery;
 use store::{Store, StoreError};
 
-/// How long calls that are still under way may take to be settled.
+/// Maximum wait until the calls in flight are settled.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Interval of reading the ledger.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Where an agent stood.
+/// Balance and usage of an agent at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Stood {
     period: Period,
@@ -27,38 +27,38 @@ pub struct Stood {
     monthly: Option<Nanos>,
 }
 
-/// What the ledger says of one agent.
+/// Ledger amounts of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The agent.
     pub agent: Agent,
-    /// Its daily cap.
+    /// Daily cap.
     pub cap: Option<Nanos>,
     /// Spent today, in all.
     pub spent: Nanos,
     /// Charged during the run.
     pub charged: Nanos,
-    /// What the answers said was charged.
+    /// Sum of the charges in the answers.
     pub seen: Nanos,
-    /// Calls of which no answer says what was charged.
+    /// Number of calls without an answer that reports the charge.
     pub unknown: u64,
-    /// What is wrong.
+    /// Faults.
     pub wrong: Vec<String>,
 }
 
-/// What came of the check.
+/// Result of the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was made: one line an agent.
+    /// The check was made, with one line per agent.
     Checked(Vec<Line>),
-    /// Nobody asked for it: there was no access to the store.
+    /// The check was not requested: there was no access to the store.
     NotAsked,
-    /// It was to be made and could not be, and why.
+    /// The check was requested but not possible, for this reason.
     NotChecked(String),
 }
 
 impl Verdict {
-    /// Whether the run may count as good: a check that was asked for and could not be made may not.
+    /// Returns whether the run may count as good: not if a requested check was not possible.
     pub fn is_good(&self) -> bool {
         match self {
             Self::Checked(lines) => lines.iter().all(|line| line.wrong.is_empty()),
@@ -68,7 +68,7 @@ impl Verdict {
     }
 }
 
-/// Where everybody stands now; `None` for agents that the store does not know.
+/// Reads the current amounts of all agents; `None` for agents that the store does not know.
 pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood>>, StoreError> {
     let mut stood = Vec::new();
     for agent in fixtures.agents() {

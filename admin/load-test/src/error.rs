@@ -1,15 +1,15 @@
 //! Why a load test has no result.
 
-/// Why there is no result.
+/// Why a load test has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadTestError {
-    /// It was asked for something that cannot be meant.
+    /// An option makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// The state of things speaks against it.
+    /// The current state does not permit it.
     #[error("{0}")]
     Refused(String),
-    /// The store does not do its part.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::StoreError),
 }

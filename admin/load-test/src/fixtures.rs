@@ -1,4 +1,4 @@
-//! The agents and keys of a run: virtual keys of a file, or agents that are created for the run and removed after it.
+//! The agents and keys of a run: virtual keys of a file, or agents that are created for the run and removed afterwards.
 
 mod provisioner;
 
@@ -11,15 +11,15 @@ use provisioner::Made;
 use secrecy::SecretString;
 use store::lookup::VirtualKeyOwner;
 
-/// Most keys of a run.
+/// Maximum number of keys of a run.
 pub const KEYS_MAX: usize = 10_000;
 
-/// An agent, where it is known whose key it is.
+/// An agent, as far as the owner of its key is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Agent {
-    /// Its account; empty when not known.
+    /// Account id; empty if unknown.
     pub account: String,
-    /// Its id; for an agent that is not known, the number of its key in the file.
+    /// Agent id; for an unknown agent, the number of its key in the file.
     pub id: String,
 }
 
@@ -32,7 +32,7 @@ struct Member {
     key: SecretString,
 }
 
-/// Everybody on whose behalf calls are made.
+/// All agents and keys that calls are made with.
 #[derive(Debug, Default)]
 pub struct Fixtures {
     agents: Vec<Agent>,
@@ -41,10 +41,10 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
-    /// The keys of a file: one a line, with the name of a kind before it where it is not for approved calls.
+    /// Parses the keys of a file: one per line, after the name of a kind unless it is for approved calls.
     ///
     /// # Errors
-    /// [`LoadTestError::Usage`] names the line; never the key.
+    /// [`LoadTestError::Usage`] with the line, never the key.
     pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, LoadTestError> {
         let mut fixtures = Self::default();
         for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
@@ -65,7 +65,7 @@ impl Fixtures {
             let message = "--keys-file holds no key for approved calls";
             return Err(LoadTestError::Usage(message.to_owned()));
         }
-        // A malformed body is sent with a key that works.
+        // A malformed body is sent with a valid key.
         let agent = fixtures.members[0].agent;
         let (_, key) = fixtures.of_kind(Kind::Approved).swap_remove(0);
         fixtures.members.push(Member {
@@ -90,17 +90,17 @@ impl Fixtures {
         &self.agents
     }
 
-    /// Keys of a kind, each with the index of its agent.
+    /// Returns the keys of a kind, each with the index of its agent.
     pub fn of_kind(&self, kind: Kind) -> Vec<(usize, SecretString)> {
         let members = self.members.iter().filter(|member| member.kind == kind);
         members.map(|member| (member.agent, member.key.clone())).collect()
     }
 }
 
-/// The lines of a key file.
+/// Parses the lines of a key file.
 ///
 /// # Errors
-/// [`LoadTestError::Usage`] names the line.
+/// [`LoadTestError::Usage`] with the line.
 pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, LoadTestError> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {

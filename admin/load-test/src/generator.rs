@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// A call that waited this long for a connection is not sent any more.
+/// A call that has waited this long for a connection is not sent.
 const DROPPED_AFTER: Duration = Duration::from_secs(10);
-/// How long calls in flight may still take when somebody stops the run.
+/// Time limit of calls in flight after the run is stopped.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Between two looks at whether to stop.
+/// Interval of checking whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is sent for [`Kind::Malformed`].
+/// Body sent for [`Kind::Malformed`].
 const MALFORMED: &[u8] = b"{\"model\": ";
 
-/// What was seen of the money of one agent.
+/// Charges of one agent in the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Nano-USD that the answers name as charged.
+    /// Nano-USD that the answers report as charged.
     pub nanos: u64,
-    /// Calls whose charge no answer names: they got none.
+    /// Number of calls whose charge is unknown, since they got no answer with it.
     pub unknown: u64,
 }
 
-/// What sends calls.
+/// Sender of calls.
 pub(super) struct LoadGenerator {
     client: Client,
     url: Url,
@@ -49,13 +49,13 @@ pub(super) struct LoadGenerator {
     next: AtomicU64,
     now: Mutex<Option<Recorded>>,
     timeout: Duration,
-    /// Whether answers are streams.
+    /// Whether answers are streamed.
     is_streamed: bool,
 }
 
 impl LoadGenerator {
     pub(super) fn new(plan: &Plan, fixtures: &Fixtures) -> Result<Self, LoadTestError> {
-        // Whoever speaks TLS needs a provider of cryptography; the first one installed stays.
+        // TLS needs a process-wide crypto provider. The first one installed stays.
         drop(rustls::crypto::ring::default_provider().install_default());
         let bad = |error: &dyn std::fmt::Display| LoadTestError::Usage(format!("--ca-file: {error}"));
         let mut builder = Client::builder()
@@ -97,12 +97,12 @@ impl LoadGenerator {
         })
     }
 
-    /// What was seen of each agent's money so far.
+    /// Returns the charges of each agent so far.
     pub(super) fn ledger(&self) -> Vec<Seen> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at what was recorded of the phase so far.
+    /// Reads the results of the phase so far.
     pub(super) fn peek<T>(&self, look: impl FnOnce(&Recorded) -> T) -> Option<T> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.as_ref().map(look)
@@ -153,7 +153,7 @@ impl LoadGenerator {
                 (answer.status, answer.reason(), answer.bytes, first_byte)
             }
             Err(error) => {
-                // One that was not even connected reached nobody.
+                // A request that was not even connected did not reach the edge.
                 if !error.is_connect() {
                     self.unknown(*agent);
                 }
@@ -171,7 +171,7 @@ impl LoadGenerator {
         });
     }
 
-    /// Adds up what an answer says was charged.
+    /// Adds the charge in an answer.
     fn charge(&self, agent: usize, answer: &Answer) {
         match answer.charged() {
             Some(nanos) => {
@@ -182,7 +182,7 @@ impl LoadGenerator {
         }
     }
 
-    /// Calls were given up in flight; whose they were is not known.
+    /// Records that calls in flight were abandoned; their agents are unknown.
     fn unknown_everywhere(&self) {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         ledger.iter_mut().for_each(|seen| seen.unknown += 1);
@@ -194,10 +194,10 @@ impl LoadGenerator {
     }
 }
 
-/// Sends the calls of a phase; what was seen.
+/// Sends the calls of a phase. Returns the results.
 ///
 /// # Errors
-/// When there is no memory, or no thread, for it.
+/// There is no memory or no thread for it.
 pub(super) async fn phase(
     generator: &Arc<LoadGenerator>,
     phase: &Phase,
@@ -267,7 +267,7 @@ pub(super) async fn phase(
     Ok(seen)
 }
 
-/// What kept a call from being answered, in few words that name no address.
+/// Describes why a call got no answer, in few words and without addresses.
 fn what_happened(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         "no answer in time"

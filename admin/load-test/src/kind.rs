@@ -1,6 +1,6 @@
-//! Kinds of calls, and how each should end.
+//! Kinds of calls, and their expected results.
 
-/// Why a stream ended whose hold a cap did not let grow.
+/// Reason of a stream that ended because a cap did not allow its hold to grow.
 const HOLD_EXHAUSTED: &str = "hold_exhausted";
 
 domain::words! {
@@ -32,26 +32,26 @@ impl Kind {
         }
     }
 
-    /// What an answer to it means.
+    /// Classifies an answer to it.
     pub fn judge(self, status: u16, reason: &str) -> Judged {
         let limits = [402, 429];
         match self {
             _ if self.expected() == (status, reason) => Judged::AsMeant,
-            // Limits of keys and plans, which do what they are for.
+            // Limits of keys and plans, which work as intended.
             Self::Approved if limits.contains(&status) && !reason.is_empty() => Judged::Limited,
             // A cap in the middle of a stream.
             Self::Approved if reason == HOLD_EXHAUSTED => Judged::Limited,
-            // A key's rate comes before everything else about a call.
+            // A key's rate takes precedence over everything else about a call.
             _ if status == 429 && reason == "rate_limited" => Judged::Limited,
             _ => Judged::Wrong,
         }
     }
 }
 
-/// What an answer means.
+/// Classification of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
-    /// It ended as calls of its kind should.
+    /// The call ended as expected for its kind.
     AsMeant,
     /// A limit denied it.
     Limited,

@@ -1,13 +1,13 @@
-//! Load on an edge (`tollgate-admin bench`): shows an operator what a staging system takes, and whether it charged
-//! exactly what it answered.
+//! Load on an edge (`tollgate-admin bench`): shows an operator how much load a staging system can handle, and whether
+//! the charges match the answers.
 //!
-//! [`plan`] says what is sent when, [`fixtures`] with which agents and keys, `pace` keeps the time, `generator` sends,
-//! `record` counts, [`check`] compares what was charged with what was answered, `report` renders. The load is open: a
-//! call is due when the plan says so, whether the answers before it came or not, and its latency counts from then. So a
-//! server that stalls shows all the calls that it delayed, not only the one that it was answering (no coordinated
-//! omission).
+//! [`plan`] determines what is sent when, [`fixtures`] with which agents and keys; `pace` releases calls in time,
+//! `generator` sends them, `record` counts them, [`check`] compares the charges with the answers, and `report` formats
+//! the results. The load is open: a call is due according to the plan, whether or not earlier answers have arrived, and
+//! its latency is measured from then. So a server that stalls delays all due calls in the results, not only the one
+//! that it was answering (no coordinated omission).
 //!
-//! Talks HTTP to the edge and the management API; uses the store only to read what was charged.
+//! Uses HTTP to the edge and the management API, and the store only to read the charges.
 
 mod answer;
 pub mod check;
@@ -35,10 +35,10 @@ pub use error::LoadTestError;
 pub use outcome::{Measured, Outcome};
 pub use report::{intention, json, text};
 
-/// Runs the plan on behalf of the fixtures, and asks `store` afterwards, when there is one.
+/// Runs the plan with the fixtures, and checks the charges in `store` afterwards, if there is one.
 ///
 /// # Errors
-/// [`LoadTestError`]; load that is answered badly is no error.
+/// [`LoadTestError`]; failed calls are not an error.
 pub async fn run(
     plan: Plan,
     fixtures: &Fixtures,
@@ -71,7 +71,7 @@ pub async fn run(
         }
     }
     let verdict = match (store, before) {
-        // The figures of the run are told although the store is away by now.
+        // The results of the run are reported even if the store is now unreachable.
         (Some(store), Some(before)) => check::verdict(store, fixtures, &before, &generator.ledger())
             .await
             .unwrap_or_else(|error| Verdict::NotChecked(error.to_string())),

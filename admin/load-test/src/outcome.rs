@@ -4,42 +4,42 @@ use crate::check::Verdict;
 use crate::plan::{Phase, Plan};
 use crate::record::Recorded;
 
-/// What came of a phase.
+/// Result of a phase.
 #[derive(Debug)]
 pub struct Measured {
-    /// What was sent.
+    /// The phase as planned.
     pub phase: Phase,
-    /// What came back.
+    /// The results.
     pub seen: Recorded,
 }
 
-/// What came of it all.
+/// Result of the run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The phases that ran, the warm-up included.
     pub phases: Vec<Measured>,
-    /// Whether somebody stopped it before its end.
+    /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// The highest rate of a ramp that was answered within the bounds.
     pub knee: Option<u32>,
     /// Why a ramp ended before its last step.
     pub stopped_by: Option<String>,
-    /// What the ledger says, if it was asked.
+    /// Result of the ledger check.
     pub verdict: Verdict,
 }
 
 impl Outcome {
-    /// The share of calls that ended otherwise than they should, of those that were measured.
+    /// Returns the share of measured calls that ended in an unexpected way.
     pub fn error_share(&self) -> f64 {
         self.share(Recorded::errors)
     }
 
-    /// The share of calls that a limit denied, of those that were measured.
+    /// Returns the share of measured calls that a limit denied.
     pub fn limited_share(&self) -> f64 {
         self.share(Recorded::limited)
     }
 
-    /// Whether everything stayed within the plan's bounds, and nothing is wrong with the money.
+    /// Returns whether all results are within the plan's bounds, and the charges are right.
     pub fn is_good(&self, plan: &Plan) -> bool {
         self.verdict.is_good()
             && self.error_share() <= plan.max_errors

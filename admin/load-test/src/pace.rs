@@ -1,19 +1,19 @@
-//! Releases calls when they are due, to some ten microseconds. The timer of the asynchronous runtime has a resolution
-//! of a millisecond, which would be part of every latency.
+//! Releases calls when they are due, with a precision of some ten microseconds. The timer of the asynchronous runtime
+//! has a resolution of one millisecond, which would add to every latency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Longest sleep, after which it is looked whether to stop.
+/// Longest sleep before checking whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Lets `calls` calls go, one by one, `rate` a second from `start` on. Each has a permit of `gate`, which is closed in
-/// the end. Returns at once: a thread of its own keeps the time.
+/// Releases `calls` calls one by one, `rate` per second from `start` on, by adding permits to `gate`, which is closed
+/// at the end. Returns at once: a separate thread keeps the time.
 ///
 /// # Errors
-/// When there can be no more threads.
+/// No thread can be created.
 pub(super) fn start(
     gate: Arc<Semaphore>,
     start: Instant,
@@ -42,7 +42,7 @@ pub(super) fn start(
     thread.spawn(body).map(drop)
 }
 
-/// When call `number` (from 0) is due.
+/// Returns when call `number` (starting at 0) is due.
 pub(super) fn due(start: Instant, rate: u32, number: u64) -> Instant {
     let nanos = u128::from(number) * 1_000_000_000 / u128::from(rate.max(1));
     start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! The plan of a run: scenarios as phases of a steady rate, the mix of calls, and their bounds.
+//! The plan of a run: scenarios as phases with a steady rate, the mix of calls, and their bounds.
 
 use super::kind::Kind;
 use super::record::Recorded;
@@ -10,13 +10,13 @@ use reqwest::Url;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Most calls of a run: what the ledger check adds up, and what a slip of the finger may cost, is bounded.
+/// Maximum number of calls of a run, which bounds the sums of the ledger check and the cost of a mistake.
 pub const CALLS_MAX: u64 = 20_000_000;
-/// Most calls a second of any phase, a spike's among them.
+/// Maximum number of calls per second of any phase, including a spike.
 pub const RATE_MAX: u32 = 100_000;
 /// The longest run, warm-up included.
 pub const RUN_MAX: Duration = Duration::from_secs(3600);
-/// Shares are kept in parts per million, so that how many calls of a kind are sent is exact.
+/// Parts per million of a share, so that the number of calls of a kind is exact.
 pub const WHOLE: u64 = 1_000_000;
 /// Letters of the prompt around the padding of a body.
 const BODY_FRAME: usize = 128;
@@ -37,7 +37,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// The share of calls to be denied, in parts per million, unless another is given.
+    /// Returns the default share of calls that should be denied, in parts per million.
     pub const fn deny_share(self) -> u64 {
         match self {
             Self::Steady | Self::Ramp | Self::Spike => 0,
@@ -50,13 +50,13 @@ impl Scenario {
 /// A time of steady rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// What it is called.
+    /// Name of the phase.
     pub name: String,
     /// Calls a second.
     pub rate: u32,
-    /// How long.
+    /// Duration of the phase.
     pub time: Duration,
-    /// Whether its figures count.
+    /// Whether its results are reported.
     pub measured: bool,
     /// Whether it is a step of a ramp.
     pub is_step: bool,
@@ -70,32 +70,32 @@ impl Phase {
     }
 }
 
-/// Everything that was asked for.
+/// All options of a run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The edge, without `/v1`.
     pub target: Url,
-    /// A certificate authority to trust besides the usual ones, PEM.
+    /// Additional trusted certificate authority, in PEM.
     pub ca: Option<Vec<u8>>,
     /// The course.
     pub scenario: Scenario,
-    /// Calls a second: of the highest step, and of the time beside a spike.
+    /// Calls per second: of the highest step, and before and after a spike.
     pub rate: u32,
-    /// By how much a spike exceeds the rate.
+    /// Factor by which a spike exceeds the rate.
     pub spike_factor: u32,
     /// Steps of a ramp.
     pub steps: u32,
-    /// Connections, and calls in flight at most.
+    /// Number of connections, and maximum of calls in flight.
     pub connections: usize,
     /// Without the warm-up.
     pub duration: Duration,
     /// Before the figures count.
     pub warm_up: Duration,
-    /// How long a call may take.
+    /// Time limit of a call.
     pub timeout: Duration,
     /// Of calls to be denied, in parts per million.
     pub deny_share: u64,
-    /// The model asked for.
+    /// The requested model.
     pub model: String,
     /// `max_tokens`
     pub max_tokens: u64,
@@ -103,17 +103,17 @@ pub struct Plan {
     pub body_bytes: Vec<usize>,
     /// Whether and how answers are streamed.
     pub stream: Option<Streamed>,
-    /// The share of errors that is too much.
+    /// Maximum share of errors.
     pub max_errors: f64,
-    /// The share of calls denied by a limit (a cap, a plan, a rate) that is too much: denials are cheap, and figures
-    /// with many of them are no figures of approved calls.
+    /// Maximum share of calls denied by a limit (a cap, a plan, a rate): denials are cheap, so results with many of
+    /// them do not represent approved calls.
     pub max_limited: f64,
-    /// What the slowest of a hundred calls of a ramp's step may take.
+    /// Maximum p99 latency of a ramp's step.
     pub p99_bound: Duration,
 }
 
 impl Plan {
-    /// The phases, in order.
+    /// Returns the phases, in order.
     pub fn phases(&self) -> Vec<Phase> {
         let phase = |name: String, rate, time| Phase {
             name,
@@ -173,7 +173,7 @@ impl Plan {
         rates.max().unwrap_or(self.rate)
     }
 
-    /// What the whole run can be charged at most, by `prices`: every call that is to be approved, at its estimate.
+    /// Returns the maximum charge of the whole run by `prices`: the estimates of all calls that should be approved.
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
         let bodies: Vec<String> = self.bodies();
         let estimates = bodies.iter().map(|body| {
@@ -189,7 +189,7 @@ impl Plan {
         Nanos::new(dearest.checked_mul(approved)?)
     }
 
-    /// The bodies of approved calls, in turn.
+    /// Returns the bodies of approved calls, in turn.
     pub fn bodies(&self) -> Vec<String> {
         let body = |bytes: &usize| {
             let text = "x".repeat(bytes.saturating_sub(BODY_FRAME).max(1));
@@ -203,7 +203,7 @@ impl Plan {
         self.body_bytes.iter().map(body).collect()
     }
 
-    /// Why a step of a ramp was too much, if it was.
+    /// Returns why a step of a ramp exceeded a bound, if it did.
     pub(super) fn beyond(&self, seen: &Recorded) -> Option<String> {
         let (errors, calls) = (seen.errors(), seen.calls());
         if errors as f64 > self.max_errors * calls.max(1) as f64 {
@@ -223,17 +223,17 @@ impl Plan {
         None
     }
 
-    /// Whether the target is this machine.
+    /// Returns whether the target is this machine.
     pub fn is_local(&self) -> bool {
         let host = self.target.host_str().unwrap_or_default();
         let plain = host.trim_matches(['[', ']']);
         host == "localhost" || plain.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// What cannot be meant.
+    /// Validates the options.
     ///
     /// # Errors
-    /// [`LoadTestError::Usage`] names the option.
+    /// [`LoadTestError::Usage`] with the option.
     pub fn check(&self) -> Result<(), LoadTestError> {
         let usage = |text: &str| Err(LoadTestError::Usage(text.to_owned()));
         if !matches!(self.target.scheme(), "http" | "https") || self.target.host_str().is_none() {
@@ -261,14 +261,14 @@ impl Plan {
     }
 }
 
-/// How many of the first `calls` calls are to be denied: spread evenly, exact in the sum.
+/// Returns how many of the first `calls` calls should be denied: spread evenly, and exact in the sum.
 pub fn denied_before(calls: u64, share: u64) -> u64 {
     let denied = u128::from(calls) * u128::from(share) / u128::from(WHOLE);
     u64::try_from(denied).unwrap_or(u64::MAX)
 }
 
-/// The kind of call `number` (from 0) among the kinds of denials, which come in turn; and the how-manieth of its kind
-/// it is (from 0), so that the keys of a kind come in turn too.
+/// Returns the kind of call `number` (starting at 0), with kinds of denials in rotation, and its number among the calls
+/// of that kind (starting at 0), so that the keys of a kind are also used in rotation.
 pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
     let (before, after) = (
         denied_before(number, share),
@@ -282,7 +282,7 @@ pub fn kind_of(number: u64, share: u64, denials: &[Kind]) -> (Kind, u64) {
     (denials[turn], before / kinds)
 }
 
-/// Milliseconds with three digits behind the point.
+/// Formats milliseconds with three fraction digits.
 pub fn millis(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1000.0)
 }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_said() {
+    fn senseless_options_are_reported() {
         assert!(plan(Scenario::Ramp).check().is_ok());
         let said = |change: fn(&mut Plan)| {
             let mut plan = plan(Scenario::Steady);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_limits_denied_is_not_within_the_bounds() {
+    fn calls_denied_by_limits_exceed_the_bounds() {
         let seen = |limited: u64| {
             let mut seen = Recorded::new().unwrap();
             for number in 0..1000 {

@@ -1,4 +1,4 @@
-//! Progress of a run: a line each second on standard error, which a terminal shows in one place.
+//! Progress of a run: a line each second on standard error, which a terminal overwrites.
 
 use super::generator::LoadGenerator;
 use super::plan::{Phase, millis};
@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Clears the rest of a terminal's line.
 const CLEAR: &str = "\x1b[K";
 
-/// Shows a phase until it is ended.
+/// Displays a phase until it is ended.
 pub(super) struct Shown {
     task: JoinHandle<()>,
 }
@@ -27,7 +27,7 @@ impl Shown {
     }
 }
 
-/// Begins to show a phase.
+/// Starts displaying a phase.
 pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> Shown {
     let (name, rate, time, generator) = (phase.name.clone(), phase.rate, phase.time, Arc::clone(generator));
     let task = tokio::spawn(async move {
@@ -58,7 +58,7 @@ fn line(seen: &Recorded, before: u64) -> String {
     format!("{last}/s answered, p50 {p50} ms, p99 {p99} ms, {limited} limited, {errors} errors")
 }
 
-/// Nobody is left to tell when standard error is gone.
+/// A closed standard error is ignored.
 fn write(text: &str) {
     let mut out = stderr().lock();
     let _unwritable = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -5,23 +5,23 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest latency that is told apart from longer ones, in microseconds: an hour.
+/// Longest recorded latency, in microseconds: one hour. Longer ones count as this.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Digits of a latency that are kept.
+/// Significant digits of a recorded latency.
 const DIGITS: u8 = 3;
-/// Kinds of ends that are told apart; what comes beyond is counted together.
+/// Maximum number of different ends; further ones are counted together.
 const ENDS_MAX: usize = 200;
-/// A call that leaves so long after it was due is late.
+/// A call that is sent this long after it was due counts as late.
 pub(super) const LATE: Duration = Duration::from_millis(1);
 
-/// How a call ended.
+/// End of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
-    /// What it was made for.
+    /// Purpose of the call.
     pub kind: Kind,
-    /// The status; 0 for none.
+    /// HTTP status; 0 if there was none.
     pub status: u16,
-    /// Why, in the edge's word; empty for an approval. Without an answer: what happened.
+    /// Reason as the edge reports it; empty for an approval. Without an answer: a description of the failure.
     pub reason: String,
 }
 
@@ -29,40 +29,40 @@ pub struct End {
 #[derive(Debug)]
 pub(super) struct Sample {
     pub end: End,
-    /// From when it was due to its end.
+    /// Time from when it was due to its end.
     pub since_due: Duration,
-    /// From when it was sent to its end.
+    /// Time from when it was sent to its end.
     pub since_sent: Duration,
-    /// From when it was sent to the first byte of the answer's body; `None` without an answer.
+    /// Time from when it was sent to the first byte of the answer's body; `None` without an answer.
     pub first_byte: Option<Duration>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
 }
 
-/// What was seen.
+/// Recorded results.
 #[derive(Debug)]
 pub struct Recorded {
     since_due: Histogram<u64>,
     since_sent: Histogram<u64>,
     first_byte: Histogram<u64>,
-    /// How often each end was seen.
+    /// Number of calls for each end.
     pub ends: BTreeMap<End, u64>,
-    /// Calls that left late.
+    /// Number of calls that were sent late.
     pub late: u64,
-    /// The longest time that one left late by.
+    /// Longest delay of a late call.
     pub latest: Duration,
-    /// Calls that were due and never sent: all connections were busy for too long.
+    /// Number of calls that were due and never sent, since all connections were busy for too long.
     pub dropped: u64,
     /// Bytes of bodies sent.
     pub bytes_sent: u64,
     /// Bytes of bodies received.
     pub bytes_received: u64,
-    /// How long it took until the last answer.
+    /// Time until the last answer.
     pub took: Duration,
 }
 
 impl Recorded {
-    /// Nothing yet; `None` when there is no memory for it.
+    /// Creates an empty record; `None` if there is no memory for it.
     pub(super) fn new() -> Option<Self> {
         let histogram = || Histogram::new_with_bounds(1, LONGEST_US, DIGITS).ok();
         Some(Self {
@@ -110,7 +110,7 @@ impl Recorded {
         self.sum(|end| end.status != 0)
     }
 
-    /// Calls that were sent and got none.
+    /// Returns the number of calls that were sent and got no answer.
     pub fn unanswered(&self) -> u64 {
         self.sum(|end| end.status == 0)
     }
@@ -120,7 +120,7 @@ impl Recorded {
         self.sum(|end| end.judged() == Judged::Limited)
     }
 
-    /// Calls that ended otherwise than they should, or were never sent.
+    /// Returns the number of calls that ended in an unexpected way, or were never sent.
     pub fn errors(&self) -> u64 {
         self.sum(|end| end.judged() == Judged::Wrong) + self.dropped
     }
@@ -135,29 +135,29 @@ impl Recorded {
         ends.map(|(_, count)| count).sum()
     }
 
-    /// The latency from when calls were due that this share of them stayed within.
+    /// Returns the latency since calls were due that this share of them did not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.since_due.value_at_quantile(share))
     }
 
-    /// The same from when they were sent: without what they waited for a connection.
+    /// Returns the latency since calls were sent that this share did not exceed: without the wait for a connection.
     pub fn sent_quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.since_sent.value_at_quantile(share))
     }
 
-    /// The time from when calls were sent to the first byte of the answer's body that this share of them stayed within.
+    /// Returns the time from sending to the first byte of the answer's body that this share of calls did not exceed.
     pub fn first_byte_quantile(&self, share: f64) -> Duration {
         Duration::from_micros(self.first_byte.value_at_quantile(share))
     }
 
-    /// The longest latency.
+    /// Returns the longest latency.
     pub fn longest(&self) -> Duration {
         Duration::from_micros(self.since_due.max())
     }
 }
 
 impl End {
-    /// What it means.
+    /// Returns its classification.
     pub fn judged(&self) -> Judged {
         match self.status {
             0 => Judged::Wrong,

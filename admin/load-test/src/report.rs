@@ -1,4 +1,4 @@
-//! Reports of a run: what it will send, and afterwards its results, as text and as JSON.
+//! Reports of a run: its plan, and afterwards its results, as text and as JSON.
 
 use super::check::{Line, Verdict};
 use super::plan::{Plan, WHOLE, millis};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The shares of calls whose latency is told.
+/// Shares of calls whose latency is reported.
 const SHARES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -17,12 +17,12 @@ const SHARES: [(&str, f64); 5] = [
     ("p99", 0.99),
     ("p999", 0.999),
 ];
-/// More late calls than this share mean that the figures are those of the sender.
+/// A larger share of late calls means that the results reflect the sender.
 const LATE_TOO_OFTEN: f64 = 0.01;
-/// Why there is no check that nobody asked for.
+/// Why there is no check if it was not requested.
 const NOT_ASKED: &str = "no access to the store was given";
 
-/// What will be sent, and what it can cost at most.
+/// Describes the calls to be sent, and their maximum cost.
 pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
     let (calls, rate) = (plan.calls(), plan.highest_rate());
     let cost = cost.map_or_else(
@@ -37,7 +37,7 @@ pub fn intention(plan: &Plan, cost: Option<Nanos>) -> String {
     )
 }
 
-/// The report for people.
+/// Returns the report for people.
 pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -84,7 +84,7 @@ pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     text.trim_end().to_owned()
 }
 
-/// What limits denied at the knee: a knee of denials is none of approved calls.
+/// Describes the denials by limits at the knee: a knee with many denials is not that of approved calls.
 fn denied_at(outcome: &Outcome, knee: u32) -> String {
     let mut steps = outcome.phases.iter().filter(|one| one.phase.is_step);
     let Some(step) = steps.find(|one| one.phase.rate == knee) else {
@@ -126,7 +126,7 @@ fn row(one: &Measured) -> String {
     line
 }
 
-/// How long callers of streams wait for the first byte of the body.
+/// Describes how long callers of streams wait for the first byte of the body.
 fn first_byte(seen: &Recorded) -> String {
     let shares = SHARES
         .iter()
@@ -134,7 +134,7 @@ fn first_byte(seen: &Recorded) -> String {
     shares.collect::<Vec<_>>().join(", ")
 }
 
-/// How calls ended, the most frequent first.
+/// Lists how calls ended, the most frequent first.
 fn ends(seen: &Recorded) -> String {
     let mut ends: Vec<(&End, &u64)> = seen.ends.iter().collect();
     ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
@@ -157,7 +157,7 @@ fn name(end: &End) -> String {
     }
 }
 
-/// Whether the figures may be those of the sender, not of the edge.
+/// Returns a warning if the results may reflect the sender instead of the edge.
 fn doubt(seen: &Recorded) -> Option<String> {
     let share = seen.late as f64 / seen.calls().max(1) as f64;
     (share > LATE_TOO_OFTEN).then(|| {
@@ -205,7 +205,7 @@ fn verdict(verdict: &Verdict) -> String {
     text
 }
 
-/// The document.
+/// Returns the document.
 pub fn json(plan: &Plan, outcome: &Outcome, ok: bool) -> Value {
     let phases: Vec<Value> = outcome.phases.iter().map(phase).collect();
     json!({

@@ -1,34 +1,34 @@
-//! Streamed calls: what asks for them, and what the end of a stream says.
+//! Streamed calls: their options, and the parsing of a stream's end.
 
 use serde_json::Value;
 use std::time::Duration;
 
-/// Bytes of the end of a stream that are kept: its last events and the comment with the cost.
+/// Number of bytes that are kept of a stream's end: its last events and the comment with the cost.
 const TAIL_BYTES: usize = 8 << 10;
-/// The header that asks the edge for the cost behind the last event.
+/// The header that requests the cost after the last event.
 pub(super) const COST_HEADER: &str = "x-service-stream-cost";
-/// What the comment with the cost begins with.
+/// Start of the comment with the cost.
 const COST: &str = ": x-service-actual-usd: ";
-/// The last event of a whole stream.
+/// Start of an error event.
 const DONE: &str = "data: [DONE]";
-/// What an error event begins with.
+/// Start of an error event.
 const ERROR: &str = "event: error";
 
-/// How answers are streamed.
+/// Options of streamed answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streamed {
-    /// Events that a sandbox behind the edge is to send; otherwise the provider's.
+    /// Number of events that a sandbox behind the edge should send; `None` for the provider's own.
     pub events: Option<u64>,
-    /// Wait of the sandbox between them.
+    /// Pause of the sandbox between events.
     pub delay: Duration,
 }
 
 impl Streamed {
-    /// The body with the fields that request the stream.
+    /// Returns the body with the fields that request the stream.
     pub(super) fn requested_in(self, mut body: Value) -> Value {
         body["stream"] = true.into();
         if let Some(events) = self.events {
-            // In a sandbox an event is a token, and it sends no more than the limit.
+            // In a sandbox an event is a token, and the limit also applies to it.
             let limit = body["max_tokens"].as_u64().unwrap_or(0);
             body["max_tokens"] = limit.max(events).into();
             let delay = self.delay.as_millis();
@@ -38,12 +38,12 @@ impl Streamed {
     }
 }
 
-/// The end of a body, whatever its length.
+/// The end of a body of any length.
 #[derive(Debug, Default)]
 pub(super) struct Tail(Vec<u8>);
 
 impl Tail {
-    /// Takes in the next bytes of the body.
+    /// Appends the next bytes of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
         if self.0.len() > 2 * TAIL_BYTES {
@@ -51,19 +51,19 @@ impl Tail {
         }
     }
 
-    /// The bytes that are kept: the whole body where that is short, as errors are.
+    /// Returns the kept bytes: the whole body if it is short, as for errors.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The cost that the edge names behind the last event.
+    /// Returns the cost that the edge reports after the last event.
     pub(super) fn cost(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.0);
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(COST));
         lines.next_back().map(str::to_owned)
     }
 
-    /// Why the stream is not whole, in the edge's word; empty if it is.
+    /// Returns why the stream is incomplete, as the edge reports it; empty if it is complete.
     pub(super) fn failure(&self) -> String {
         let text = String::from_utf8_lossy(&self.0);
         if let Some((_, error)) = text.rsplit_once(ERROR) {

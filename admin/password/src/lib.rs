@@ -1,7 +1,7 @@
-//! Password rules, and the argon2id hash in which alone a password is stored. A hash costs 19 MiB and tens of
-//! milliseconds, so a server computes a few at a time, off the threads that answer.
+//! Password rules, and the argon2id hash, the only form in which a password is stored. A hash takes 19 MiB and tens of
+//! milliseconds, so a server computes only a few concurrently, outside the threads that answer requests.
 //!
-//! Knows no store and no HTTP.
+//! Uses neither the store nor HTTP.
 
 mod turns;
 
@@ -20,10 +20,10 @@ use tokio::sync::Semaphore;
 pub const SHORTEST: usize = 8;
 /// Longest password, in bytes.
 pub const LONGEST: usize = 1024;
-/// Hashes that are made at once, at most; fewer where there are fewer cores.
+/// Maximum number of concurrent hashes; fewer if there are fewer cores.
 const AT_ONCE: usize = 8;
-/// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others
-/// theirs.
+/// Maximum number of waiting requests. Each holds a connection, and a flood of guesses must leave connections to
+/// others.
 const WAITING_MAX: usize = 256;
 /// Those of one origin among them.
 const WAITING_OF_ONE_MAX: usize = WAITING_MAX / 4;
@@ -33,7 +33,7 @@ pub const TURN: Duration = Duration::from_secs(10);
 /// Longest salt of a hash in PHC form, in bytes.
 const SALT_BYTES_MAX: usize = 48;
 
-/// Why a text can be no password.
+/// Checks that a text can be a password. The error is the reason why not.
 pub fn require(password: &str) -> Result<(), &'static str> {
     match (password.chars().count() >= SHORTEST, password.len() <= LONGEST) {
         (true, true) => Ok(()),
@@ -47,34 +47,34 @@ pub fn require(password: &str) -> Result<(), &'static str> {
 #[error("the password could not be hashed")]
 pub struct HashFailed;
 
-/// Why a server did not hash or verify a password. The cause is in the log.
+/// Why a server did not hash or verify a password. The log has the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum NotHashed {
-    /// Too many others wait for their hashes.
+    /// Too many requests wait for their hashes.
     #[error("too many passwords are hashed at once")]
     Busy,
-    /// There was no memory.
+    /// There was not enough memory.
     #[error(transparent)]
     Failed(#[from] HashFailed),
-    /// The thread that hashed it panicked.
+    /// The hashing thread panicked.
     #[error("hashing a password failed")]
     Panicked,
 }
 
-/// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users
-/// of the e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as
-/// long however many there are (decision D74).
+/// Salt of a password: 16 bytes derived from an e-mail address, in a way that only this installation can compute. All
+/// users with the address have the same salt, so that one hash tells for which of them a password is correct, and
+/// signing in takes the same time for any number of users (decision D74).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt([u8; 16]);
 
 impl Salt {
-    /// The salt of the users of this e-mail.
+    /// Returns the salt of the users of this e-mail.
     pub fn of(secret: &CheckSecret, email: &str) -> Self {
         Self(secret.derive(&["password-salt", email]).to_be_bytes())
     }
 }
 
-/// The argon2id hash of a password in PHC form.
+/// Computes the argon2id hash of a password in PHC form.
 ///
 /// # Errors
 /// [`HashFailed`] without memory.
@@ -96,8 +96,8 @@ fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<S
     way.hash.ok_or(HashFailed).map(|_| way.to_string())
 }
 
-/// What hashes are computed in, 19 MiB with today's parameters. It is kept from one hash to the next: the system's
-/// allocator would keep as much for each thread that ever computed one.
+/// Memory for computing hashes, 19 MiB with the current parameters. It is reused, since the system's allocator would
+/// otherwise keep as much for each thread that ever computed a hash.
 #[derive(Default)]
 struct Memory(Vec<Block>);
 
@@ -108,7 +108,7 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// The blocks that these parameters need.
+    /// Returns the blocks that these parameters need.
     fn blocks(&mut self, params: &Params) -> &mut [Block] {
         let count = params.block_count();
         if self.0.len() < count {
@@ -118,19 +118,19 @@ impl Memory {
     }
 }
 
-/// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's
-/// user, or of nobody.
+/// Minimum number of hashes computed for a sign-in: one with the e-mail address's salt, and one with that of a user of
+/// an earlier version, or of a dummy.
 const COMPUTED: usize = 2;
-/// And at most: users whose hashes have further salts or parameters sign in by naming their account.
+/// Maximum number: users whose hashes have further salts or parameters must name their account to sign in.
 const COMPUTED_MAX: usize = 4;
 
-/// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one
-/// e-mail.
+/// Returns which of the hashes the password matches. The work is the same for none, one or many hashes of one e-mail
+/// address.
 fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &mut Memory) -> Vec<bool> {
     let password = password.expose_secret().as_bytes();
     let parsed: Vec<Option<PasswordHash<'_>>> =
         hashes.iter().map(|hash| PasswordHash::new(hash).ok()).collect();
-    // Where no hash can be read the work is nobody's.
+    // If no hash can be parsed, the work is done for the dummy.
     let mut ways: Vec<PasswordHash<'_>> = Vec::new();
     for hash in parsed.iter().flatten() {
         if ways.len() < COMPUTED_MAX && !ways.iter().any(|way| is_alike(way, hash)) {
@@ -155,13 +155,13 @@ fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &
         .collect()
 }
 
-/// Whether a password has the same hash under both.
+/// Returns whether a password has the same hash under both.
 fn is_alike(one: &PasswordHash<'_>, other: &PasswordHash<'_>) -> bool {
     let of = |hash: &PasswordHash<'_>| (hash.algorithm.to_string(), hash.version, hash.params.to_string());
     one.salt == other.salt && of(one) == of(other)
 }
 
-/// The hash of a password made as `way` was. Outputs are compared in constant time.
+/// Computes the hash of a password with the parameters of `way`. Outputs are compared in constant time.
 fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Option<Output> {
     let params = Params::try_from(way).ok()?;
     let algorithm = Algorithm::try_from(way.algorithm).ok()?;
@@ -182,9 +182,9 @@ fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Opti
 #[derive(Debug)]
 pub struct Passwords {
     room: Arc<Semaphore>,
-    /// As many as hashes were made at once, at most [`AT_ONCE`].
+    /// Memories for reuse, as many as hashes were computed concurrently, at most [`AT_ONCE`].
     memories: Arc<Mutex<Vec<Memory>>>,
-    /// The places of those who wait.
+    /// Permits of waiting requests.
     line: Semaphore,
     /// The turns of each origin. It has at most half of the hashes that are made at once, and its others wait behind
     /// those, so that no origin delays the sign-ins of the others by more than that.
@@ -194,7 +194,7 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// Makes the hash of nobody's password.
+    /// Creates the hasher, and computes the dummy hash.
     pub fn new() -> Result<Self, HashFailed> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = cores.min(AT_ONCE);
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(right("wrong horse", &[&first, &other]), [false, true]);
         assert_eq!(right("another", &[&first, &other]), [false, false]);
         assert_eq!(right("correct horse", &[]), [false; 0]);
-        // So many salts no e-mail has: what is beyond the bound is not tried.
+        // An e-mail address never has so many salts; those beyond the maximum are not tried.
         let many: Vec<String> = (0..6).map(|n| of("correct horse", Salt([n; 16]))).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_are_bounded_and_the_next_is_told_at_once() {
+    async fn waiting_requests_are_bounded_and_the_next_is_refused_at_once() {
         let passwords = Passwords::new().unwrap();
         let cores = u32::try_from(passwords.room.available_permits()).unwrap();
         let busy = passwords.room.acquire_many(cores).await.unwrap();

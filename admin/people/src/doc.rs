@@ -6,7 +6,7 @@ mod team;
 use endpoint::doc::Section;
 use endpoint::doc::field::{email, is};
 
-/// What the document says of every operation.
+/// Returns the documentation of all operations.
 pub fn sections() -> [Section; 3] {
     let signing_in = "How people sign in, and what they do about themselves. A login sets a cookie, which `X-CSRF-Token` guards.";
     let factor =
@@ -19,7 +19,7 @@ pub fn sections() -> [Section; 3] {
     ]
 }
 
-/// An e-mail of somebody in examples.
+/// Returns the e-mail address in examples.
 fn somebody() -> openapi::Json {
     email().eg("grace@example.com")
 }

@@ -1,5 +1,5 @@
-//! Limits on guesses at passwords and codes, by person and by client address. An attempt is counted before anything is
-//! read. Each route has its own limit: who exhausts one leaves the others untouched.
+//! Limits on guesses at passwords and codes, by user and by client address. An attempt is counted before anything is
+//! read. Each route has its own limit, so exhausting one does not affect the others.
 
 use crate::metrics::Login;
 use crate::state::PeopleState;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use store::attempts::{Attempts, Taken};
 use store::keys::Tries;
 
-/// The attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
+/// Returns the attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
 pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
     Attempts { tries, of }
 }
 
-/// The key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown
+/// Returns the key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown
 /// addresses share one.
 pub(super) fn source(client: Option<IpAddr>) -> String {
     match client {
@@ -28,10 +28,10 @@ pub(super) fn source(client: Option<IpAddr>) -> String {
     }
 }
 
-/// Takes an attempt, before anything is read.
+/// Counts an attempt, before anything is read.
 ///
 /// # Errors
-/// 429 `LOGIN_LOCKED` when there is none left.
+/// 429 `LOGIN_LOCKED` if none is left.
 pub(super) async fn take(people: &PeopleState, attempts: Attempts<'_>) -> Result<(), Problem> {
     match attempts.take(&people.store).await? {
         Taken::Yes => Ok(()),

@@ -1,4 +1,4 @@
-//! `/invitations`: links by which people join the account. An invitation is valid only while its inviter is an owner.
+//! `/invitations`: links with which people join the account. An invitation is valid only while its inviter is an owner.
 
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup};
@@ -60,12 +60,12 @@ pub(super) struct InvitationView<'a> {
 pub(super) struct InvitationCreated<'a> {
     success: bool,
     invitation: InvitationView<'a>,
-    /// Shown this once; Tollgate sends no mail.
+    /// Shown only in this answer; Tollgate sends no mail.
     #[schema(example = "https://tollgate.example/#/join/9f86d081")]
     link: String,
 }
 
-/// What an invitation says to who has its link.
+/// An invitation, as shown to the holder of its link.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InvitationLooked)]
@@ -92,7 +92,7 @@ impl<'a> InvitationView<'a> {
     }
 }
 
-/// The open invitations, those first that an owner stands behind, then those that nobody does any more.
+/// Reads the open invitations: those of current owners, and those whose inviter is not an owner any more.
 async fn open(call: &Call) -> Result<(Vec<Invitation>, Vec<Invitation>), Problem> {
     let (store, keys) = (&call.state.store, call.keys());
     let (all, users) = tokio::try_join!(Invitation::list(store, &keys, now_ms()), User::list(store, &keys))?;
@@ -101,7 +101,7 @@ async fn open(call: &Call) -> Result<(Vec<Invitation>, Vec<Invitation>), Problem
         .partition(|invitation| has_backing(invitation, &users)))
 }
 
-/// Whether who invited is still an owner: who was removed cannot have left a way back.
+/// Returns whether the inviter is still an owner: a removed user must not keep a way back in.
 fn has_backing(invitation: &Invitation, users: &[User]) -> bool {
     let by = users.iter().find(|user| user.id == invitation.body.invited_by);
     by.is_some_and(|user| user.role == Role::Owner)
@@ -172,7 +172,7 @@ fn missing() -> Problem {
     Problem::new(Code::NotFound, "There is no such open invitation.")
 }
 
-/// The invitation of a token, with its account. Unknown tokens count as attempts of the address.
+/// Finds the invitation of a token, with its account. Unknown tokens count as attempts of the address.
 async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Account, Invitation), Problem> {
     let guesses = attempts(Tries::InvitationAddress, from);
     take(people, guesses).await?;

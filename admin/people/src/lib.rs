@@ -1,7 +1,6 @@
-//! The user API: people who sign in, what they do about themselves, and their team (specification §4.4, decisions D9,
-//! D55).
+//! The user API: signing in, operations of users on themselves, and their team (specification §4.4, decisions D9, D55).
 //!
-//! Uses `endpoint` for what is common to all operations, `password` for hashes, the store's users, sessions and
+//! Uses `endpoint` for the common parts of operations, `password` for hashes, the store's users, sessions and
 //! invitations, and the view of API keys from `api`.
 
 mod doc;
@@ -22,7 +21,7 @@ pub use state::{PeopleState, accepting};
 
 use endpoint::Operation;
 
-/// Every operation, in the order in which the document lists their paths.
+/// Returns all operations, in the order in which the document lists their paths.
 pub fn operations() -> impl Iterator<Item = &'static Operation<PeopleState>> {
     [
         login::ROUTES,

@@ -38,7 +38,8 @@ operations! {
     GET  "/me",     session(Viewer), Both, Uncounted, me, GoesOn;
 }
 
-/// Account and user of an e-mail that nobody has: the same work is done for them, so that the time does not tell.
+/// Dummy account for unknown e-mail addresses: the same work is done for them, so that the response time reveals
+/// nothing.
 const NO_ACCOUNT: &str = "acct_none";
 const NO_USER: &str = "usr_none";
 
@@ -50,7 +51,7 @@ struct LoginRequest {
     email: String,
     password: SecretString,
     code: Option<String>,
-    /// The account, where it is named.
+    /// The account, if given.
     account: Option<String>,
 }
 
@@ -69,7 +70,7 @@ pub async fn login(call: OpenCall) -> Answer {
     };
     let people = &call.state;
     people.health.trusted(&people.store).await?;
-    // Taken before anything is read, so that simultaneous guesses do not exceed the limit.
+    // Counted before anything is read, so that concurrent guesses do not exceed the limit.
     let from = source(call.client);
     let of_address = attempts(Tries::LoginAddress, &from);
     let named = asked
@@ -179,7 +180,7 @@ async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(A
     while let Some(read) = reads.next().await {
         match read {
             Ok(one) => found.extend(one),
-            // An account whose record lost writes does not keep its user out of the others.
+            // An account whose record lost writes does not prevent sign-ins to the others.
             Err(problem) => failed = Some(problem),
         }
     }
@@ -189,10 +190,11 @@ async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(A
     }
 }
 
-/// Accounts of one e-mail that are read at the same time.
+/// Maximum number of accounts with one e-mail address that are read concurrently.
 const ACCOUNTS_AT_ONCE: usize = 32;
 
-/// 400 with the accounts for whose users the password is right; only who knows it learns them.
+/// Returns 400 with the accounts for whose users the password is correct; only somebody who knows the password sees
+/// them.
 fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
     let accounts = theirs
         .iter()
@@ -218,8 +220,8 @@ fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The password is right: asks for the second factor and opens the session. The attempts `right` are given back where
-/// the code is missing.
+/// Continues a sign-in with a correct password: requires the second factor and opens the session. The attempts `right`
+/// are returned if the code is missing.
 async fn enter(
     call: &OpenCall,
     asked: &LoginRequest,
@@ -259,7 +261,7 @@ async fn enter(
         {
             return Ok((user, session));
         }
-        // The user was changed meanwhile; if the password was, the checked one is no longer right.
+        // The user was changed meanwhile; if the password was, the checked one is not valid any more.
         let again = find(people, &account.id, &stored.user.email).await?;
         stored = match again {
             Some((_, again)) if again.user.id == stored.user.id && again.user.password == password => again,
@@ -297,7 +299,7 @@ pub(super) async fn refused(
     Ok(Code::InvalidCredentials.into())
 }
 
-/// Cleans up after a login: attempts that were right are given back, and an earlier session of this browser ends.
+/// Cleans up after a login: returns the attempts with correct guesses, and ends an earlier session of this browser.
 async fn clean_up(call: &OpenCall, right: &[Attempts<'_>]) -> Result<(), Problem> {
     give_back(&call.state, right).await?;
     end_earlier(&call.state, call.headers()).await
@@ -310,7 +312,7 @@ async fn give_back(people: &PeopleState, right: &[Attempts<'_>]) -> Result<(), P
     Ok(())
 }
 
-/// Ends the session that the browser had before: its cookie is overwritten.
+/// Ends the previous session of the browser, whose cookie is overwritten.
 pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Result<(), Problem> {
     let Sent::Token(token) = Sent::of(headers) else {
         return Ok(());
@@ -352,7 +354,7 @@ pub(super) struct MeView<'a> {
     user: UserView<'a>,
     account: AccountView<'a>,
     session: SessionTimes<'a>,
-    /// Goes into `X-CSRF-Token` of every call that changes something.
+    /// Value of `X-CSRF-Token` for every call that changes something.
     #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
@@ -365,7 +367,7 @@ struct SessionTimes<'a> {
     id: &'a str,
     #[schema(value_type = is::Time)]
     created_at: String,
-    /// When it ends at the latest.
+    /// Latest end of the session.
     #[schema(value_type = is::Time)]
     expires_at: String,
 }

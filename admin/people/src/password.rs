@@ -28,13 +28,13 @@ operations! {
     POST "/password/reset", public,          Both, Uncounted, reset;
 }
 
-/// The password was changed; the session goes on under a new cookie.
+/// The password was changed; the session continues with a new cookie.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PasswordChanged)]
 pub(super) struct PasswordChanged {
     success: bool,
-    /// The new one, for `X-CSRF-Token`.
+    /// The new token for `X-CSRF-Token`.
     #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
@@ -87,10 +87,10 @@ pub async fn change(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// The token of a link in a body.
+/// Parses the token of a link in a body.
 ///
 /// # Errors
-/// 400 when it is missing, 404 when it cannot be one.
+/// 400 if it is missing, 404 if it is malformed.
 pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
     match body.string("token")? {
         Given::Value(text) => Token::parse(&text).ok_or_else(no_link),
@@ -98,12 +98,12 @@ pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
     }
 }
 
-/// 404 for a link that is unknown, used or expired; the answer does not tell which.
+/// Returns 404 for a link that is unknown, used or expired; the answer does not tell which.
 pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
 }
 
-/// `POST /password/reset`: whoever has the link sets a new password and is signed in, with the second factor if there
+/// `POST /password/reset`: the holder of the link sets a new password and is signed in, with the second factor if there
 /// is one.
 ///
 /// # Errors
@@ -174,8 +174,8 @@ pub async fn reset(call: OpenCall) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// The rest of a sign-in by link: the link was right, so the address has its attempt back and the user all of them,
-/// and an earlier session of this browser ends.
+/// Completes a sign-in by link: the link was correct, so the address's attempt and all of the user's attempts are
+/// returned, and an earlier session of this browser ends.
 async fn clean_up(call: &OpenCall, from: Attempts<'_>, user: Attempts<'_>) -> Result<(), Problem> {
     let store = &call.state.store;
     user.clear(store).await?;

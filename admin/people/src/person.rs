@@ -1,5 +1,5 @@
-//! Shared by the operations of the user API: a user as answers show it, the signed-in user as the store has it,
-//! attempts, and the answer that carries a new session.
+//! Shared by the operations of the user API: a user in answers, the signed-in user's stored record, attempts, and the
+//! answer with a new session.
 
 use super::guesses::{attempts, take};
 use crate::state::{Call, PeopleState};
@@ -29,7 +29,7 @@ use store::user::{Stored, User};
 use store::versions::AccountVersion;
 use utoipa::ToSchema;
 
-/// The answer when a password could not be hashed or verified.
+/// Returns the answer when a password could not be hashed or verified.
 pub(super) fn not_hashed(error: NotHashed) -> Problem {
     match error {
         NotHashed::Busy | NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
@@ -37,7 +37,7 @@ pub(super) fn not_hashed(error: NotHashed) -> Problem {
     }
 }
 
-/// A user, as answers show it.
+/// A user, as returned.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = User)]
@@ -48,7 +48,7 @@ pub(super) struct UserView<'a> {
     email: &'a str,
     #[schema(value_type = is::RoleName)]
     role: Role,
-    /// Whether signing in needs a second factor.
+    /// Whether signing in requires a second factor.
     totp_enabled: bool,
     #[schema(value_type = is::Time)]
     created_at: String,
@@ -73,7 +73,7 @@ impl<'a> UserView<'a> {
     }
 }
 
-/// An account, as its users see it.
+/// An account, as returned to its users.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AccountOfUser)]
 pub(super) struct AccountView<'a> {
@@ -102,12 +102,12 @@ pub(super) struct SignedIn<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
-    /// Goes into `X-CSRF-Token` of every call that changes something.
+    /// Value of `X-CSRF-Token` for every call that changes something.
     #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
-/// The answer with a new session.
+/// Returns the answer with a new session.
 pub(super) fn signed_in(
     people: &PeopleState,
     account: &Account,
@@ -163,7 +163,7 @@ pub(super) struct Me<'a> {
 }
 
 impl<'a> Me<'a> {
-    /// The user of a call to a route that needs a session.
+    /// Returns the user of a call to a route that needs a session.
     pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
         match &call.caller.who {
             Who::Session { id, email, .. } => Ok(Self {
@@ -175,10 +175,10 @@ impl<'a> Me<'a> {
         }
     }
 
-    /// The caller as the store has it now.
+    /// Reads the caller's current record.
     ///
     /// # Errors
-    /// 401 when the user was removed since the call came in.
+    /// 401 if the user was removed since the call arrived.
     pub(super) async fn stored(&self, call: &Call) -> Result<Stored, Problem> {
         let stored = Stored::find(&call.state.store, &call.keys(), self.email).await?;
         stored
@@ -186,14 +186,14 @@ impl<'a> Me<'a> {
             .ok_or_else(|| session::ended(&call.admission))
     }
 
-    /// The caller's open sessions.
+    /// Returns the caller's open sessions.
     pub(super) async fn sessions(&self, call: &Call) -> Result<Vec<Session>, StoreError> {
         let idle_ms = u64::try_from(call.state.session_idle.as_millis()).unwrap_or(u64::MAX);
         Session::list(&call.state.store, &call.keys(), self.id, idle_ms, now_ms()).await
     }
 
-    /// Checks the caller's password. Guesses are counted by user: they are limited with a stolen session too, and a
-    /// stranger who locks the login of the e-mail does not lock out who is signed in.
+    /// Checks the caller's password. Guesses are counted by user: they are also limited with a stolen session, and a
+    /// stranger who locks the login of an e-mail address does not lock out a signed-in user.
     ///
     /// # Errors
     /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
@@ -226,11 +226,11 @@ impl<'a> Me<'a> {
     }
 }
 
-/// Reads an account and its user of this e-mail; `None` when there is no such user. An account that lost writes is
-/// refused.
+/// Reads an account and its user with this e-mail address; `None` if there is no such user. An account that lost writes
+/// is refused.
 ///
 /// # Errors
-/// 503 when the store cannot be asked or trusted.
+/// 503 if the store is unreachable or cannot be trusted.
 pub(super) async fn find(
     people: &PeopleState,
     account: &str,
@@ -253,10 +253,10 @@ pub(super) async fn find(
     Ok(account.zip(stored))
 }
 
-/// A password of a body, which need not meet the rules of new ones.
+/// Parses a password of a body, which need not satisfy the rules for new ones.
 ///
 /// # Errors
-/// 400 when it is missing, or longer than any password.
+/// 400 if it is missing, or longer than any password.
 pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
         Given::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
@@ -268,18 +268,18 @@ pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretStri
     }
 }
 
-/// The e-mail address that a body gives to a user.
+/// Parses the e-mail address of a new user in a body.
 ///
 /// # Errors
-/// 400 when it is missing, or is none.
+/// 400 if it is missing or invalid.
 pub(super) fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
     email_by(email::parse, body)
 }
 
-/// The e-mail address in a body by which a user is known.
+/// Parses the e-mail address of an existing user in a body.
 ///
 /// # Errors
-/// 400 when it is missing, or cannot be one.
+/// 400 if it is missing or cannot be one.
 pub(super) fn known_email(body: &Fields<'_>) -> Result<String, Problem> {
     email_by(email::parse_known, body)
 }
@@ -293,10 +293,10 @@ fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result
     }
 }
 
-/// A new password of a body.
+/// Parses a new password of a body.
 ///
 /// # Errors
-/// 400 when it is missing, or does not meet the rules.
+/// 400 if it is missing, or does not satisfy the rules.
 pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
         Given::Value(text) => match password::require(&text) {
@@ -307,10 +307,10 @@ pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString
     }
 }
 
-/// The code of a second factor, if there is one.
+/// Parses the code of a second factor, if there is one.
 ///
 /// # Errors
-/// 400 for one that is much longer than any.
+/// 400 for a text that is much longer than any code.
 pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
     match body.string(name)? {
         Given::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),

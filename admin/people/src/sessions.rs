@@ -1,4 +1,4 @@
-//! `/sessions`: where the caller is signed in.
+//! `/sessions`: the caller's sessions.
 
 use super::person::Me;
 use crate::state::{Call, PeopleState};
@@ -32,16 +32,16 @@ pub(super) struct SessionView<'a> {
     created_at: String,
     #[schema(value_type = is::Time)]
     last_seen_at: String,
-    /// When it ends at the latest.
+    /// Latest end of the session.
     #[schema(value_type = is::Time)]
     expires_at: String,
-    /// From where it was opened.
+    /// Address from which it was opened.
     #[schema(example = "203.0.113.7")]
     ip: Option<&'a str>,
-    /// What the browser called itself.
+    /// `User-Agent` of the browser.
     #[schema(example = "Mozilla/5.0")]
     user_agent: &'a str,
-    /// Whether it is the one of this call.
+    /// Whether it is the session of this call.
     current: bool,
 }
 

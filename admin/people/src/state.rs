@@ -14,9 +14,9 @@ use store_health::StoreHealth;
 pub struct PeopleState {
     /// The store.
     pub store: Store,
-    /// Whether the store may be trusted: asked before somebody signs in.
+    /// Whether the store can be trusted: checked before a sign-in.
     pub health: Arc<StoreHealth>,
-    /// How requests are admitted: cookies of sessions follow from it.
+    /// Admission of requests, which also determines the cookies of sessions.
     pub admission: Arc<Admission>,
     /// Seals second factors.
     pub keyring: Arc<Keyring>,
@@ -26,9 +26,9 @@ pub struct PeopleState {
     pub accepting: Turns,
     /// The address of this server in links.
     pub public_url: String,
-    /// How long a session may pause.
+    /// Maximum idle time of a session.
     pub session_idle: Duration,
-    /// How long a session lives at most.
+    /// Maximum lifetime of a session.
     pub session_life: Duration,
     /// Attempts to sign in.
     pub metrics: LoginMetrics,

@@ -1,4 +1,5 @@
-//! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
+//! `/team`: the users of the account. An account with owners keeps at least one, even if two demote each other
+//! concurrently.
 
 use super::person::UserView;
 use crate::state::{ATTEMPTS, Call, PeopleState};
@@ -42,10 +43,10 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("users", &views, &part, &paging))
 }
 
-/// The role of a body.
+/// Parses the role of a body.
 ///
 /// # Errors
-/// 400 when it is missing or none.
+/// 400 if it is missing or unknown.
 pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
     match body.string("role")? {
         Given::Value(word) => Role::parse(&word)
@@ -134,7 +135,8 @@ async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes: bool) -> An
 #[schema(as = UserRemoved)]
 pub(super) struct Removed<'a> {
     success: bool,
-    /// The API keys that the user made and that were not revoked before: revoked now, unless they were to be kept.
+    /// The API keys that the user created and that were not revoked before. They are revoked now unless they were to be
+    /// kept.
     api_keys: Vec<KeyView<'a>>,
 }
 
@@ -161,7 +163,7 @@ pub async fn remove(call: Call) -> Answer {
                 user: old.user.id.clone(),
             };
             owner.leave(store, &old.user.email).await?;
-            // Who removes themselves has no authority any more.
+            // Users who remove themselves no longer have authority.
             return completing(removed(&call, &made, keeps)).await;
         }
     }

@@ -1,5 +1,5 @@
-//! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a
-//! recovery code.
+//! `/totp`: the optional second factor (RFC 6238), and its part in signing in. Each code and each recovery code can be
+//! used once.
 
 use super::person::{Me, given_code, given_password};
 use crate::state::{ATTEMPTS, Call, PeopleState};
@@ -28,27 +28,27 @@ operations! {
     POST "/totp/disable", session(Viewer), Both, Uncounted, disable;
 }
 
-/// The issuer that apps show beside the user.
+/// Issuer that apps show next to the user.
 const ISSUER: &str = "Tollgate";
 /// Least width and height of the QR code.
 const PIXELS: u32 = 200;
 
 /// Result of the check of a second factor.
 pub(super) enum Factor {
-    /// The user has none.
+    /// The user has no second factor.
     None,
-    /// The user has one, and nothing was sent.
+    /// The user has one, and no code was sent.
     Missing,
-    /// The code is wrong, or was used before.
+    /// The code is wrong, or was already used.
     Wrong,
-    /// The code is right: the user with the code used up, and the kind of code.
+    /// The code is correct: the user with the code marked as used, and the kind of code.
     Right(User, &'static str),
 }
 
 /// Checks the second factor of a user.
 ///
 /// # Errors
-/// 503 when the sealed secret does not open.
+/// 503 if the sealed secret does not open.
 pub(super) fn second_factor(
     people: &PeopleState,
     account: &str,
@@ -98,19 +98,19 @@ pub(super) struct Begun<'a> {
     /// To be typed into an app, in base 32.
     #[schema(example = "JBSWY3DPEHPK3PXP")]
     secret: &'a str,
-    /// The same as an address that apps read.
+    /// The secret as a URL for apps.
     #[schema(example = "otpauth://totp/Tollgate:ada%40example.com?secret=JBSWY3DPEHPK3PXP&issuer=Tollgate")]
     otpauth_url: &'a str,
-    /// The same as a picture.
+    /// The URL as a QR code.
     #[schema(example = "<svg/>")]
     qr_svg: &'a str,
 }
 
-/// `POST /totp`: a new secret, which counts once a code of it was sent. It takes the password, so that nobody with a
-/// stolen session locks its owner out.
+/// `POST /totp`: creates a secret, which takes effect once a code of it is sent. Requires the password, so that a
+/// stolen session cannot lock its owner out.
 ///
 /// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 409 when there is a second factor, 429 `LOGIN_LOCKED`, 503.
+/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is already a second factor, 429 `LOGIN_LOCKED`, 503.
 pub async fn begin(call: Call) -> Answer {
     let body = call.body()?.only(&["password"])?;
     let password = given_password(&body, "password")?;
@@ -156,7 +156,7 @@ pub async fn begin(call: Call) -> Answer {
 #[schema(as = TotpConfirmed)]
 pub(super) struct Confirmed<'a> {
     success: bool,
-    /// Ten codes for the day the app is lost; each works once, and they are shown this once.
+    /// Ten codes in case the app is lost. Each can be used once, and they are only shown in this answer.
     #[schema(example = json!(["k7p2m-9xq4t"]))]
     recovery_codes: &'a [String],
 }
@@ -176,7 +176,7 @@ fn otpauth_url(email: &str, secret: &SecretString) -> String {
 /// `POST /totp/confirm`
 ///
 /// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 409 when there is nothing to confirm, 503.
+/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is nothing to confirm, 503.
 pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?.only(&["code"])?;
     let code = given_code(&body, "code")?.ok_or_else(|| missing("code"))?;
@@ -248,7 +248,7 @@ pub async fn disable(call: Call) -> Answer {
     Reply::done()
 }
 
-/// Changes the caller's record by `edit`, which is called again with the new record when another change comes between.
+/// Changes the caller's record by `edit`, which is called again with the new record if another change occurs meanwhile.
 async fn change<T>(
     call: &Call,
     me: &Me<'_>,

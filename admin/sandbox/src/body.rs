@@ -11,23 +11,23 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use std::io::{self, Write};
 
 const JSON: &str = "application/json";
-/// Pieces that a chunked answer comes in.
+/// Number of pieces of a chunked answer.
 const CHUNKS: usize = 5;
 /// Bytes of a huge answer that are in memory at once.
 const PIECE: usize = 64 << 10;
-/// What stands in a completion's text before the filler of a huge answer.
+/// Text of a completion before which the filler of a huge answer is inserted.
 const MARK: &str = "\"content\":\"";
 
 fn ok(body: Body) -> Reply {
     Reply::new(StatusCode::OK, JSON, body)
 }
 
-/// As it is, with its length.
+/// Builds an unencoded answer with its length.
 pub(super) fn whole(json: String) -> Reply {
     ok(Body::from(json))
 }
 
-/// Compressed, asked or not.
+/// Builds a compressed answer, even if it was not requested.
 pub(super) fn gzip(json: &str) -> Reply {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let compressed = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
@@ -41,8 +41,8 @@ fn pieces(json: &str) -> Vec<io::Result<Bytes>> {
     pieces.map(|piece| Ok(Bytes::copy_from_slice(piece))).collect()
 }
 
-/// A body of these pieces. The yield before each lets the ones before it leave: a body that ends with an error would
-/// otherwise be gone before anything of it was sent.
+/// Builds a body of these pieces. The yield before each lets the previous ones be sent: a body that ends with an error
+/// would otherwise be dropped before anything was sent.
 fn one_by_one(pieces: Vec<io::Result<Bytes>>) -> Body {
     let stream = stream::iter(pieces).then(|piece| async {
         tokio::task::yield_now().await;
@@ -51,7 +51,7 @@ fn one_by_one(pieces: Vec<io::Result<Bytes>>) -> Body {
     Body::from_stream(stream)
 }
 
-/// The first pieces, then an error: the connection is closed in the middle.
+/// Builds a body of the first pieces, then an error that closes the connection in the middle.
 fn broken_off(json: &str) -> Body {
     let mut pieces = pieces(json);
     pieces.truncate(CHUNKS / 2);
@@ -59,22 +59,22 @@ fn broken_off(json: &str) -> Body {
     one_by_one(pieces)
 }
 
-/// Without a length, in several chunks.
+/// Builds an answer without a length, in several chunks.
 pub(super) fn chunked(json: &str) -> Reply {
     ok(one_by_one(pieces(json)))
 }
 
-/// Chunks without an end.
+/// Builds a chunked answer that breaks off.
 pub(super) fn broken_chunks(json: &str) -> Reply {
     ok(broken_off(json))
 }
 
-/// Less than what the Content-Length announces.
+/// Builds an answer shorter than its Content-Length.
 pub(super) fn too_short(json: &str) -> Reply {
     ok(broken_off(json)).with(CONTENT_LENGTH, json.len())
 }
 
-/// A completion of exactly `bytes` bytes (or its own length, if that is more): filler leads its text.
+/// Builds a completion of exactly `bytes` bytes (or its own length, if that is longer), with filler before its text.
 pub(super) fn huge(json: &str, bytes: u64) -> Reply {
     let at = json.find(MARK).map_or(0, |at| at + MARK.len());
     let (head, tail) = json.split_at(at);

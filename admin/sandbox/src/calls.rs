@@ -1,4 +1,4 @@
-//! What was sent for each call: from it a test can compute again what the call must have cost.
+//! Log of what was sent for each call, from which a test can recompute the cost of the call.
 
 use super::request::Request;
 use clock::now_ms;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ended calls that are remembered; older ones are forgotten.
+/// Number of ended calls that are remembered; older ones are forgotten.
 const CALLS_KEPT: usize = 20_000;
 /// Longest id of a caller that is remembered, in bytes.
 const ID_BYTES_MAX: usize = 128;
@@ -23,10 +23,10 @@ struct Ended {
     forgotten: u64,
 }
 
-/// How a call ended, as far as its sender knows.
+/// End of a call, as far as the sender knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Everything was handed to the connection.
+    /// Everything was passed to the connection.
     Whole,
     /// The connection was broken off on purpose.
     Cut,
@@ -44,7 +44,7 @@ struct Call {
     stream: bool,
     status: u16,
     prompt_tokens: u64,
-    /// The usage that was sent last, as it was written.
+    /// The usage that was sent last, as text.
     usage: Option<String>,
     events: u64,
     /// Bytes of the answer's text.
@@ -57,15 +57,15 @@ struct Call {
     ended_ms: u64,
 }
 
-/// Records one call; it is over when this is dropped, which a caller who hangs up causes too.
+/// Records one call, which ends when this is dropped, also if the caller disconnects.
 #[derive(Debug)]
 pub(super) struct Recorder {
     calls: Arc<Calls>,
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     call: Option<Call>,
 }
 
-/// What a piece of an answer carries.
+/// Content of a piece of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) bytes: usize,
@@ -75,7 +75,7 @@ pub(super) struct Sent {
 }
 
 impl Recorder {
-    /// A call that has just begun.
+    /// Starts the record of a call.
     pub(super) fn new(calls: &Arc<Calls>, number: u64, request: &Request, headers: &HeaderMap) -> Self {
         let id = headers
             .get("x-client-request-id")
@@ -105,14 +105,14 @@ impl Recorder {
         }
     }
 
-    /// The answer has this status.
+    /// Records the status of the answer.
     pub(super) fn status(&mut self, status: u16) {
         if let Some(call) = &mut self.call {
             call.status = status;
         }
     }
 
-    /// A piece was handed to the connection.
+    /// Records a piece that was handed to the connection.
     pub(super) fn sent(&mut self, sent: Sent) {
         let Some(call) = &mut self.call else {
             return;
@@ -124,14 +124,14 @@ impl Recorder {
         call.usage = sent.usage.or(call.usage.take());
     }
 
-    /// From here on nothing more is sent, and the connection stays open.
+    /// Records that nothing more is sent while the connection stays open.
     pub(super) fn stalled(&mut self) {
         if let Some(call) = &mut self.call {
             call.is_stalled = true;
         }
     }
 
-    /// The call is over.
+    /// Ends the record.
     pub(super) fn end(&mut self, end: End) {
         if let Some(call) = &mut self.call {
             call.end = end;
@@ -158,7 +158,7 @@ impl Calls {
         ended.calls.push_back(call);
     }
 
-    /// What `GET /sandbox/calls` answers: the calls that are over, in the order of their ends.
+    /// Returns the answer of `GET /sandbox/calls`: the ended calls, in the order of their ends.
     pub(super) fn document(&self) -> Value {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let calls: Vec<Value> = ended.calls.iter().map(Call::document).collect();
@@ -168,7 +168,7 @@ impl Calls {
 
 impl Call {
     fn document(&self) -> Value {
-        // Usage that is no JSON stands there as text.
+        // Usage that is not JSON is shown as text.
         let usage = self.usage.as_deref().map(|text| {
             serde_json::from_str::<Box<RawValue>>(text)
                 .ok()

@@ -1,4 +1,4 @@
-//! Whole answers in the provider's shape. The same request always has the same text and usage.
+//! Complete answers in the provider's shape. The same request always has the same text and usage.
 
 use super::request::{Request, tokens};
 use super::usage::{Usage, with_member};
@@ -6,10 +6,10 @@ use clock::now_ms;
 use domain::measured::Endpoint;
 use serde_json::{Value, json};
 
-/// Numbers of an embedding repeat after so many: it is no hash of the text, only of its length.
+/// Period after which the numbers of an embedding repeat: they depend only on the length of the text.
 const PERIOD: usize = 7;
 
-/// The body of a whole answer.
+/// Returns the body of a whole answer.
 pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
     let (text, is_cut) = text(request);
     let body = match request.endpoint {
@@ -23,7 +23,7 @@ pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
     }
 }
 
-/// The usage of a whole answer, as it is written.
+/// Returns the usage of a complete answer, as text.
 pub(super) fn usage(request: &Request, usage: &Usage) -> Option<String> {
     let completion = match request.endpoint {
         Endpoint::Embeddings => 0,
@@ -54,7 +54,7 @@ fn chat(request: &Request, number: u64, text: &str, is_cut: bool) -> Value {
     })
 }
 
-/// How far a response has come.
+/// Status of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     InProgress,
@@ -78,7 +78,7 @@ impl Status {
     }
 }
 
-/// A response object without its usage.
+/// Builds a response object without its usage.
 pub(super) fn response(request: &Request, number: u64, text: &str, status: Status) -> Value {
     let output = match status {
         Status::InProgress | Status::Failed => json!([]),
@@ -112,7 +112,7 @@ pub(super) fn response(request: &Request, number: u64, text: &str, status: Statu
     })
 }
 
-/// The one output item of a response.
+/// Builds the only output item of a response.
 pub(super) fn message(number: u64, text: &str, status: Status) -> Value {
     let content = match status {
         Status::InProgress => json!([]),
@@ -155,7 +155,7 @@ fn embeddings(request: &Request) -> Value {
     json!({ "object": "list", "data": data, "model": request.model })
 }
 
-/// Base64 with padding, which the provider's clients ask embeddings in.
+/// Encodes base64 with padding, in which the provider's clients request embeddings.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -171,7 +171,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The text of every choice, and whether the request's limit cuts it.
+/// Returns the text of every choice, and whether the request's limit cuts it.
 pub(super) fn text(request: &Request) -> (String, bool) {
     let text = format!("This is the Tollgate sandbox. You said: {}", request.quoted);
     let Some(most) = request.max_tokens.filter(|most| *most < tokens(text.len())) else {

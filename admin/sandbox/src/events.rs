@@ -1,4 +1,4 @@
-//! The events of a streamed answer, made one by one: a stream of any length takes the memory of one event.
+//! The events of a streamed answer, generated one by one: a stream of any length takes the memory of one event.
 
 mod chat;
 mod responses;
@@ -12,29 +12,29 @@ use std::collections::VecDeque;
 /// One event.
 #[derive(Debug, Default)]
 pub(super) struct Event {
-    /// Its `event:` line, where the provider sends one.
+    /// Its `event:` line, if the provider sends one.
     pub(super) name: Option<&'static str>,
     pub(super) data: String,
     /// Bytes of the answer's text in it.
     pub(super) text_bytes: usize,
-    /// Its usage, as it is written.
+    /// Its usage, as text.
     pub(super) usage: Option<String>,
 }
 
-/// What comes next.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(super) enum Item {
     Event(Event),
     /// The connection breaks off.
     Cut,
-    /// Nothing more comes.
+    /// Nothing more is sent.
     Stall,
 }
 
 /// The text of one choice, in deltas.
 #[derive(Debug)]
 enum Text {
-    /// So many deltas of so many bytes.
+    /// A number of deltas of equal length.
     Counted { deltas: u64, bytes: usize, is_cut: bool },
     /// The words of the usual text.
     Words { words: Vec<String>, is_cut: bool },
@@ -71,10 +71,10 @@ impl Text {
         }
     }
 
-    /// The delta of this number.
+    /// Returns the delta of this number.
     fn delta(&self, number: u64) -> String {
         match self {
-            // Four bytes with a character of two: borders can fall inside of it.
+            // Four bytes with a two-byte character, so that boundaries can fall inside it.
             Self::Counted {
                 bytes: EVENT_BYTES, ..
             } => "né ".to_owned(),
@@ -91,7 +91,7 @@ impl Text {
     }
 }
 
-/// What the events of every endpoint are made of.
+/// Input of the events of every endpoint.
 #[derive(Debug)]
 struct Script {
     request: Request,
@@ -103,7 +103,7 @@ struct Script {
 }
 
 impl Script {
-    /// The usage as it is written, with the tokens so far.
+    /// Returns the usage as text, with the tokens so far.
     fn usage(&self) -> Option<String> {
         let each = self.sent / usize::try_from(self.request.choices).unwrap_or(1).max(1);
         let completion = tokens(each).saturating_mul(self.request.choices);
@@ -112,19 +112,19 @@ impl Script {
     }
 }
 
-/// The events of an endpoint, in its three parts.
+/// The events of an endpoint, in three parts.
 trait Shape: Send {
-    /// Before the text.
+    /// Returns the events before the text.
     fn head(&mut self, script: &Script) -> Vec<Event>;
-    /// With one delta of one choice.
+    /// Returns the events of one delta of one choice.
     fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event;
-    /// After the text.
+    /// Returns the events after the text.
     fn tail(&mut self, script: &Script) -> Vec<Event>;
-    /// In place of the rest, where something fails.
+    /// Returns the events that replace the rest after a fault.
     fn failure(&mut self, script: &Script, fault: Fault) -> Vec<Event>;
 }
 
-/// Where the events are.
+/// Position in the sequence of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Head,
@@ -139,7 +139,7 @@ pub(super) struct Events {
     shape: Box<dyn Shape>,
     stage: Stage,
     ready: VecDeque<Event>,
-    /// Events given out so far.
+    /// Number of events returned so far.
     given: u64,
 }
 
@@ -165,7 +165,7 @@ impl Events {
         }
     }
 
-    /// Makes the next events ready; does nothing once all are.
+    /// Generates the next events; does nothing once all are generated.
     fn advance(&mut self) {
         match self.stage {
             Stage::Head => {
@@ -189,7 +189,7 @@ impl Events {
         }
     }
 
-    /// The fault that is due now.
+    /// Returns the fault that is due now.
     fn due(&mut self) -> Option<Fault> {
         let (after, fault) = self.script.plan.fault?;
         if self.given < after {

@@ -1,9 +1,9 @@
 //! A stand-in for the provider: chat completions, responses and embeddings in its exact shape with plausible usage,
-//! whole and streamed, and every way in which a provider can misbehave, on request. A newcomer and a test see every
-//! path without a provider account.
+//! whole and streamed, and every kind of misbehaviour on request. Newcomers and tests can try every path without a
+//! provider account.
 //!
-//! It holds no secret and decides nothing. It refuses a virtual key with a clear error, since none must ever leave the
-//! edge. Uses prices and the clock. Knows no store.
+//! It has no secrets and makes no decisions. It refuses virtual keys with a clear error, since they must never leave
+//! the edge. Uses prices and the clock, but not the store.
 
 mod body;
 mod calls;
@@ -39,13 +39,13 @@ pub const DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// Longest answer of the scenario `huge`, in bytes.
 const HUGE_MAX: u64 = 256 << 20;
-/// Requests answered at the same time; beyond it 503.
+/// Maximum number of concurrent requests; further ones get 503.
 const IN_FLIGHT_MAX: u64 = 20_000;
 /// After the signal to stop, calls in flight have this long.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// What no request may carry here.
+/// Prefix of virtual keys, which no request may contain.
 const VIRTUAL_KEY: &str = "vk_live_";
-/// What every virtual key that is refused here is answered with.
+/// Status of the answer to a request with a virtual key.
 const REFUSED_VIRTUAL_KEY: StatusCode = StatusCode::IM_A_TEAPOT;
 
 struct Sandbox {
@@ -57,7 +57,7 @@ struct Sandbox {
 /// Serves on `listener` until `stop` is done; each answer waits `delay` first.
 ///
 /// # Errors
-/// When the listener breaks.
+/// The listener fails.
 pub async fn serve(
     listener: TcpListener,
     delay: Duration,
@@ -65,7 +65,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     use axum::serve::ListenerExt;
     let listener = listener.tap_io(|connection| {
-        // Without it small answers wait for the peer's acknowledgement; they are right all the same.
+        // Without this option small answers wait for the peer's acknowledgement, but are still correct.
         let _unset = connection.set_nodelay(true);
     });
     let (stopped, mut stopping) = tokio::sync::watch::channel(false);
@@ -100,7 +100,7 @@ fn router(delay: Duration) -> Router {
         .with_state(Arc::new(sandbox))
 }
 
-/// A request as it came.
+/// A request as received.
 struct Arrived {
     method: Method,
     uri: Uri,
@@ -151,7 +151,7 @@ async fn call(sandbox: &Sandbox, endpoint: Endpoint, arrived: Arrived) -> Reply 
     answer.finish(number, began)
 }
 
-/// Reads the request, waits as asked, and answers as asked.
+/// Reads the request, waits for the requested time, and sends the requested answer.
 async fn complete(
     sandbox: &Sandbox,
     endpoint: Endpoint,
@@ -207,7 +207,7 @@ async fn models(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, h
     answer.finish(number, began)
 }
 
-/// The models of the compiled-in price table, in the provider's shape.
+/// Returns the models of the compiled-in price table, in the provider's shape.
 fn model_list() -> serde_json::Value {
     let table = PriceTable::builtin();
     let names = table.iter().flat_map(PriceTable::models);
@@ -231,7 +231,7 @@ async fn unknown(State(sandbox): State<Arc<Sandbox>>, method: Method, uri: Uri, 
     answer.finish(number, began)
 }
 
-/// What holds for every route: no virtual key, a provider key, the right method.
+/// Checks the rules of every route: no virtual key, a provider key, the right method.
 fn check(
     sandbox: &Sandbox,
     method: &Method,

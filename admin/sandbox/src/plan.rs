@@ -4,16 +4,16 @@ use super::DELAY_MAX;
 use super::usage::Usage;
 use std::time::Duration;
 
-/// Most deltas of a stream.
+/// Maximum number of deltas of a stream.
 const EVENTS_MAX: u64 = 1_000_000;
 /// Longest text of a delta, and of all deltas of a choice together, in bytes.
 const TEXT_BYTES_MAX: usize = 256 << 20;
-/// Bytes of a delta's text where the scenario counts them.
+/// Bytes of a delta's text if the scenario gives their number.
 pub(super) const EVENT_BYTES: usize = 4;
-/// Most events of one write.
+/// Maximum number of events of one write.
 const BATCH_MAX: u64 = 10_000;
 
-/// How lines end.
+/// Line ends of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum LineEnd {
     #[default]
@@ -32,38 +32,38 @@ impl LineEnd {
     }
 }
 
-/// Which events have the usage.
+/// The events that have the usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Place {
-    /// The last one before `[DONE]`, where the request asks for it.
+    /// The last one before `[DONE]`, if the request asks for it.
     #[default]
     Last,
-    /// The first one, asked or not.
+    /// The first one, even without a request.
     First,
-    /// Every one, with the tokens so far, asked or not.
+    /// Every one, with the tokens so far, even without a request.
     Each,
     /// Two at the end.
     Twice,
-    /// One behind `[DONE]`.
+    /// One after `[DONE]`.
     AfterDone,
 }
 
-/// What goes wrong, once so many events were sent.
+/// A fault after a given number of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection breaks off.
     Cut,
-    /// The body ends as if it were whole.
+    /// The body ends as if it were complete.
     End,
-    /// Nothing more comes for [`DELAY_MAX`].
+    /// Nothing more is sent for [`DELAY_MAX`].
     Stall,
-    /// An event says that there was an error, and the body ends.
+    /// An event reports an error, and the body ends.
     Error,
-    /// The response fails and says its usage; as `Error` for chat completions.
+    /// The response fails and reports its usage; like `Error` for chat completions.
     Failed,
 }
 
-/// How a stream is sent.
+/// Parameters of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// Wait before the head.
@@ -72,7 +72,7 @@ pub(super) struct Plan {
     pub(super) first: Duration,
     /// Wait before each further event.
     pub(super) delay: Duration,
-    /// Deltas of each choice; without it the words of the usual text.
+    /// Number of deltas of each choice; by default the words of the usual text.
     pub(super) events: Option<u64>,
     /// Bytes of the text of each of them.
     pub(super) event_bytes: usize,
@@ -83,17 +83,17 @@ pub(super) struct Plan {
     pub(super) line_end: LineEnd,
     /// A comment before each event.
     pub(super) comments: bool,
-    /// An `event:` line also where the provider sends none.
+    /// Whether each event has an `event:` line, even if the provider sends none.
     pub(super) names: bool,
     pub(super) usage: Usage,
     pub(super) place: Place,
     /// `[DONE]` at the end; for responses the last event.
     pub(super) done: bool,
     pub(super) fault: Option<(u64, Fault)>,
-    /// A whole JSON answer in place of the stream.
+    /// Whether a complete JSON answer replaces the stream.
     pub(super) json: bool,
     pub(super) gzip: bool,
-    /// An error with this status whose body is one event.
+    /// Status of an error whose body is one event.
     pub(super) status: Option<u16>,
 }
 

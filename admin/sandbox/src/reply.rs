@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// Characters of a wrong key that the provider repeats at its beginning and at its end.
+/// Numbers of characters of a wrong key that the provider repeats from its start and from its end.
 const ECHOED: (usize, usize) = (8, 4);
 
 /// An answer.
@@ -32,7 +32,7 @@ impl Reply {
         self
     }
 
-    /// The status.
+    /// Returns the status.
     pub(super) fn status(&self) -> u16 {
         self.0.status().as_u16()
     }
@@ -55,7 +55,7 @@ impl Reply {
             .limits()
     }
 
-    /// The provider's own rate limits, unless the answer has them already.
+    /// Adds the provider's own rate limits, unless the answer already has them.
     fn limits(mut self) -> Self {
         for (name, value) in [
             ("x-ratelimit-limit-requests", "10000"),
@@ -72,24 +72,24 @@ impl Reply {
     }
 }
 
-/// A JSON answer.
+/// Returns a JSON answer.
 pub(super) fn json(status: StatusCode, document: Value) -> Reply {
     Reply::new(status, "application/json", Body::from(document.to_string()))
 }
 
-/// An error about the request.
+/// Returns an error about the request.
 pub(super) fn refusal(status: u16, message: &str, code: Option<&str>) -> Reply {
     failure(status, message, "invalid_request_error", code)
 }
 
-/// The answer to a request without a key.
+/// Returns the answer to a request without a key.
 pub(super) fn no_key() -> Reply {
     let message = "You didn't provide an API key. You need to provide your API key in an Authorization header using \
                    Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
     refusal(401, message, None)
 }
 
-/// The provider's error with this status.
+/// Returns the provider's error with this status.
 pub(super) fn error(status: u16, headers: &HeaderMap) -> Reply {
     match status {
         400 => refusal(
@@ -134,7 +134,7 @@ pub(super) fn error(status: u16, headers: &HeaderMap) -> Reply {
     }
 }
 
-/// A 302 to a place that does not exist; nobody may go there.
+/// Builds a 302 to a URL that does not exist; redirects must not be followed.
 pub(super) fn redirect() -> Reply {
     json(StatusCode::FOUND, json!({})).with(LOCATION, HeaderValue::from_static("/v1/elsewhere"))
 }
@@ -151,7 +151,7 @@ fn failure(status: u16, message: &str, kind: &str, code: Option<&str>) -> Reply 
     )
 }
 
-/// The provider repeats both ends of a wrong key: what the edge has to remove.
+/// Builds the error that repeats both ends of a wrong key, which the edge must remove.
 fn incorrect_key(headers: &HeaderMap) -> String {
     let text = headers
         .get(AUTHORIZATION)

@@ -1,4 +1,4 @@
-//! A request, as far as the sandbox needs it.
+//! A request, as far as the sandbox parses it.
 
 mod chat;
 mod embeddings;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Longest request body.
 pub(super) const BODY_MAX: usize = 64 << 20;
-/// Characters that count as one token.
+/// Number of characters that count as one token.
 const CHARS_PER_TOKEN: usize = 4;
 /// Tokens that frame a message.
 const MESSAGE_TOKENS: u64 = 4;
@@ -18,7 +18,7 @@ const MESSAGE_TOKENS: u64 = 4;
 const PART_TOKENS: u64 = 1;
 /// Characters of the last message that an answer repeats.
 const QUOTED: usize = 120;
-/// Most choices, as the provider has it.
+/// Maximum number of choices, as at the provider.
 const CHOICES_MAX: u64 = 128;
 
 /// What an answer depends on.
@@ -31,24 +31,24 @@ pub(super) struct Request {
     /// The beginning of the last message.
     pub(super) quoted: String,
     pub(super) choices: u64,
-    /// Most tokens of one choice.
+    /// Maximum number of tokens of one choice.
     pub(super) max_tokens: Option<u64>,
     pub(super) service_tier: Option<String>,
     pub(super) user: Option<String>,
-    /// Whether the answer is to be streamed.
+    /// Whether the answer is streamed.
     pub(super) stream: bool,
-    /// Whether a stream is to end with its usage; that of a response always does.
+    /// Whether a stream ends with its usage; that of a response always does.
     pub(super) include_usage: bool,
-    /// Embeddings asked for.
+    /// Number of requested embeddings.
     pub(super) inputs: usize,
     /// Numbers of an embedding.
     pub(super) dimensions: usize,
-    /// Whether an embedding is written as base64, as the clients of the provider ask for.
+    /// Whether an embedding is written as base64, as the provider's clients request it.
     pub(super) base64: bool,
 }
 
 impl Request {
-    /// Reads a body; what is wrong with it is answered as the provider would.
+    /// Parses a body. A fault is answered as by the provider.
     pub(super) fn read(endpoint: Endpoint, bytes: &[u8]) -> Result<Self, Reply> {
         match endpoint {
             Endpoint::Chat => chat::read(bytes),
@@ -57,7 +57,7 @@ impl Request {
         }
     }
 
-    /// A request without anything in it.
+    /// Creates an empty request.
     fn of(endpoint: Endpoint, model: String) -> Self {
         Self {
             endpoint,
@@ -76,7 +76,7 @@ impl Request {
         }
     }
 
-    /// The tier that serves it.
+    /// Returns the tier that serves it.
     pub(super) fn tier_served(&self) -> &str {
         match self.service_tier.as_deref() {
             None | Some("auto") => "default",
@@ -98,12 +98,12 @@ fn missing(what: &str) -> Reply {
     reply::refusal(400, &message, Some("missing_required_parameter"))
 }
 
-/// A member that is a string.
+/// Returns a member that is a string.
 fn string(body: &Value, name: &str) -> Option<String> {
     body.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The beginning of a text, for the answer.
+/// Returns the beginning of a text, for the answer.
 fn quoted(text: &str) -> String {
     text.chars().take(QUOTED).collect()
 }

@@ -1,5 +1,5 @@
-//! The scenario of a request, chosen by the header `x-sandbox-scenario`, by a model name `sandbox-<scenario>`, or by
-//! the same in the body's `user`: that reaches the provider through the edge and leaves the model its price.
+//! The scenario of a request, selected by the header `x-sandbox-scenario`, by a model name `sandbox-<scenario>`, or by
+//! the same name in the body's `user`, which passes through the edge and leaves the model with its price.
 
 use super::body;
 use super::completion;
@@ -12,14 +12,14 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// The header that names a scenario. It wins over the model name, which wins over `user`.
+/// The header with a scenario. It takes precedence over the model name, which takes precedence over `user`.
 const HEADER: &str = "x-sandbox-scenario";
-/// What a model name or a user that is a scenario starts with.
+/// Prefix of a model name or user that selects a scenario.
 const PREFIX: &str = "sandbox-";
-/// Events of a stream before the scenarios `reset` and `truncate` end it.
+/// Number of events of a stream before the scenarios `reset` and `truncate` end it.
 const FEW_EVENTS: u64 = 4;
 
-/// One way to answer.
+/// A way of answering.
 #[derive(Debug)]
 pub(super) enum Scenario {
     /// A completion.
@@ -34,26 +34,26 @@ pub(super) enum Scenario {
     NoUsage,
     /// `usage:<json>`: a completion with that `usage`.
     Usage(Box<RawValue>),
-    /// `cost:<prompt>,<completion>`: a completion that used so many tokens.
+    /// `cost:<prompt>,<completion>`: a completion with this usage.
     Cost(u64, u64),
     /// `reset`: a chunked completion that breaks off in the middle.
     Reset,
     /// `truncate`: a completion shorter than its Content-Length.
     Truncate,
-    /// `gzip`: a completion that is compressed although nobody asked for it.
+    /// `gzip`: a completion that is compressed without a request.
     Gzip,
     /// `chunked`: a completion in several chunks, without a Content-Length.
     Chunked,
     /// `redirect`: a 302.
     Redirect,
-    /// `huge:<bytes>`: a completion that is so long.
+    /// `huge:<bytes>`: a completion with this length.
     Huge(u64),
-    /// `stream:<options>`: a stream with these [`Plan`] options, where a stream is asked for.
+    /// `stream:<options>`: a stream with these [`Plan`] options, if a stream is requested.
     Stream(Box<Plan>),
 }
 
 impl Scenario {
-    /// What is asked for; the error says what could have been.
+    /// Returns the requested scenario. The error lists the possible ones.
     pub(super) fn of(headers: &HeaderMap, model: &str, user: Option<&str>) -> Result<Self, String> {
         let by_header = headers
             .get(HEADER)
@@ -95,7 +95,7 @@ impl Scenario {
         Some(found)
     }
 
-    /// How long the answer waits, beside the sandbox's own delay.
+    /// Returns how long the answer waits, in addition to the sandbox's own delay.
     pub(super) fn delay(&self) -> Duration {
         match self {
             Self::Hang => DELAY_MAX,
@@ -105,7 +105,7 @@ impl Scenario {
         }
     }
 
-    /// How the answer is streamed, where a stream is asked for; `None` if it is none of the kind.
+    /// Returns how the answer is streamed, if a stream is requested; `None` if the scenario cannot be streamed.
     pub(super) fn plan(&self) -> Option<Plan> {
         let plan = Plan::default();
         Some(match self {
@@ -142,7 +142,7 @@ impl Scenario {
         })
     }
 
-    /// The usage of a whole answer, as it is written.
+    /// Returns the usage of a complete answer.
     pub(super) fn usage(&self) -> Usage {
         match self {
             Self::NoUsage => Usage::None,
@@ -153,7 +153,7 @@ impl Scenario {
         }
     }
 
-    /// The answer, once the delay is over.
+    /// Builds the answer, once the delay is over.
     pub(super) fn answer(&self, request: &Request, number: u64, headers: &HeaderMap) -> Reply {
         let json = || completion::json(request, number, &self.usage());
         match self {

@@ -1,4 +1,4 @@
-//! Counters of the sandbox, from which tests learn what reached the upstream. They contain no secret.
+//! Counters of the sandbox, with which tests check what reached the upstream. They contain no secret.
 
 use domain::measured::Endpoint;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Stats {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The same for a call of this endpoint.
+    /// Counts a call of this endpoint, and returns the number of the request.
     pub(super) fn count_call(&self, endpoint: Endpoint) -> u64 {
         let calls = match endpoint {
             Endpoint::Chat => &self.completions,
@@ -58,7 +58,7 @@ impl Stats {
         self.service_headers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers the last characters of the key that came last.
+    /// Stores the last characters of the most recent key.
     pub(super) fn remember_key(&self, key: &str) {
         let from = key.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
         if let Ok(mut last) = self.last_key.lock() {
@@ -67,7 +67,7 @@ impl Stats {
         }
     }
 
-    /// What `GET /sandbox/stats` answers.
+    /// Returns the answer of `GET /sandbox/stats`.
     pub(super) fn document(&self) -> Value {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let last_key = self.last_key.lock().map(|last| last.clone()).unwrap_or_default();
@@ -81,11 +81,11 @@ impl Stats {
     }
 }
 
-/// A call being answered; it counts until it is dropped, which a caller who hangs up causes too.
+/// A call in progress. Counts until it is dropped, also if the caller disconnects.
 pub(super) struct InFlight(Arc<Stats>);
 
 impl InFlight {
-    /// `None` when there are `most` already.
+    /// Counts a call; `None` if there are already `most`.
     pub(super) fn enter(stats: &Arc<Stats>, most: u64) -> Option<Self> {
         let before = stats.in_flight.fetch_add(1, Ordering::Relaxed);
         let entered = Self(stats.clone());

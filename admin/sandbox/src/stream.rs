@@ -1,4 +1,4 @@
-//! The body of a streamed answer: events written as they are due, in pieces of any size.
+//! The body of a streamed answer: events are written when they are due, in pieces of any size.
 
 use super::DELAY_MAX;
 use super::calls::{End, Recorder, Sent};
@@ -20,7 +20,7 @@ use std::io::{self, Write as _};
 /// The content type of events.
 const EVENTS: &str = "text/event-stream; charset=utf-8";
 
-/// The answer whose body is these events.
+/// Builds the answer with these events as its body.
 pub(super) fn reply(
     request: Request,
     number: u64,
@@ -63,9 +63,9 @@ struct Writer {
     events: Events,
     plan: Plan,
     encoder: Option<GzEncoder<Vec<u8>>>,
-    /// What is to be sent before the next event is looked at, and what it carries.
+    /// Pieces to be sent before the next event, with their contents.
     pieces: VecDeque<(Bytes, Sent)>,
-    /// What comes once these are sent.
+    /// Item to be handled once these are sent.
     fault: Option<Item>,
     is_first: bool,
     is_over: bool,
@@ -74,11 +74,11 @@ struct Writer {
 }
 
 impl Writer {
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         loop {
             if let Some((piece, sent)) = self.pieces.pop_front() {
-                // Lets the pieces before leave, so that this one is a write of its own.
+                // Lets the previous pieces be sent, so that this one is a separate write.
                 tokio::task::yield_now().await;
                 self.recorder.sent(sent);
                 return Some(Ok(piece));
@@ -152,7 +152,7 @@ impl Writer {
         text.extend(["data: ", &event.data, end, end]);
     }
 
-    /// The bytes to send: the text itself, or what its compression has so far.
+    /// Returns the bytes to send: the text itself, or its compressed form so far.
     fn encoded(&mut self, text: String) -> Vec<u8> {
         let Some(encoder) = &mut self.encoder else {
             return text.into_bytes();
@@ -165,7 +165,7 @@ impl Writer {
         std::mem::take(encoder.get_mut())
     }
 
-    /// Makes pieces of the bytes; what they carry counts with the last one.
+    /// Splits the bytes into pieces. Their content counts with the last one.
     fn cut(&mut self, bytes: Vec<u8>, sent: Sent) {
         let bytes = Bytes::from(bytes);
         let size = self.plan.piece.unwrap_or(bytes.len()).max(1);

@@ -1,4 +1,4 @@
-//! What `usage` says, in the words of each endpoint.
+//! The value of `usage`, with the field names of each endpoint.
 
 use domain::measured::Endpoint;
 use serde_json::value::RawValue;
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 /// More tokens than any call has.
 const ABSURD: u64 = 1_000_000_000_000;
 
-/// What `usage` says.
+/// Value of `usage`.
 #[derive(Debug, Clone)]
 pub(super) enum Usage {
     /// The prompt's and the answer's own tokens.
     Real,
-    /// Nothing: there is none.
+    /// No usage.
     None,
-    /// So many prompt and completion tokens.
+    /// Numbers of prompt and completion tokens.
     Tokens(u64, u64),
-    /// Tokens that nobody can believe.
+    /// Implausible numbers of tokens.
     Absurd,
     /// This.
     Literal(Box<RawValue>),
 }
 
 impl Usage {
-    /// The text of the value; `None` where there is none.
+    /// Returns the text of the value; `None` if there is none.
     pub(super) fn text(&self, endpoint: Endpoint, prompt: u64, completion: u64) -> Option<String> {
         let tokens = |prompt, completion| Some(document(endpoint, prompt, completion).to_string());
         match self {
@@ -60,7 +60,7 @@ fn document(endpoint: Endpoint, prompt: u64, completion: u64) -> Value {
     }
 }
 
-/// The text of an object with `member` as it is given, also when it is no JSON at all.
+/// Returns the text of an object with `member` inserted unchanged, even if it is not valid JSON.
 pub(super) fn with_member(object: &Value, name: &str, member: &str) -> String {
     let text = object.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);

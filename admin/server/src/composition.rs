@@ -1,4 +1,4 @@
-//! The composition root: makes every part of the server from the settings, and gives each what it needs.
+//! The composition root: creates every part of the server from the settings, and passes each the parts that it needs.
 
 use crate::error::ServeError;
 use crate::metrics::ServerMetrics;
@@ -45,7 +45,7 @@ pub(crate) struct Server {
 pub(crate) struct Running {
     /// State of the steps before every operation.
     pub(crate) admission: Arc<Admission>,
-    /// Whether the server is about to end: readiness fails then, so that balancers choose others.
+    /// Whether the server is about to end: readiness then fails, so that load balancers choose other servers.
     pub(crate) leaving: AtomicBool,
     /// The metrics of the process.
     pub(crate) metrics: ServerMetrics,
@@ -53,10 +53,10 @@ pub(crate) struct Running {
 }
 
 impl Server {
-    /// Reads everything that the settings name.
+    /// Creates the server from the settings and the files in them.
     ///
     /// # Errors
-    /// [`ServeError`] names the key or file.
+    /// [`ServeError`] with the key or file.
     pub(crate) fn new(settings: &Settings) -> Result<Self, ServeError> {
         let registrar = Registrar::new("tollgate_admin");
         let store = Store::from_settings(&settings.store)?.with_budgets(settings.limits.budgets());
@@ -213,7 +213,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    /// A store that is not there: making the server asks for nothing.
+    /// A store that does not exist: creating the server sends it nothing.
     fn settings() -> Settings {
         let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         let env = [("TOLLGATE_SECRETS__MASTER_KEY".to_owned(), key.to_owned())];

@@ -4,24 +4,24 @@ use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
 use telemetry::registrar::Registrar;
 
-/// The listeners, as labels: the management API and `/metrics` with its neighbours.
+/// Labels of the listeners: the management API, and the ops listener with `/metrics`.
 const LISTENERS: [&str; 2] = ["management", "ops"];
 
-/// What one listener counts.
+/// Counters of one listener.
 #[derive(Debug, Clone)]
 pub struct ConnectionMetrics {
     /// Connections that are open.
     pub open: IntGauge,
     /// Connections that were closed at once, in the order of [`Refused::LABELS`].
     pub refused: [IntCounter; 2],
-    /// Connections that rested and were closed for new ones.
+    /// Idle connections that were closed to make room for new ones.
     pub closed_for_others: IntCounter,
-    /// Connections that were closed since their client did not read its answer.
+    /// Connections that were closed because the client did not read its answer.
     pub stalled: IntCounter,
 }
 
 impl ConnectionMetrics {
-    /// Those of the management listener and of the ops listener.
+    /// Registers those of the management listener and of the ops listener.
     pub(crate) fn both(metrics: &Registrar) -> Result<[Self; 2]> {
         let open = metrics.gauges("connections", "Open connections.", "listener", LISTENERS)?;
         let refused = metrics.counter_family(

@@ -10,7 +10,7 @@ pub enum ServeError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Settings(#[from] BadSettings),
-    /// The store's address is none.
+    /// The store's address is invalid.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An address cannot be listened on.
@@ -20,7 +20,7 @@ pub enum ServeError {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The metrics or the signal handlers could not be set up.

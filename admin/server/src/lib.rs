@@ -1,8 +1,8 @@
 //! `tollgate-admin serve`: the management API, its ops listener and its workers, from settings to the last answer.
 //!
-//! [`serve`] is the only way in. The composition root makes every part and gives each what it needs; the listener
-//! accepts connections; the ops listener shows metrics and health. Uses every crate of the management server but the
-//! command line.
+//! [`serve`] is the only entry point. The composition root creates every part and passes each the parts that it needs;
+//! the listener accepts connections; the ops listener provides metrics and health. Uses every crate of the management
+//! server except the command line.
 
 mod composition;
 mod connection_metrics;
@@ -28,19 +28,19 @@ use tokio::sync::watch;
 
 /// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
 const DRAIN: Duration = Duration::from_secs(15);
-/// Open files for everything but clients: the store's connections, receivers of webhooks, the archive.
+/// Open files reserved for everything except clients: the store's connections, receivers of webhooks, the archive.
 const FILES_SET_ASIDE: usize = 512;
-/// How long the collector may take for the last spans.
+/// Time limit of the export of the last spans.
 const DRAIN_SPANS: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM or SIGINT; then readiness fails for `admin.drain_delay_ms` (a second signal cuts that short),
-/// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may
-/// be down: then every operation answers 503 until it is back.
+/// Serves until SIGTERM or SIGINT. Then readiness fails for `admin.drain_delay_ms` (a second signal skips the rest of
+/// it), requests in flight are answered, and the workers end after their current turns. SIGHUP reads the tables again.
+/// The store may be down: every operation then answers 503 until it is back.
 ///
 /// # Errors
-/// [`ServeError`] when it cannot start; everything is checked before a port is bound.
+/// [`ServeError`] if it cannot start; everything is checked before a port is bound.
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
-    // First of all, since SIGHUP would end a process that does not listen for it.
+    // First of all, since SIGHUP would end a process without a handler.
     let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
     allocator::small_pages();
     let Server {
@@ -104,8 +104,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The limits of each of the two listeners, which count their own connections. Each may have half of the `open_files`
-/// that are not set aside.
+/// Returns the limits of each of the two listeners, which count their own connections. Each gets half of the
+/// `open_files` that are not reserved.
 fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
     let admin = &settings.admin;
     let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);
@@ -160,7 +160,7 @@ impl Signals {
         })
     }
 
-    /// The next signal to stop.
+    /// Waits for the next signal to stop.
     async fn stop_again(&mut self) {
         while self.next().await == SignalAction::Reload {}
     }

@@ -1,6 +1,6 @@
-//! Accepts connections and serves HTTP/1.1 on them. Everything that a stranger can make wait or grow has a bound: the
-//! number of connections (in all and for each address), a request's head in bytes and time, the pause between two
-//! requests, and an answer that is not read.
+//! Accepts connections and serves HTTP/1.1 on them. Everything that a client can delay or grow is bounded: the number
+//! of connections (in total and for each address), a request's head in bytes and time, the pause between two requests,
+//! and an answer that is not read.
 
 mod bare_answer;
 mod layer;
@@ -31,23 +31,23 @@ use tokio::task::JoinSet;
 use tower_service::Service as _;
 use under_way::Answer;
 
-/// Longest head of a request, in bytes: hyper answers a longer one with 431. One that arrives in few reads may have
+/// Longest head of a request, in bytes: hyper answers a longer one with 431. A head that arrives in few reads may have
 /// twice as much.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Pause after a failed accept: it fails when the process has no file descriptors left.
+/// Pause after a failed accept, which fails if the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a listener allows a client.
+/// Limits of a listener.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
-    /// How many connections.
+    /// Limits on the number of connections.
     pub(super) connections: ConnectionLimit,
-    /// The longest time for a head, for a pause between two requests, and for an answer without progress
+    /// Longest time for a head, for a pause between two requests, and for an answer without progress
     /// (`admin.client_timeout_ms`).
     pub(super) client_timeout: Duration,
 }
 
-/// Serves `router` until `stopping` turns true, then until the requests in flight are answered.
+/// Serves `router` until `stopping` becomes true, then until the requests in flight are answered.
 pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -96,7 +96,7 @@ pub(super) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection. A connection that breaks is no event: its requests are logged on their own.
+/// Serves one connection. A broken connection is not logged: its requests are logged separately.
 async fn one(
     stream: TcpStream,
     peer: Peer,

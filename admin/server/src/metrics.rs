@@ -17,17 +17,17 @@ pub struct ServerMetrics {
     spans: SpanMetrics,
     /// Connections of the management listener and of the ops listener.
     pub connections: [ConnectionMetrics; 2],
-    /// The store; a task of their own keeps them up to date.
+    /// Metrics of the store, kept up to date by a separate task.
     pub store: StoreMetrics,
     /// The tables that are read again.
     pub tables: TableMetrics,
 }
 
 impl ServerMetrics {
-    /// Registers the server's own metrics beside those that are in `registrar`.
+    /// Registers the server's own metrics in addition to those in `registrar`.
     ///
     /// # Errors
-    /// When two metrics have one name, which a test excludes.
+    /// Two metrics have the same name, which a test excludes.
     pub fn new(registrar: Registrar) -> prometheus::Result<Self> {
         Ok(Self {
             process: ProcessMetrics::new(&registrar)?,
@@ -40,10 +40,10 @@ impl ServerMetrics {
         })
     }
 
-    /// The text of `/metrics`.
+    /// Returns the text of `/metrics`.
     ///
     /// # Errors
-    /// When the values cannot be written, which they can.
+    /// The values cannot be encoded, which does not occur.
     pub fn text(&self) -> prometheus::Result<String> {
         self.registrar.text_after(|| {
             self.process.update();

@@ -9,7 +9,7 @@ use axum::routing::get;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The service of the ops listener.
+/// Returns the service of the ops listener.
 pub(crate) fn router(running: Arc<Running>) -> Router {
     Router::new()
         .route("/metrics", get(metrics))

@@ -1,8 +1,7 @@
-//! Whether the store may be trusted (decision D47): it must answer, have an epoch and all that it wrote down, and never
+//! Whether the store can be trusted (decision D47): it must reply, have an epoch and all acknowledged writes, and never
 //! evict.
 //!
-//! A worker checks it once a second; a request checks it again when the connection was lost since. Uses the store
-//! alone.
+//! A worker checks it once a second; a request checks it again if the connection was lost since. Uses only the store.
 
 use arc_swap::ArcSwap;
 use crypto::seal::Keyring;
@@ -13,10 +12,10 @@ use store::write_refusal::{RefusalCode, SteadyRefusal};
 use store::{Store, error_counters};
 use telemetry::error_chain;
 
-/// Why nothing may be done with the store now.
+/// Why the store cannot be used now.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTrusted {
-    /// The last check found that it may not be trusted, and logged why.
+    /// The last check found and logged why it cannot be trusted.
     #[error("the store may not be trusted")]
     Known,
     /// It was checked just now.
@@ -24,30 +23,30 @@ pub enum NotTrusted {
     Found(UnsafeStore),
 }
 
-/// In the place of a count of cuts: no check has gone well yet.
+/// Value in place of a count of lost connections: no check has succeeded yet.
 const NEVER: u64 = u64::MAX;
 
-/// Whether the store may be trusted, as last checked.
+/// Whether the store can be trusted, as last checked.
 #[derive(Debug)]
 pub struct StoreHealth {
     state: ArcSwap<State>,
-    /// How often the way to the server had been lost before the last check that went well.
+    /// Count of lost connections before the last successful check.
     cuts: AtomicU64,
-    /// Whether it takes no writes. Nothing else follows from that: requests and workers find out by themselves, and
-    /// some of what they do a full store accepts.
+    /// Whether it refuses writes. This alone has no further consequence: requests and workers find out by themselves,
+    /// and a full store accepts some of their writes.
     refusal: SteadyRefusal,
-    /// The master keys of this process, if it has any.
+    /// Master keys of this process, if it has any.
     keyring: Option<Arc<Keyring>>,
-    /// They are not those of the store: what it would seal opens on no edge.
+    /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
     has_other_master_key: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Sane,
-    /// It does not answer, or was not asked yet. A request may ask for itself.
+    /// It does not reply, or was not checked yet. A request may check it.
     Away(String),
-    /// It answers and may not be trusted.
+    /// It replies but cannot be trusted.
     Untrusted(String),
 }
 
@@ -65,7 +64,7 @@ impl Default for StoreHealth {
 }
 
 impl StoreHealth {
-    /// The health of a store that was not checked yet, for a process with these master keys.
+    /// Creates the health of a store that was not checked yet, for a process with these master keys.
     pub fn new(keyring: Arc<Keyring>) -> Self {
         Self {
             keyring: Some(keyring),
@@ -73,8 +72,8 @@ impl StoreHealth {
         }
     }
 
-    /// Why the server is not ready; `None` when it is. With a full store it is: agents can still be frozen and
-    /// addresses blocked, also where requests come through a balancer.
+    /// Returns why the server is not ready; `None` if it is. With a full store it is ready: agents can still be frozen
+    /// and addresses blocked, also through a load balancer.
     pub fn reason(&self) -> Option<String> {
         let refusal = || self.refusal.current();
         match &**self.state.load() {
@@ -89,13 +88,13 @@ impl StoreHealth {
         }
     }
 
-    /// What a server that is ready lacks all the same: its store is full.
+    /// Returns the fault of a server that is nevertheless ready: its store is full.
     pub fn warning(&self) -> Option<String> {
         self.refusal.current().map(|refusal| refusal.to_string())
     }
 
-    /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody
-    /// did since the way to it was lost.
+    /// Returns the record of the store, unless the store is known to be untrusted. Performs a full check if none was
+    /// made since a connection was lost.
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
         self.require_trust()?;
         if !self.was_cut(store) {
@@ -104,10 +103,10 @@ impl StoreHealth {
         self.check(store).await.map_err(NotTrusted::Found)
     }
 
-    /// Looks at all of the store, and remembers what was found.
+    /// Performs a full check, and records the result.
     ///
     /// # Errors
-    /// [`UnsafeStore`] when it does not answer, or may not be trusted.
+    /// [`UnsafeStore`] if it does not reply, or cannot be trusted.
     pub async fn check(&self, store: &Store) -> Result<StoreRecord, UnsafeStore> {
         let cuts = error_counters::connections_lost();
         let outcome = sanity::check(store).await;
@@ -135,13 +134,13 @@ impl StoreHealth {
         }
     }
 
-    /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost.
-    /// Of a cluster some nodes may be away.
+    /// Returns whether a check has succeeded, none has failed since, and no connection was lost. Some nodes of a
+    /// cluster may be unreachable.
     pub fn is_sound(&self, store: &Store) -> bool {
         self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
     }
 
-    /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the
+    /// In a cluster the worker's next check is soon enough: an unreachable node must not delay the accounts of the
     /// others.
     fn was_cut(&self, store: &Store) -> bool {
         self.cuts.load(Ordering::Acquire) != error_counters::connections_lost() && !store.is_cluster()
@@ -154,7 +153,7 @@ impl StoreHealth {
         }
     }
 
-    /// Takes in the outcome of a check; says so in the log when it is a change.
+    /// Records the outcome of a check, and logs a change.
     fn update(&self, outcome: Result<(), &UnsafeStore>) -> bool {
         let state = match outcome {
             Ok(()) => State::Sane,

@@ -5,10 +5,10 @@ use domain::mode::Mode;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Chains remembered at most.
+/// Maximum number of chains remembered.
 const BEHIND_MAX: usize = 10_000;
 
-/// The chains, each once.
+/// The chains, without duplicates.
 #[derive(Debug, Default)]
 pub struct DispatchBacklog(Mutex<HashSet<(String, Mode)>>);
 

@@ -1,7 +1,7 @@
-//! The dispatcher: reads the sealed entries of an account behind its cursor and creates the deliveries of their events,
-//! each once (decision D43), violations beyond the first ten of a minute as one (decision D72). It runs whenever the
-//! account was sealed, on any server; of several that try, one succeeds. A worker of its own reads entries that left
-//! the store from the archive: an archive that does not answer delays the events of those entries and nothing else.
+//! The dispatcher: reads the sealed entries of an account after its cursor and creates the deliveries of their events,
+//! each once (decision D43), and violations beyond the first ten of a minute as one (decision D72). It runs whenever
+//! the account was sealed, on any server; of several concurrent ones, one succeeds. A separate worker reads archived
+//! entries: an archive that does not reply delays only the events of those entries.
 
 mod row;
 
@@ -22,13 +22,13 @@ use store::webhook::script::dispatch::{
 };
 use store::{StoreError, server_clock};
 
-/// Most steps of one call; the rest is dispatched in the next round.
+/// Maximum number of steps of one call; the rest is dispatched in the next round.
 const STEPS_MAX: usize = 10;
 
-/// Where entries may be read from.
+/// Sources from which entries may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The store only. A chain whose next entry has left it is put on the backlog, for the worker that catches up.
+    /// The store only. A chain whose next entry was archived is added to the backlog, for the worker that catches up.
     Store,
     /// The archive as well.
     Archive,
@@ -40,14 +40,14 @@ struct Dispatcher<'a> {
     account: &'a str,
     mode: Mode,
     keys: AccountKeys,
-    /// Entries behind the cursor that were read and are not dispatched.
+    /// Entries after the cursor that were read but not dispatched.
     ahead: VecDeque<Read>,
 }
 
-/// Dispatches what is sealed of an account and mode; returns how many events there were.
+/// Dispatches the sealed entries of an account and mode. Returns the number of events.
 ///
 /// # Errors
-/// [`StoreError`]; the cursor says how far it came.
+/// [`StoreError`]; the cursor shows how far it came.
 pub async fn dispatch(
     webhooks: &Webhooks,
     account: &str,
@@ -90,8 +90,8 @@ pub async fn dispatch(
 }
 
 impl Dispatcher<'_> {
-    /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that
-    /// cannot be read holds the cursor: if it were passed over, its events would be lost silently.
+    /// Reads entries after the cursor, unless some are already read. Returns false if they are beyond `reach`. An entry
+    /// that cannot be read stops the cursor: skipping it would silently lose its events.
     async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
         let first = cursor.dispatched + 1;
         while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
@@ -117,7 +117,7 @@ impl Dispatcher<'_> {
         Ok(true)
     }
 
-    /// Whether coalesced violations wait whose minute is over, and no entry does.
+    /// Returns whether coalesced violations of a past minute wait, and no entry does.
     async fn is_coalesced_due(&self, cursor: Cursor) -> Result<bool, StoreError> {
         if !cursor.minute.waits || cursor.last != cursor.dispatched {
             return Ok(false);
@@ -126,7 +126,7 @@ impl Dispatcher<'_> {
         Ok(cursor.minute.has_ended(now_ms))
     }
 
-    /// Dispatches as many of the entries ahead as make a step. Returns the number of events; `None` when there is
+    /// Dispatches as many of the read entries as fit into a step. Returns the number of events; `None` if there is
     /// nothing to do before the minute is over.
     async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
@@ -152,7 +152,8 @@ impl Dispatcher<'_> {
         Ok(self.finish(done, row.events, row.batches))
     }
 
-    /// Dispatches coalesced violations, as many groups as make a step. Returns as [`Self::dispatch_entries`].
+    /// Dispatches coalesced violations, as many groups as fit into a step. Returns the same as
+    /// [`Self::dispatch_entries`].
     async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
         let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use store::webhook::script::Endpoint;
 use tokio::sync::Notify;
 
-/// Webhooks remembered at most.
+/// Maximum number of webhooks remembered.
 const HINTS_MAX: usize = 10_000;
 
-/// Webhooks in the order they were named, each once, at most [`HINTS_MAX`].
+/// Webhooks in the order of their hints, without duplicates, at most [`HINTS_MAX`].
 #[derive(Debug, Default)]
 pub struct Hints {
     order: VecDeque<Endpoint>,
@@ -17,27 +17,26 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Adds one behind the others, unless it waits already or there is no room: the next scan of the store finds it
-    /// then.
+    /// Appends a webhook, unless it is already present or there is no room: then the next scan of the store finds it.
     pub fn push(&mut self, endpoint: Endpoint) {
         if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {
             self.order.push_back(endpoint);
         }
     }
 
-    /// Takes the first.
+    /// Removes and returns the first one.
     pub fn pop(&mut self) -> Option<Endpoint> {
         let first = self.order.pop_front()?;
         self.known.remove(&first);
         Some(first)
     }
 
-    /// How many there are.
+    /// Returns their number.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }

@@ -1,24 +1,24 @@
-//! Which addresses deliveries may go to: the public ones (decision D44).
+//! Allowed addresses of deliveries: the public ones (decision D44).
 //!
-//! For IPv4 the special blocks are listed and the rest is public. IPv6 is the other way round: only what is handed out
-//! as global unicast, 2000::/3, can be public, and of that the special blocks are taken away. An IPv6 address that a
-//! gateway or tunnel turns into an IPv4 one is judged by the IPv4 address too.
+//! For IPv4 the special blocks are listed and the rest is public. For IPv6 it is the other way round: only global
+//! unicast addresses, 2000::/3, can be public, except for the special blocks within. An IPv6 address that a gateway or
+//! tunnel maps to an IPv4 address is also judged by the IPv4 address.
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 addresses that are nobody's on the public internet.
+/// IPv4 blocks that belong to nobody on the public internet.
 const REFUSED_V4: [Ipv4Net; 16] = [
-    v4(0, 0, 0, 0, 8),        // this network; 0.0.0.0 reaches the own machine
+    v4(0, 0, 0, 0, 8),        // this network; 0.0.0.0 reaches this machine
     v4(10, 0, 0, 0, 8),       // private
     v4(100, 64, 0, 0, 10),    // carrier-grade NAT, and some clouds' metadata
     v4(127, 0, 0, 0, 8),      // loopback
-    v4(168, 63, 129, 16, 32), // a cloud's host agent: looks public, answers only inside
+    v4(168, 63, 129, 16, 32), // a cloud's host agent: looks public, replies only inside
     v4(169, 254, 0, 0, 16),   // link-local, and most clouds' metadata
     v4(172, 16, 0, 0, 12),    // private
     v4(192, 0, 0, 0, 24),     // protocol assignments
     v4(192, 0, 2, 0, 24),     // documentation
-    v4(192, 88, 99, 0, 24),   // relays of 6to4, given up
+    v4(192, 88, 99, 0, 24),   // 6to4 relays, deprecated
     v4(192, 168, 0, 0, 16),   // private
     v4(198, 18, 0, 0, 15),    // benchmarks
     v4(198, 51, 100, 0, 24),  // documentation
@@ -27,28 +27,28 @@ const REFUSED_V4: [Ipv4Net; 16] = [
     v4(240, 0, 0, 0, 4),      // reserved, and broadcast
 ];
 
-/// Where global unicast addresses come from. Loopback, unspecified, mapped, compatible and translated IPv4,
-/// discard-only, unique local, site-local, link-local, multicast and segment routing (5f00::/16) are all outside of it.
+/// Global unicast addresses. Loopback, unspecified, mapped, compatible and translated IPv4, discard-only, unique local,
+/// site-local, link-local, multicast and segment routing (5f00::/16) addresses are all outside.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// What of it is nobody's on the public internet.
+/// Blocks within that belong to nobody on the public internet.
 const REFUSED_V6: [Ipv6Net; 4] = [
     v6(0x2001, 0, 23),     // protocol assignments: Teredo, benchmarks, ORCHID, DRIP
     v6(0x2001, 0xdb8, 32), // documentation
-    v6(0x3ffe, 0, 16),     // the test network of old, given back
+    v6(0x3ffe, 0, 16),     // former test network (6bone), returned
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// Addresses of IPv4 behind NAT64: the last four bytes. The local-use prefix 64:ff9b:1::/48 is refused altogether.
+/// IPv4 addresses behind NAT64: the last four bytes. The local-use prefix 64:ff9b:1::/48 is refused altogether.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 96);
-/// Addresses of IPv4 behind 6to4: the four bytes after the prefix.
+/// IPv4 addresses behind 6to4: the four bytes after the prefix.
 const SIX_TO_FOUR: Ipv6Net = v6(0x2002, 0, 16);
-/// The third group of four from the right in an ISATAP address, whose last four bytes are IPv4.
+/// Seventh group of an ISATAP address, whose last four bytes are an IPv4 address.
 const ISATAP: u16 = 0x5efe;
-/// The bits of the group before it that say "universal" and "group", and change nothing.
+/// The bits "universal" and "group" of the group before it, which are ignored.
 const ISATAP_FLAGS: u16 = 0x0300;
 
-/// Whether the address is somebody's on the public internet.
+/// Returns whether the address belongs to a host on the public internet.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -86,7 +86,7 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
 }
 
-/// A block by its first two groups; the others are zero.
+/// Returns a block by its first two groups; the others are zero.
 const fn v6(first: u16, second: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), prefix)
 }

@@ -1,5 +1,5 @@
-//! Deliveries of one webhook under a lease: this server attempts those that are due, some at a time, and stores the
-//! outcome of each (decision D43). What is cut off is attempted again once the lease has expired.
+//! Deliveries of one webhook under a lease: this server attempts the due ones, some concurrently, and stores the
+//! outcome of each (decision D43). Interrupted attempts are repeated once the lease has expired.
 
 mod attempt;
 
@@ -19,32 +19,32 @@ use store::webhook::script::deliver::{Lease, TakeOutcome, Taken};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a webhook may begin attempts in one turn, so that others have theirs.
+/// Time within a turn in which new attempts of a webhook may begin, so that other webhooks get their turns.
 const TURN: Duration = Duration::from_secs(10);
-/// How long taken deliveries may wait before they are attempted under the same lease.
+/// Maximum wait of taken deliveries before they are attempted under the same lease.
 const QUEUE: Duration = Duration::from_secs(2);
-/// How much longer than a delivery's wait and its time-out a lease lasts: for the store, and for a slow machine.
+/// How much longer than a delivery's wait and time-out a lease lasts: for the store, and for a slow machine.
 const MARGIN: Duration = Duration::from_secs(10);
-/// Deliveries taken at once beside those that are on their way.
+/// Maximum number of deliveries taken at once, in addition to those being attempted.
 const TAKE_MAX: usize = 32;
-/// Pause before deliveries are taken again while attempts are on their way and there is room for more.
+/// Pause before more deliveries are taken while attempts are in progress and there is room.
 const TAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Whether the last attempt failed; `None` when there was none.
+    /// Whether the last attempt failed; `None` if there was none.
     pub failing: Option<bool>,
     /// Whether it ended with deliveries left.
     pub unfinished: bool,
 }
 
-/// Longest time that a lease lasts behind its last renewal.
+/// Returns how long a lease lasts after its last renewal.
 pub fn lease_life(timeout_ms: u64) -> Duration {
     Duration::from_millis(timeout_ms) + QUEUE + MARGIN
 }
 
-/// The farthest that a delivery can be due; what lies beyond was written before the clock was set back.
+/// Returns the longest time until a delivery can be due; later due times were written before the clock was set back.
 pub fn farthest(webhooks: &Webhooks) -> Duration {
     let delays = webhooks.settings.retry_delays_ms.iter().copied();
     let longest = Duration::from_millis(delays.max().unwrap_or(0));
@@ -60,16 +60,16 @@ struct LeasedWebhook<'a> {
     taken_at: Option<Instant>,
     /// Deliveries that were taken then and wait.
     queue: VecDeque<(String, String)>,
-    /// The receiver as of then.
+    /// The receiver at that time.
     receiver: Option<Arc<Receiver>>,
-    /// The numbers of those that are attempted.
+    /// Numbers of the deliveries that are being attempted.
     on_their_way: HashSet<String>,
     outcome: Outcome,
-    /// The error with which the turn ends when all attempts have ended.
+    /// Error with which the turn ends once all attempts have ended.
     failure: Option<StoreError>,
 }
 
-/// The address of deliveries, and the secrets that sign them.
+/// The URL of deliveries, and the secrets that sign them.
 struct Receiver {
     url: String,
     secrets: Secrets,
@@ -134,7 +134,7 @@ pub async fn take(
     }
 }
 
-/// Whether the lease holds after deliveries were taken.
+/// State of the lease after taking deliveries.
 #[derive(Debug, PartialEq, Eq)]
 enum Leased {
     Yes,
@@ -142,13 +142,14 @@ enum Leased {
 }
 
 impl LeasedWebhook<'_> {
-    /// How many attempts may begin.
+    /// Returns how many attempts may begin.
     fn room(&self) -> usize {
         let most = self.webhooks.settings.requests_at_once.max(1);
         most.saturating_sub(self.on_their_way.len())
     }
 
-    /// Whether to take deliveries: there is room, none waits, and while attempts are on their way some time has passed.
+    /// Returns whether to take deliveries: there is room, none waits, and while attempts are in progress some time has
+    /// passed.
     fn is_time_to_take(&self) -> bool {
         let rested = self
             .taken_at
@@ -186,7 +187,7 @@ impl LeasedWebhook<'_> {
         }
     }
 
-    /// The deliveries whose attempts begin now. Those that have waited too long are dropped, to be taken again.
+    /// Returns the deliveries whose attempts begin now. Those that have waited too long are dropped, to be taken again.
     fn ready(&mut self, open: bool) -> Vec<(String, String)> {
         if !open || self.taken_at.is_some_and(|taken_at| taken_at.elapsed() >= QUEUE) {
             self.queue.clear();
@@ -209,7 +210,7 @@ impl LeasedWebhook<'_> {
     }
 }
 
-/// The secrets of a webhook, opened.
+/// Returns the secrets of a webhook, opened.
 fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Result<Secrets, StoreError> {
     let owner = WebhookSecretOf {
         account: &endpoint.account,

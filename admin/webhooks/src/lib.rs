@@ -1,10 +1,10 @@
 //! Webhooks: from a sealed audit entry to the outcome of its deliveries (decisions D41, D43, D44 and D66).
 //!
-//! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and `payload` writes
-//! their bodies. A URL is parsed by `target`, its name resolved by `resolve`, each address checked by `ip_policy`; only
-//! then does `send` connect, to these addresses and no other, with the headers of [`sign`].
+//! [`dispatch`] creates the deliveries of events, [`lease`] attempts those of one webhook, and `payload` builds their
+//! bodies. A URL is parsed by `target`, its name resolved by `resolve`, and each address checked by `ip_policy`; only
+//! then does `send` connect, to these addresses and no others, with the headers of [`sign`].
 //!
-//! [`Webhooks`] has the parts that they share. Uses the store, and the archive for events of archived entries. Knows no
+//! [`Webhooks`] has the shared components. Uses the store, and the archive for events of archived entries. Contains no
 //! HTTP of the management API.
 
 mod backlog;
@@ -33,7 +33,7 @@ use store::Store;
 pub struct Webhooks {
     /// The store.
     pub store: Store,
-    /// Where old audit entries are read from.
+    /// Archive with the old audit entries.
     pub archive: Arc<Archive>,
     /// Opens the secrets that sign deliveries.
     pub keyring: Arc<Keyring>,
@@ -43,17 +43,17 @@ pub struct Webhooks {
     pub sender: Sender,
     /// Webhooks with pending deliveries.
     pub hints: PendingHints,
-    /// Chains whose next events are those of archived entries.
+    /// Chains whose next events come from archived entries.
     pub backlog: DispatchBacklog,
     /// Metrics of webhooks.
     pub metrics: WebhookMetrics,
 }
 
 impl Webhooks {
-    /// Webhooks with no hints yet.
+    /// Creates the components, without hints.
     ///
     /// # Errors
-    /// When the cryptography of connections cannot be set up.
+    /// TLS cannot be set up.
     pub fn new(
         store: Store,
         archive: Arc<Archive>,

@@ -57,7 +57,7 @@ impl WebhookMetrics {
         self.coalesced.inc_by(violations);
     }
 
-    /// Notes how many chains have their next events in the archive.
+    /// Records how many chains have their next events in the archive.
     pub fn behind(&self, chains: usize) {
         self.behind.set(level(chains));
     }

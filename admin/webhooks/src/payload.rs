@@ -7,10 +7,10 @@ use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::webhook::delivery::DeliveryEvent;
 
-/// Names of the envelope, which no field of an event has.
+/// Names of the envelope. No field of an event has one of these names.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
 
-/// The body of an event that followed from `entry`; `None` when it does not follow from it.
+/// Builds the body of an event of `entry`; `None` if the event does not follow from the entry.
 pub fn body(entry: &Entry, delivery: &DeliveryEvent) -> Option<Bytes> {
     let events = event::from_entry(entry);
     let event = events.into_iter().find(|found| found.name == delivery.event)?;

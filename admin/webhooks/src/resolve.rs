@@ -1,7 +1,7 @@
-//! From a host to the addresses that may be connected to: resolved, each checked by the policy, and from then on the
-//! only ones (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can change.
-//! Each look-up is made for an account, so that its slow name servers do not use up the look-ups of others (decision
-//! D43).
+//! Resolves a host to the addresses that may be connected to: each is checked by the policy, and the attempt connects
+//! to no others (decision D44). Registrations and deliveries resolve each time, since the addresses of a name can
+//! change. Each look-up is made for an account, so that its slow name servers do not use up the look-ups of others
+//! (decision D43).
 
 mod system;
 
@@ -16,21 +16,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Addresses of a name that are tried at most; all of them are checked.
+/// Maximum number of addresses of a name that are tried; all of them are checked.
 pub const ADDRESSES_MAX: usize = 8;
 /// Longest wait for the addresses of a name.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why there is no address to connect to, in a few words for the owner of the webhook.
+/// Why there is no address to connect to, as a short text for the owner of the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// The name has no address, or its servers cannot be asked.
+    /// The name has no address, or its name servers do not reply.
     #[error("the name does not resolve")]
     NoAddress,
     /// No answer in time.
     #[error("resolving the name takes too long")]
     Slow,
-    /// The look-up did not begin in time: the account's share, or all of the server's, are under way.
+    /// The look-up did not begin in time: the look-ups of the account's share, or of the whole server, are in progress.
     #[error("too many names are being resolved")]
     Busy,
     /// At least one address is not public.
@@ -44,16 +44,16 @@ pub enum Unresolved {
 /// The addresses of a name, or why there are none.
 pub type Addresses = Result<Vec<IpAddr>, Unresolved>;
 
-/// A look-up that is under way or waits for its turn.
+/// A look-up that is in progress or waits for its turn.
 pub struct Looking {
-    /// Its outcome.
+    /// Outcome of the look-up.
     pub answer: BoxFuture<'static, Addresses>,
-    /// Whether its turn came.
+    /// Whether its turn has come.
     pub begun: Arc<AtomicBool>,
 }
 
 impl Looking {
-    /// A look-up whose turn came at once.
+    /// Creates a look-up whose turn came at once.
     pub fn at_once(answer: impl Future<Output = Addresses> + Send + 'static) -> Self {
         Self {
             answer: answer.boxed(),
@@ -62,7 +62,7 @@ impl Looking {
     }
 }
 
-/// What finds the addresses of a name: [`System`], or what a test makes of it.
+/// Finds the addresses of a name: [`System`], or a fake in tests.
 pub trait Lookup: Send + Sync + 'static {
     /// Looks up all addresses of a name, for an account.
     fn lookup(&self, account: &str, name: &str) -> Looking;
@@ -74,7 +74,7 @@ pub enum Refused {
     /// Nothing may be delivered to it.
     #[error(transparent)]
     Url(#[from] BadUrl),
-    /// See [`Unresolved::Busy`]. It may be tried again.
+    /// See [`Unresolved::Busy`]. The caller may retry.
     #[error("{}", Unresolved::Busy)]
     Busy,
 }
@@ -87,7 +87,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// With `allow_private` nothing is refused (development).
+    /// Creates a resolver. With `allow_private` no address is refused (development).
     pub fn new(lookup: impl Lookup, allow_private: bool) -> Self {
         let lookup = Arc::new(lookup);
         Self {
@@ -96,19 +96,18 @@ impl Resolver {
         }
     }
 
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// [`BadUrl`] as [`Target::parse`].
+    /// [`BadUrl`] of [`Target::parse`].
     pub fn target(&self, url: &str) -> Result<Target, BadUrl> {
         Target::parse(url, self.allow_private)
     }
 
-    /// Whether deliveries of an account may go to a URL: reads it and asks for its addresses, for the moment of its
-    /// registration.
+    /// Checks at registration whether deliveries of an account may go to a URL: parses it and looks up its addresses.
     ///
     /// # Errors
-    /// [`Refused::Url`] says what the URL must be; [`Refused::Busy`].
+    /// [`Refused::Url`] with the rule for the URL; [`Refused::Busy`].
     pub async fn check(&self, account: &str, url: &str) -> Result<(), Refused> {
         let target = self.target(url)?;
         let judged = self.addresses(account, &target).await;
@@ -124,8 +123,8 @@ impl Resolver {
         })
     }
 
-    /// The addresses to connect to for an account, at least one and at most [`ADDRESSES_MAX`], in the order to try
-    /// them. One address that is not public refuses them all: what else the name has is no reason to trust it.
+    /// Returns the addresses to connect to for an account, at least one and at most [`ADDRESSES_MAX`], in the order to
+    /// try them. A single address that is not public refuses them all, since such a name is not trustworthy.
     ///
     /// # Errors
     /// [`Unresolved`]

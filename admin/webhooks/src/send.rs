@@ -1,8 +1,8 @@
-//! One attempt to deliver a body to a URL: to the judged addresses and no other, without redirects, proxies, cookies or
-//! credentials, within one deadline over everything, and with little kept of the answer (decisions D43 and D44).
+//! One attempt to deliver a body to a URL: only to the judged addresses, without redirects, proxies, cookies or
+//! credentials, within one deadline for everything, and with only a part of the answer kept (decisions D43 and D44).
 //!
-//! Each attempt has a connection of its own, so that what was judged for it is what it connects to, and nothing of a
-//! receiver stays behind.
+//! Each attempt has its own connection, so that it connects to exactly the addresses judged for it, and no state of a
+//! receiver remains.
 
 mod connect;
 mod exchange;
@@ -26,43 +26,43 @@ use tokio_rustls::TlsConnector;
 /// A delivery to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
-    /// Id of the account whose event it is, `acct_…`.
+    /// Id of the event's account, `acct_…`.
     pub account: &'a str,
-    /// The delivery's id, the same at every attempt.
+    /// The delivery's id, the same for every attempt.
     pub id: &'a str,
     /// The exact bytes that are signed and sent.
     pub body: &'a Bytes,
-    /// What signs them.
+    /// Secrets that sign the headers.
     pub secrets: &'a Secrets,
 }
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
-    /// When it was made.
+    /// Time of the attempt, in ms since 1970.
     pub at_ms: u64,
-    /// How long it took.
+    /// Duration in ms.
     pub took_ms: u64,
-    /// The status that the receiver answered with, if it answered.
+    /// Status of the receiver's answer, if there was one.
     pub code: Option<u16>,
-    /// Why it failed, in a few words for people; `None` when the receiver has accepted the delivery.
+    /// Reason of the failure as a short text; `None` if the receiver accepted the delivery.
     pub error: Option<String>,
-    /// The beginning of the answer's body as one printable line, at most 256 bytes; `None` when there was none.
+    /// Start of the answer's body as one printable line, at most 256 bytes; `None` if there was none.
     pub excerpt: Option<String>,
 }
 
 impl Attempted {
-    /// Whether the receiver has accepted the delivery: it answered 2xx.
+    /// Returns whether the receiver accepted the delivery with a 2xx status.
     pub fn accepted(&self) -> bool {
         self.error.is_none()
     }
 }
 
-/// When an attempt has to be over.
+/// Deadline of an attempt.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
     at: Instant,
-    /// How long that is from its beginning, to be said.
+    /// Its length from the start of the attempt, for error texts.
     timeout_ms: u64,
 }
 
@@ -83,10 +83,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that asks the operating system for addresses and trusts the certificate authorities that it trusts.
+    /// Creates a sender with the operating system's resolver and trusted certificate authorities.
     ///
     /// # Errors
-    /// When the cryptography cannot be set up.
+    /// TLS cannot be set up.
     pub fn new(settings: &WebhookSettings) -> Result<Self, rustls::Error> {
         let resolver = Resolver::new(System::default(), settings.allow_private);
         let sender = Self::with(resolver, trust::system_roots(), settings.timeout_ms)?;
@@ -94,7 +94,7 @@ impl Sender {
         Ok(Self { registrar, ..sender })
     }
 
-    /// A sender with its own resolver, for registrations too, and authorities.
+    /// Creates a sender with another resolver, also for registrations, and other authorities.
     pub fn with(resolver: Resolver, roots: RootCertStore, timeout_ms: u64) -> Result<Self, rustls::Error> {
         Ok(Self {
             registrar: resolver.clone(),
@@ -104,10 +104,10 @@ impl Sender {
         })
     }
 
-    /// Whether deliveries of an account may go to a URL, for the moment of its registration.
+    /// Checks at registration whether deliveries of an account may go to a URL.
     ///
     /// # Errors
-    /// [`Refused`], as [`Resolver::check`].
+    /// [`Refused`] of [`Resolver::check`].
     pub async fn check(&self, account: &str, url: &str) -> Result<(), Refused> {
         self.registrar.check(account, url).await
     }

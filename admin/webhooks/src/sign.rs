@@ -1,5 +1,5 @@
-//! The headers that a receiver verifies a delivery by (decisions D41 and D66): the service's own signature and those of
-//! Standard Webhooks, both over the exact bytes of the body.
+//! The headers with which a receiver verifies a delivery (decisions D41 and D66): the service's own signature and those
+//! of Standard Webhooks, both over the exact bytes of the body.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -14,18 +14,18 @@ use sha2::Sha256;
 pub const SECRET_CHARS: std::ops::RangeInclusive<usize> = 16..=256;
 /// `sha256=<hex>` under the secret's own bytes.
 pub(crate) const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
-/// The same under the secret before the last change, while both are good.
+/// Header with the service's signature under the previous secret, while both are valid.
 pub(crate) const SERVICE_SIGNATURE_OLD: HeaderName = HeaderName::from_static("x-service-signature-old");
-/// The delivery's id, the same at every attempt: what duplicates are known by.
+/// Header with the delivery's id, the same for every attempt, by which duplicates are recognized.
 pub(crate) const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 /// When this attempt was made, in Unix seconds.
 pub(crate) const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 /// `v1,<base64>` for each secret, separated by a space.
 pub(crate) const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// What a secret begins with whose rest is its key in base64.
+/// Prefix of a secret whose rest is its key in base64.
 const ENCODED_PREFIX: &str = "whsec_";
-/// Base64 as receivers' libraries read it: padded, whatever the unused bits of its last character say.
+/// Base64 as receivers' libraries decode it: padded, with any value of the unused bits of its last character.
 const READ_BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -35,21 +35,21 @@ const AGENT: &str = concat!("Tollgate-Webhooks/", env!("CARGO_PKG_VERSION"));
 /// The secrets of a webhook.
 #[derive(Debug, Clone)]
 pub struct Secrets {
-    /// The one that was set last.
+    /// The secret that was set last.
     pub current: SecretString,
-    /// The one before, while both are good.
+    /// The previous secret, while both are valid.
     pub old: Option<SecretString>,
 }
 
-/// Why a text is no secret: a sentence that names the field `secret`.
+/// Why a text is not a valid secret: a sentence that names the field `secret`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("secret must have 16 to 256 printable characters.")]
 pub struct BadSecret;
 
-/// Whether a text can be a secret.
+/// Checks that a text can be a secret.
 ///
 /// # Errors
-/// [`BadSecret`] when it is too short or too long, or holds a character that cannot be seen.
+/// [`BadSecret`] if it is too short or too long, or contains an invisible character.
 pub fn check_secret(text: &str) -> Result<(), BadSecret> {
     let fits = SECRET_CHARS.contains(&text.chars().count());
     if fits && text.chars().all(is_printable) {
@@ -59,10 +59,10 @@ pub fn check_secret(text: &str) -> Result<(), BadSecret> {
     }
 }
 
-/// The headers of an attempt made at `at_ms` to deliver `body` under `id`.
+/// Returns the headers of an attempt at `at_ms` to deliver `body` under `id`.
 ///
 /// # Errors
-/// When `id` cannot be sent in a header.
+/// `id` is not a valid header value.
 pub fn headers(
     secrets: &Secrets,
     id: &str,
@@ -102,7 +102,7 @@ fn standard(secret: &SecretString, signed: &[&[u8]]) -> String {
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else {
-        return Vec::new(); // HMAC takes keys of every length
+        return Vec::new(); // HMAC accepts keys of any length
     };
     for part in parts {
         mac.update(part);

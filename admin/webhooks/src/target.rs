@@ -1,8 +1,8 @@
-//! The URL of a receiver: read once, by the rules that browsers read URLs by, and from then on only in its parts, so
-//! that no two readers can see two hosts in it (decision D44).
+//! The URL of a receiver. It is parsed once, by the rules of browsers, and afterwards only its parts are used, so that
+//! no two parsers can find different hosts in it (decision D44).
 //!
-//! The rules turn every spelling of an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`, full-width or
-//! percent-encoded characters) into the address itself, which is then judged like any other.
+//! The rules convert every spelling of an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`, full-width or
+//! percent-encoded characters) to the address itself, which is then judged like any other.
 
 use super::ip_policy;
 use http::HeaderValue;
@@ -15,20 +15,20 @@ use url::{Host, Url};
 pub(crate) const URL_MAX: usize = 2048;
 /// Longest host name that DNS can look up.
 const NAME_MAX: usize = 253;
-/// The name of the own machine, whatever a resolver says; `*.localhost` too.
+/// The name of this machine, whatever a resolver returns; also applies to `*.localhost`.
 const LOCALHOST: &str = "localhost";
 
-/// Why a URL is none that deliveries may go to: a sentence that names the field `url`.
+/// Why deliveries may not go to a URL: a sentence that names the field `url`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("url must {0}.")]
 pub struct BadUrl(pub(super) &'static str);
 
-/// Where deliveries go.
+/// Destination of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     pub tls: bool,
-    /// The host: looked up when it is a name, and what the certificate must be for.
+    /// The host: resolved if it is a name, and compared with the certificate.
     pub host: Receiver,
     /// The port.
     pub port: u16,
@@ -41,14 +41,14 @@ pub struct Target {
 /// The host of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Receiver {
-    /// An address, given as such.
+    /// A literal address.
     Address(IpAddr),
-    /// A name in ASCII, without a dot at its end.
+    /// A name in ASCII, without a final dot.
     Name(DnsName<'static>),
 }
 
 impl Receiver {
-    /// What the receiver's certificate must be for.
+    /// Returns the name or address that the receiver's certificate must contain.
     pub(crate) fn server_name(&self) -> ServerName<'static> {
         match self {
             Self::Address(ip) => ServerName::IpAddress((*ip).into()),
@@ -58,10 +58,10 @@ impl Receiver {
 }
 
 impl Target {
-    /// Reads a URL. With `allow_private` the own machine and private addresses are fine (development).
+    /// Parses a URL. With `allow_private` this machine and private addresses are allowed (development).
     ///
     /// # Errors
-    /// [`BadUrl`] says what the URL must be.
+    /// [`BadUrl`] with the rule for the URL.
     pub fn parse(text: &str, allow_private: bool) -> Result<Self, BadUrl> {
         let url = read(text)?;
         let tls = url.scheme() == "https";
@@ -94,7 +94,7 @@ impl Target {
     }
 }
 
-/// Refuses what the rules of browsers would repair silently, then applies them.
+/// Refuses mistakes that the rules of browsers would repair silently, then applies the rules.
 fn read(text: &str) -> Result<Url, BadUrl> {
     if text.len() > URL_MAX {
         return Err(BadUrl("have at most 2048 bytes"));
@@ -142,7 +142,7 @@ fn require_public(host: &Receiver) -> Result<(), BadUrl> {
     }
 }
 
-/// `localhost` and everything below it. The name is lower case by the rules of URLs.
+/// Returns whether this is `localhost` or a name below it. The rules of URLs make the name lower case.
 fn is_localhost(name: &str) -> bool {
     let above = name.strip_suffix(LOCALHOST);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))

@@ -1,6 +1,6 @@
-//! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part
-//! of each chain. All accounts are checked in turn, at a bounded rate; one that has more to move is checked again
-//! at once.
+//! The archiver: moves old entries of the audit trail to segments in the archive, so that the store holds a bounded
+//! part of each chain. All accounts are checked in turn, at a bounded rate; one with more to move is checked again at
+//! once.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -25,18 +25,18 @@ use tokio::time::Instant;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(1);
-/// Accounts checked in one round.
+/// Number of accounts checked in one round.
 const ACCOUNTS: usize = 500;
-/// Chains archived at the same time; each holds a segment in memory.
+/// Maximum number of chains archived concurrently; each holds a segment in memory.
 const AT_ONCE: usize = 2;
-/// Segments of one chain in one round.
+/// Maximum number of segments of one chain in one round.
 const SEGMENTS: usize = 10;
 /// Rounds between two searches for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 /// Pause before a chain that failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// The archiver of audit entries, with what it needs.
+/// The archiver of audit entries, with its components.
 pub(super) struct Archiver {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,
@@ -50,12 +50,12 @@ type Place = (String, Mode);
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// Chains that failed, until when they rest.
+    /// Chains that failed, with the end of their pause.
     failing: HashMap<Place, Instant>,
     rounds: u32,
 }
 
-/// The rule by which entries are moved.
+/// Rule for moving entries.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     now_ms: u64,
@@ -64,8 +64,8 @@ struct Rule {
     segment_entries: usize,
 }
 
-/// Archives until it is time to stop. Several servers may do so at once: of those that move the same entries one
-/// counts.
+/// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
+/// succeeds.
 pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while next_round(&worker.base, &mut stopping, EVERY).await {
@@ -114,7 +114,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
     round.end()
 }
 
-/// The chains with work to do, of the accounts whose turn it is and that can be reached.
+/// Returns the chains with work to do, among the reachable accounts of this round.
 async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let places = accounts
@@ -181,8 +181,8 @@ impl Rule {
         backlog.is_older(self.after_days, self.now_ms)
     }
 
-    /// The last entry that is to be moved now. When the oldest one is too old, all that have reached half its age go
-    /// with it, so that a quiet account does not fill the archive with segments of one entry.
+    /// Returns the last entry to move now. When the oldest entry is too old, all that have reached half its age are
+    /// moved with it, so that a quiet account does not fill the archive with segments of one entry.
     async fn last(&self, chain: &Chain<'_>, backlog: &ArchiveBacklog) -> Result<Option<u64>, StoreError> {
         if backlog.movable <= backlog.archived {
             return Ok(None);

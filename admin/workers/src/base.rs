@@ -14,8 +14,8 @@ pub(super) struct Base {
     pub(super) metrics: WorkerMetrics,
 }
 
-/// Waits for a worker's next round; false when it is time to stop. There is no round while the store may not be
-/// trusted: what it wrote then could contradict the data that an operator restores.
+/// Waits for a worker's next round. Returns false if the server stops. There is no round while the store cannot be
+/// trusted: writes at that time could contradict the data that an operator restores.
 pub(super) async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
     while pause(stopping, every).await {
         if base.health.is_sound(&base.store) {
@@ -25,7 +25,7 @@ pub(super) async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>
     false
 }
 
-/// Waits; false when it is time to stop.
+/// Waits. Returns false when the worker must stop.
 pub(super) async fn pause(stopping: &mut watch::Receiver<bool>, time: Duration) -> bool {
     tokio::time::timeout(time, stopping.wait_for(|stop| *stop))
         .await

@@ -1,4 +1,4 @@
-//! Keeps the server's copy of the blocked addresses as new as [`REFRESH_EVERY`].
+//! Refreshes the server's copy of the blocked addresses every [`REFRESH_EVERY`].
 
 use crate::base::{Base, pause};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use store::blocked::{BlockedCopy, REFRESH_EVERY};
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
-/// Follows the list until it is time to stop.
+/// Follows the list until the server stops.
 pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, mut stopping: watch::Receiver<bool>) {
     loop {
         blocked.follow(&base.store).await;

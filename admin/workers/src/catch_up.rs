@@ -1,6 +1,5 @@
-//! Dispatches the events of chains whose dispatcher is so far behind that their next entries have left the store: it
-//! reads them from the archive, so the archiver waits for no webhook. An archive that does not answer delays these
-//! events alone.
+//! Dispatches the events of chains whose next entries were archived before their dispatch, by reading them from the
+//! archive. So the archiver waits for no webhook, and an archive that does not reply delays only these events.
 
 use crate::base::Base;
 use crate::base::next_round;
@@ -17,20 +16,20 @@ use webhooks::dispatch::{Reach, dispatch};
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_millis(200);
-/// Chains that are read from the archive at the same time; each holds a segment in memory.
+/// Maximum number of chains read from the archive concurrently; each holds a segment in memory.
 const AT_ONCE: usize = 4;
 /// Pause before a chain that failed is tried again.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// The worker that catches up, with what it needs.
+/// The worker that catches up, with its components.
 pub(super) struct CatchUp {
     pub(super) base: Arc<Base>,
     pub(super) webhooks: Arc<Webhooks>,
 }
 
-/// Catches up until it is time to stop. Several servers may do so at once: each delivery is made once.
+/// Catches up until the server stops. Several servers may do so concurrently: each delivery is created once.
 pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
-    // Chains that failed, until when they rest.
+    // Chains that failed, with the end of their pause.
     let mut failing: HashMap<(String, Mode), Instant> = HashMap::new();
     // Chains whose failure was logged.
     let mut logged: HashSet<(String, Mode)> = HashSet::new();
@@ -59,7 +58,7 @@ pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
                 Err(error) => {
                     worker.webhooks.metrics.catch_ups_failed.inc();
                     let (account, mode) = &place;
-                    // It is tried again and again, but logged once.
+                    // It is retried repeatedly, but logged once.
                     if logged.insert(place.clone()) {
                         tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
                     }

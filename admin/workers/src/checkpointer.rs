@@ -1,5 +1,5 @@
-//! The checkpointer: a signed checkpoint of each chain that has grown goes to the archive, outside the store. That is
-//! what shows later that a chain was cut off, or written anew, by someone who could write to the store.
+//! The checkpointer: writes a signed checkpoint of each chain that has grown to the archive, outside the store. The
+//! checkpoint later proves whether somebody with write access to the store truncated or rewrote the chain.
 //!
 //! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one
 //! stays, and the log and a metric say so, until an operator has found out why and removed it. Each server keeps one
@@ -30,12 +30,12 @@ use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
-/// Accounts whose chains are compared in one batch of reads.
+/// Number of accounts whose chains are compared in one batch of reads.
 const ACCOUNTS_AT_ONCE: usize = 1000;
-/// Checkpoints on their way at the same time.
+/// Maximum number of checkpoints written concurrently.
 const AT_ONCE: usize = 8;
 
-/// The checkpointer, with what it needs.
+/// The checkpointer, with its components.
 pub(super) struct Checkpointer {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,
@@ -120,7 +120,7 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
     Ok(round.end()?)
 }
 
-/// Which chains, of those that can be reached, have another size than their last checkpoint.
+/// Returns the reachable chains whose size differs from that of their last checkpoint.
 async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<ChainId> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let mut answers = round.many(&Read::of_accounts(ids, &fields)).await;
@@ -244,7 +244,7 @@ fn note_outcome(
         false => worker.base.metrics.checkpoints_failed.inc(),
     }
     let (account, mode) = &chain;
-    // It is tried in every round, but logged once.
+    // It is retried in every round, but logged once.
     if !memory.failing.contains(&chain) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
         memory.failing.insert(chain);

@@ -1,14 +1,14 @@
-//! The deliverer: gives webhooks that have something to deliver their turns, a bounded number at a time (decision D43).
+//! The deliverer: gives turns to webhooks with pending deliveries, a bounded number concurrently (decision D43).
 //!
 //! The dispatcher of the same process hints at new deliveries. Retries and deliveries of other servers are found by a
-//! scan of the ready webhooks of all buckets, [`SCAN_EVERY`] apart: one round trip of 1,024 short commands on a single
-//! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a
-//! webhook is leased by one at a time.
+//! scan of the ready webhooks of all buckets, every [`SCAN_EVERY`]: one round trip of 1,024 short commands on a single
+//! server, about 1 ms of its time; one round trip per bucket on a cluster. Several servers share the work, since a
+//! webhook is leased by one of them at a time.
 //!
-//! While the store may not be trusted no turn begins, and what waits for one is forgotten: a later scan finds it.
+//! While the store cannot be trusted no turn begins, and waiting webhooks are forgotten: a later scan finds them.
 //!
 //! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at
-//! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks take turns. An account
+//! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks alternate. An account
 //! with hanging receivers delays only its own deliveries.
 
 use crate::base::Base;
@@ -29,32 +29,32 @@ use webhooks::lease::{self, Outcome, farthest};
 
 /// Pause between two scans of the store.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
-/// Every n-th scan also finds webhooks that are due too late because the store's clock was set back.
+/// Every n-th scan also finds webhooks with due times too far ahead, because the store's clock was set back.
 const FAR_SCAN_EVERY: u32 = 40;
-/// Webhooks found in one bucket by one scan, at most.
+/// Maximum number of webhooks that one scan finds in one bucket.
 const FOUND_MAX: usize = 64;
-/// The part of all places that one account can have.
+/// Divisor for the share of one account in all places.
 const ACCOUNT_PART: usize = 8;
-/// Quarters of the places that failing webhooks can have.
+/// Quarters of the places that failing webhooks may have.
 const FAILING_QUARTERS: usize = 3;
-/// Failing webhooks remembered at most; those beyond count as healthy.
+/// Maximum number of failing webhooks remembered; further ones count as healthy.
 const FAILING_MAX: usize = 100_000;
-/// Webhooks of each queue that are checked for room each time that turns may begin.
+/// Maximum number of webhooks of each queue that are checked for room each time that turns may begin.
 const CANDIDATES_MAX: usize = 1000;
 
-/// The deliverer, with what it needs.
+/// The deliverer, with its components.
 pub(super) struct Deliverer {
     pub(super) base: Arc<Base>,
     pub(super) webhooks: Arc<Webhooks>,
 }
 
-/// The places for turns, and who has them.
+/// The places for turns, and their owners.
 struct Places {
     all: usize,
     /// Turns that go on.
     turns: HashMap<Id, Endpoint>,
     busy: HashSet<Endpoint>,
-    /// How many each account has.
+    /// Number of places of each account.
     accounts: HashMap<String, usize>,
     /// Webhooks whose last attempt failed.
     failing: HashSet<Endpoint>,
@@ -73,7 +73,7 @@ impl Places {
         }
     }
 
-    /// Whether a webhook may have its turn now.
+    /// Returns whether a webhook may have its turn now.
     fn has_room(&self, endpoint: &Endpoint) -> bool {
         let of_account = self.accounts.get(&endpoint.account).copied().unwrap_or(0);
         let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
@@ -89,7 +89,8 @@ impl Places {
         self.turns.insert(id, endpoint);
     }
 
-    /// `failing` is `None` when nothing was attempted, which says nothing of the receiver.
+    /// Frees the place of a turn. `failing` is `None` if nothing was attempted, so that the receiver's state is
+    /// unknown.
     fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<Endpoint> {
         let endpoint = self.turns.remove(&id)?;
         self.busy.remove(&endpoint);
@@ -116,22 +117,22 @@ impl Places {
 /// Webhooks that wait for a turn, in two queues that have turns alternately.
 #[derive(Default)]
 struct Queues {
-    /// Those that hints named, and those whose turn ended with deliveries left.
+    /// Webhooks named by hints, and those whose turn ended with deliveries left.
     hinted: Hints,
-    /// Those that the last scan found.
+    /// Webhooks found by the last scan.
     scanned: VecDeque<Endpoint>,
     /// Whether `scanned` has the next turn.
     scanned_first: bool,
 }
 
-/// How many webhooks of each queue may still be checked for room.
+/// Number of webhooks of each queue that may still be checked for room.
 struct Budget {
     hinted: usize,
     scanned: usize,
 }
 
 impl Queues {
-    /// Forgets all of them. Later scans find those that still have something to deliver.
+    /// Forgets all of them. Later scans find those that still have pending deliveries.
     fn clear(&mut self) {
         self.hinted = Hints::default();
         self.scanned.clear();
@@ -144,8 +145,9 @@ impl Queues {
         }
     }
 
-    /// The next webhook that there is room for, from the two queues alternately. Those without room go to the end of
-    /// their queue. One whose turn goes on is dropped: the end of that turn adds it again if something is left.
+    /// Returns the next webhook with room, from the two queues alternately. Webhooks without room go to the end of
+    /// their queue. A webhook with a turn in progress is dropped: the end of that turn adds it again if deliveries are
+    /// left.
     fn next(&mut self, places: &Places, budget: &mut Budget) -> Option<Endpoint> {
         for _ in 0..2 {
             let from_scan = self.scanned_first;
@@ -180,13 +182,13 @@ impl Queues {
     }
 }
 
-/// Delivers until it is time to stop, and then until the turns have ended. Several servers may do so at once.
+/// Delivers until the server stops, and then until the turns have ended. Several servers may do so concurrently.
 pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) {
     let mut places = Places::new(worker.webhooks.settings.endpoints_at_once);
     let mut turns = JoinSet::new();
     let mut queues = Queues::default();
     let (mut scans, mut scan_failed) = (0_u32, false);
-    // As of the last scan: between two checks of the store's health, no turn begins by a wrong clock.
+    // State of the clock at the last scan: between two health checks of the store, no turn begins with a wrong clock.
     let mut clock_is_right = true;
     let mut next_scan = Instant::now();
     loop {
@@ -201,7 +203,7 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
                     Ok(()) => scan_failed = false,
                     Err(error) => {
                         worker.webhooks.metrics.scans_failed.inc();
-                        // Logged once for several failures in succession.
+                        // Logged once for several consecutive failures.
                         if !scan_failed {
                             tracing::error!(error = %error_chain(&error), "look for ready webhooks cut off");
                         }
@@ -257,7 +259,7 @@ fn begin(
     }
 }
 
-/// Ends a turn; returns its webhook when deliveries are left.
+/// Ends a turn. Returns its webhook if deliveries are left.
 fn leave(
     webhooks: &Webhooks,
     places: &mut Places,
@@ -290,7 +292,7 @@ fn leave(
     }
 }
 
-/// Fills the queue with the webhooks that are due in the buckets that can be reached, those that waited longest first.
+/// Fills the queue with the due webhooks in the reachable buckets, longest waiting first.
 async fn scan(
     worker: &Deliverer,
     queue: &mut VecDeque<Endpoint>,

@@ -1,6 +1,6 @@
-//! The gauge collector (`census` in metrics): counts at intervals what is open in the whole store. Holds, kept holds
-//! and deliveries are counted by bucket, a bounded number of short commands in each round trip; what waits for approval
-//! by account, some accounts in each round.
+//! The gauge collector (`census` in metrics): counts open items of the whole store at intervals. Holds, kept holds and
+//! deliveries are counted by bucket, with a bounded number of short commands in each round trip; waiting approvals are
+//! counted by account, some accounts in each round.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -23,14 +23,14 @@ use webhooks::Webhooks;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(5);
-/// Buckets counted in one round trip.
+/// Number of buckets counted in one round trip.
 const BUCKETS_AT_ONCE: usize = 128;
-/// Ready webhooks of one bucket whose deliveries are counted.
+/// Maximum number of ready webhooks of one bucket whose deliveries are counted.
 const WEBHOOKS_PER_BUCKET: u64 = 16;
-/// Accounts whose approvals are counted in one round.
+/// Number of accounts whose approvals are counted in one round.
 const ACCOUNTS: usize = 1000;
 
-/// The gauge collector, with what it needs.
+/// The gauge collector, with its components.
 pub(super) struct GaugeCollector {
     pub(super) base: Arc<Base>,
     pub(super) webhooks: Arc<Webhooks>,
@@ -40,7 +40,7 @@ pub(super) struct GaugeCollector {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// What waits for approval, by account; those with nothing are not in it.
+    /// Number of waiting approvals, by account; accounts without any have no entry.
     approvals: HashMap<String, u64>,
 }
 
@@ -133,7 +133,7 @@ async fn count_buckets(
 }
 
 impl Count {
-    /// The first open hold of a bucket and its deadline.
+    /// Records the first open hold of a bucket and its deadline.
     fn met(&mut self, first: &[(String, u64)]) {
         let Some((id, due_ms)) = first.first() else {
             return;

@@ -1,6 +1,6 @@
-//! The guard of the store's room (decision D71) and of acknowledged writes (decision D47): reads how much of the store
-//! each account takes, and whether one lost writes, and writes the list of refused accounts. Every server does this for
-//! itself; of several, each writes the same list.
+//! The guard of the store's memory (decision D71) and of acknowledged writes (decision D47): reads each account's usage
+//! of the store and whether it lost writes, and writes the list of refused accounts. Every server does this
+//! independently; several servers write the same list.
 
 mod lost;
 
@@ -25,16 +25,16 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(2);
-/// Accounts read in one round.
+/// Number of accounts read in one round.
 const ACCOUNTS: usize = 1000;
-/// Accounts read at the same time.
+/// Maximum number of accounts read concurrently.
 const AT_ONCE: usize = 16;
-/// An account is far above the others when it takes this many times what the median one takes …
+/// An account is far above the others if it uses this many times the median …
 const TIMES_MEDIAN: u64 = 10;
-/// … and at least this part of the memory that the store may use.
+/// … and at least this fraction of the memory that the store may use.
 const LEAST_PART: u64 = 100;
 
-/// The guard, with what it needs.
+/// The guard, with its components.
 pub(super) struct Guard {
     pub(super) base: Arc<Base>,
     pub(super) guard_share: f64,
@@ -55,15 +55,15 @@ struct Memory {
 /// Store usage of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct AccountUsage {
-    /// About how much of the store it takes.
+    /// Approximate bytes in the store.
     bytes: u64,
     /// Whether a mode has as many audit entries as its budget allows.
     over_audit: bool,
-    /// Of each budget, the share that is used in the fuller mode.
+    /// Used share of each budget, in the mode with the larger share.
     shares: [f64; Budget::ALL.len()],
 }
 
-/// Keeps the server's copy of the list as new as [`REFRESH_EVERY`] until it is time to stop.
+/// Refreshes the server's copy of the list every [`REFRESH_EVERY`] until the server stops.
 pub(super) async fn follow(store: Store, refused: Arc<RefusedCopy>, mut stopping: watch::Receiver<bool>) {
     loop {
         refused.follow(&store).await;
@@ -73,7 +73,7 @@ pub(super) async fn follow(store: Store, refused: Arc<RefusedCopy>, mut stopping
     }
 }
 
-/// Guards until it is time to stop.
+/// Runs the guard until the server stops.
 pub(super) async fn run(worker: Guard, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     loop {
@@ -90,7 +90,7 @@ pub(super) async fn run(worker: Guard, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
-    // First, and written at once: the rest takes longer, and fails while a server of the store is away.
+    // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
     let unwitnessed = memory.lost.check_next(&worker.base.store).await;
     memory.list.lost = memory.lost.next();
     let held = memory.lost.count() as u64;
@@ -147,8 +147,8 @@ impl AccountUsage {
     }
 }
 
-/// The accounts to refuse: those over the budget of audit entries, and in a store that is nearly full also those that
-/// take far more than the median account. Of more than fit into the list, the largest.
+/// Returns the accounts to refuse: those over the budget of audit entries, and in a nearly full store also those that
+/// use far more than the median account. If the list cannot hold all of them, it has the largest.
 fn refused(
     accounts: &HashMap<String, AccountUsage>,
     is_nearly_full: bool,
@@ -156,7 +156,7 @@ fn refused(
 ) -> BTreeMap<String, Cause> {
     let mut sizes: Vec<u64> = accounts.values().map(|seen| seen.bytes).collect();
     sizes.sort_unstable();
-    // Of two in the middle the lower one: beside one neighbour an account can still be far above the others.
+    // The lower of two middle values: with only one other account, an account can still be far above it.
     let median = sizes.get(sizes.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let far_above = median.saturating_mul(TIMES_MEDIAN).max(memory_max / LEAST_PART);
     let cause = |seen: &AccountUsage| {
@@ -207,7 +207,7 @@ mod tests {
         let all = accounts(&[("a", 50), ("b", 60), ("filler", 601), ("c", 40)]);
         assert!(refused(&all, false, 1000).is_empty());
         assert_eq!(names(&refused(&all, true, 1000)), ["filler"]);
-        // Not at ten times the median, 50, nor below a hundredth of the memory.
+        // Not at ten times the median (50), nor below a hundredth of the memory.
         let all = accounts(&[("a", 50), ("b", 60), ("filler", 500), ("c", 40)]);
         assert!(refused(&all, true, 1000).is_empty());
         assert!(refused(&all, true, 50_100).is_empty());
@@ -215,7 +215,7 @@ mod tests {
             names(&refused(&accounts(&[("a", 1), ("filler", 502)]), true, 50_100)),
             ["filler"]
         );
-        // Nobody is far above himself, and where all are alike the store is simply too small.
+        // A single account is never far above others, and if all are alike the store is simply too small.
         assert!(refused(&accounts(&[("only", 900)]), true, 1000).is_empty());
         assert!(refused(&accounts(&[("a", 300), ("b", 310), ("c", 290)]), true, 1000).is_empty());
         assert!(refused(&HashMap::new(), true, 1000).is_empty());

@@ -1,5 +1,5 @@
-//! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they
-//! are old. All accounts are checked in turn, at a bounded rate.
+//! The archiver of intents: moves old settled and blocked intents that are final to the archive. All accounts are
+//! checked in turn, at a bounded rate.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -20,14 +20,14 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(10);
-/// Accounts checked in one round.
+/// Number of accounts checked in one round.
 const ACCOUNTS: usize = 100;
-/// Segments of one account and mode in one round.
+/// Maximum number of segments of one account and mode in one round.
 const SEGMENTS: usize = 10;
-/// Days that intents which do not fill a segment wait for others.
+/// Number of days that intents which do not fill a segment wait for others.
 const GATHER_DAYS: u64 = 7;
 
-/// The archiver of intents, with what it needs.
+/// The archiver of intents, with its components.
 pub(super) struct IntentArchiver {
     pub(super) base: Arc<Base>,
     pub(super) archive: Arc<Archive>,
@@ -38,13 +38,13 @@ pub(super) struct IntentArchiver {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// Of accounts and modes with many intents that have to stay: how many of the oldest were checked before. A restart
-    /// begins at the oldest again.
+    /// For accounts and modes with many intents that must stay: how many of the oldest were already checked. After a
+    /// restart the checks begin at the oldest again.
     passed: HashMap<(String, Mode), usize>,
 }
 
-/// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one
-/// counts.
+/// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
+/// succeeds.
 pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while next_round(&worker.base, &mut stopping, EVERY).await {
@@ -84,7 +84,7 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
     round.end()
 }
 
-/// Moves the old intents of an account and mode, and remembers where the next round goes on.
+/// Moves the old intents of an account and mode, and records where the next round continues.
 async fn archive(
     worker: &IntentArchiver,
     passed: &mut HashMap<(String, Mode), usize>,

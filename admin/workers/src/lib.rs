@@ -1,12 +1,12 @@
 //! The background workers of the management server, each a module with a loop. [`Workers::start`] starts them all.
 //!
-//! [`health`](self) checks the store, `blocked` and `guard` keep the lists of blocked addresses and refused accounts,
-//! `reaper` ends overdue holds, `transit` delivers what is in transit between accounts, `sealer` seals the audit trail,
-//! `checkpointer` signs its end, `archiver` and `intent_archiver` move what is old to the archive, `catch_up`
-//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` notices who is near a
-//! limit, and `gauge_collector` counts what is open for the metrics.
+//! [`health`](self) checks the store, `blocked` and `guard` maintain the lists of blocked addresses and refused
+//! accounts, `reaper` ends overdue holds, `transit` delivers money in transit between accounts, `sealer` seals the
+//! audit trail, `checkpointer` signs its end, `archiver` and `intent_archiver` move old data to the archive, `catch_up`
+//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` detects limits that are
+//! nearly reached, and `gauge_collector` counts open items for the metrics.
 //!
-//! Uses the store, the archive, readers of the trail, and webhooks. Knows no HTTP of the management API.
+//! Uses the store, the archive, readers of the trail, and webhooks. Contains no HTTP of the management API.
 
 mod archiver;
 mod base;
@@ -46,15 +46,15 @@ use webhooks::Webhooks;
 pub struct Workers {
     /// The store.
     pub store: Store,
-    /// Whether the store may be trusted; the worker of its own updates it.
+    /// Whether the store can be trusted; a separate worker updates it.
     pub health: Arc<StoreHealth>,
-    /// Where old entries and intents go, and checkpoints.
+    /// Archive for old entries and intents, and for checkpoints.
     pub archive: Arc<Archive>,
-    /// How the audit trail is sealed and archived.
+    /// Settings of sealing and archiving the audit trail.
     pub audit: AuditSettings,
     /// Opens the key of checkpoints.
     pub keyring: Arc<Keyring>,
-    /// The part of the store's memory from which on it counts as nearly full (`limits.guard_share`).
+    /// Share of the store's memory from which on it counts as nearly full (`limits.guard_share`).
     pub guard_share: f64,
     /// The server's copy of the list of refused accounts.
     pub refused: Arc<RefusedCopy>,
@@ -69,7 +69,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts all workers. When `stopping` turns true each ends with its round, and then what is returned does.
+    /// Starts all workers. When `stopping` becomes true, each worker ends after its round; the returned set is then
+    /// empty.
     pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
         let Self {
             store,

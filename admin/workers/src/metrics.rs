@@ -42,7 +42,7 @@ telemetry::metrics! {
         rounds: fractions("worker_last_round_timestamp_seconds", "worker", Worker::ALL.map(Worker::as_str)),
         /// Open holds and spends of the whole store.
         pub open_items: OpenItemMetrics,
-        /// The accounts' parts of the store, and those that are refused more of it.
+        /// The accounts' shares of the store, and the refused accounts.
         pub room: RoomMetrics,
         /// Limits that are nearly reached.
         pub thresholds: ThresholdMetrics,
@@ -94,7 +94,7 @@ telemetry::metrics! {
 }
 
 impl WorkerMetrics {
-    /// A worker came to the end of a whole round.
+    /// Records the end of a worker's round.
     pub fn round(&self, worker: Worker) {
         let now = Duration::from_millis(clock::now_ms());
         self.rounds[worker as usize].set(now.as_secs_f64());

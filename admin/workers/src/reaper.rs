@@ -1,6 +1,6 @@
-//! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
-//! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the
-//! denials that were only counted (decision D70).
+//! The reaper: turns a hold that nobody settled by its deadline into a kept one. Its charge stays, and becomes visible
+//! in the log, the metrics, the audit log and `tollgate-admin holds`. For a rate window that has ended, it writes the
+//! record of the denials that were only counted (decision D70).
 
 use crate::base::Base;
 use crate::base::next_round;
@@ -19,10 +19,10 @@ use tokio::sync::watch;
 
 /// Pause between two sweeps over all buckets.
 const EVERY: Duration = Duration::from_secs(3);
-/// Buckets swept at the same time.
+/// Maximum number of buckets swept concurrently.
 const AT_ONCE: usize = 16;
 
-/// Sweeps until it is time to stop. Several servers may do so at once: a hold is kept once.
+/// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
 pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     while next_round(&base, &mut stopping, EVERY).await {
         match sweep_all(&base).await {
@@ -38,7 +38,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-/// Sweeps the buckets that can be reached.
+/// Sweeps the reachable buckets.
 async fn sweep_all(base: &Base) -> Result<(), StoreError> {
     let now_ms = server_clock::now_ms(&base.store).await?;
     let round = Batch::new(&base.store);

@@ -1,4 +1,4 @@
-//! All accounts in turn, for the workers that read some of them in each round.
+//! All accounts in rotation, for workers that read some of them in each round.
 
 use std::collections::VecDeque;
 use store::account::Account;
@@ -17,7 +17,7 @@ impl Rotation {
         Ok(())
     }
 
-    /// The next accounts, `most` at most, each once.
+    /// Returns the next accounts, at most `most`, without duplicates.
     pub(super) fn next(&mut self, most: usize) -> Vec<String> {
         let count = most.min(self.0.len());
         let accounts = self.0.iter().take(count).cloned().collect();
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_a_turn_and_nobody_two_in_a_round() {
+    fn every_account_has_one_turn_per_round() {
         let mut rotation = Rotation(["a", "b", "c"].map(str::to_owned).into());
         assert_eq!(rotation.next(2), ["a", "b"]);
         assert_eq!(rotation.next(2), ["c", "a"]);

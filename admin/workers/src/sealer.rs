@@ -1,8 +1,8 @@
-//! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines
-//! and events go out. Readers do not depend on it: they seal before they read.
+//! The sealer: computes the hashes of audit entries soon after they were written, so that few lines are unsealed and
+//! events are dispatched soon. Readers do not depend on it: they seal before they read.
 //!
-//! Accounts in which something happened lately or that have webhooks are read in every round, all others in turn,
-//! at a bounded rate. What is sealed of an account with webhooks is dispatched at once.
+//! Accounts with recent entries or with webhooks are read in every round, all others in turn, at a bounded rate. Sealed
+//! entries of an account with webhooks are dispatched at once.
 
 use super::rotation::Rotation;
 use crate::base::Base;
@@ -26,20 +26,20 @@ use tokio::time::Instant;
 use webhooks::Webhooks;
 use webhooks::dispatch::{Reach, dispatch};
 
-/// Accounts read in one round beside the busy ones: 5,000 a second at the usual pause.
+/// Number of accounts read in one round in addition to the busy ones: 5,000 per second at the usual pause.
 const ACCOUNTS: usize = 1000;
-/// Rounds without anything new after which an account is no longer busy.
+/// Number of rounds without new entries after which an account is not busy any more.
 const QUIET_ROUNDS: u32 = 50;
-/// Chains sealed at the same time.
+/// Maximum number of chains sealed concurrently.
 const AT_ONCE: usize = 8;
-/// Accounts with webhooks read in one round: their events are to go out at once.
+/// Number of accounts with webhooks read in one round: their events should be dispatched soon.
 const WEBHOOK_ACCOUNTS: usize = 2000;
-/// Batches that a chain gets sealed in one round, so that a backlog does not hold up the events of all others.
+/// Maximum number of batches of one chain sealed in one round, so that a backlog does not delay the events of others.
 const BATCHES_MAX: usize = 20;
 /// Rounds between two searches for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 
-/// The sealer of audit trails, with what it needs.
+/// The sealer of audit trails, with its components.
 pub(super) struct TrailSealer {
     pub(super) base: Arc<Base>,
     pub(super) webhooks: Arc<Webhooks>,
@@ -50,9 +50,9 @@ pub(super) struct TrailSealer {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// The last number sealed of each account and mode that had one.
+    /// The last sealed number of each account and mode that had one.
     sealed: HashMap<(String, Mode), u64>,
-    /// Accounts in which something happened lately, and for how many rounds nothing did.
+    /// Accounts with recent entries, and the number of rounds since the last one.
     busy: HashMap<String, u32>,
     /// Accounts with webhooks, in the order in which they are read.
     webhook_order: VecDeque<String>,
@@ -60,15 +60,16 @@ struct Memory {
     with_webhooks: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<(String, Mode)>,
-    /// Whether violations waited for their minute's end in the last round: then the next one has to read the clock.
+    /// Whether violations waited for the end of their minute in the last round, so that the next one must read the
+    /// clock.
     coalescing: bool,
-    /// Chains with lines that were seen and not sealed: how many, and since when.
+    /// Chains with lines that were seen but not sealed: their number, and since when.
     behind: HashMap<(String, Mode), (u64, Instant)>,
     rounds: u32,
 }
 
 impl Memory {
-    /// Notes that a chain is sealed up to `sealed` and has lines up to `last`.
+    /// Records that a chain is sealed up to `sealed` and has lines up to `last`.
     fn sealed_to(&mut self, chain: &(String, Mode), sealed: u64, last: u64) {
         match last.saturating_sub(sealed) {
             0 => {
@@ -82,7 +83,7 @@ impl Memory {
         }
     }
 
-    /// Sets the metrics of what waits for its seal.
+    /// Sets the metrics of unsealed lines.
     fn set_metrics(&self, worker: &TrailSealer) {
         let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
         let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
@@ -95,7 +96,7 @@ impl Memory {
     }
 }
 
-/// Seals until it is time to stop. Several servers may do so at once.
+/// Seals until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: TrailSealer, mut stopping: watch::Receiver<bool>) {
     let every = worker.every;
     let mut memory = Memory::default();
@@ -147,7 +148,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
                 let place = (account.clone(), mode);
                 let sealed = memory.sealed.get(&place).copied().unwrap_or(0);
                 memory.sealed_to(&place, sealed, last);
-                // It is tried in every round, but logged once.
+                // It is retried in every round, but logged once.
                 if memory.failing.insert((account.clone(), mode)) {
                     tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
                 }
@@ -162,11 +163,11 @@ struct Grown {
     account: String,
     mode: Mode,
     dispatches: bool,
-    /// The number of its last line.
+    /// Number of its last line.
     last: u64,
 }
 
-/// Seals a chain and dispatches its events; the number of the last entry.
+/// Seals a chain and dispatches its events. Returns the number of the last entry.
 async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
     let Grown {
         account,
@@ -192,7 +193,7 @@ const FIELDS: [ModeField; 4] = [
     ModeField::Violations,
 ];
 
-/// The accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
+/// Returns the accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
 fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
     let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
     for _ in 0..WEBHOOK_ACCOUNTS.min(memory.webhook_order.len()) {
@@ -206,8 +207,8 @@ fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
     accounts
 }
 
-/// The chains, of those that can be reached, that have more lines than were sealed when they were last read, or events
-/// that were not dispatched, coalesced ones whose minute is over among them.
+/// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
+/// dispatched, including coalesced ones whose minute is over.
 async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown> {
     let accounts = accounts_of_round(memory);
     let fields = Mode::ALL

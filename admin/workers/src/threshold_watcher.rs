@@ -1,9 +1,9 @@
-//! The threshold watcher: notices when an agent or an account reaches 50, 80 or 95 % of a limit, once for each limit,
-//! threshold and period, and counts for the metrics how many have reached each.
+//! The threshold watcher: records once for each limit, threshold and period when an agent or an account reaches 50, 80
+//! or 95 % of a limit, and counts for the metrics how many have reached each threshold.
 //!
-//! An account is read when its version has changed since it was read last, or its day or plan has; and so many agents
-//! at most in a round. Every server reads for its own metrics; of several that notice the same, one writes it down and
-//! counts it.
+//! An account is read if its version, its day or its plan has changed since the last read; each round reads a bounded
+//! number of agents. Every server reads for its own metrics; of several that detect the same, one records and counts
+//! it.
 
 use super::rotation::Rotation;
 use crate::base::{Base, next_round};
@@ -31,17 +31,17 @@ use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(5);
-/// Accounts whose version is read in one round.
+/// Number of accounts whose version is read in one round.
 const ACCOUNTS: usize = 5000;
-/// Agents read in one round; the account that reaches this number is the last.
+/// Number of agents read in one round; the account that reaches it is the last.
 const AGENTS_MAX: usize = 20_000;
-/// Batches of some hundred entries that are sealed before an account is read.
+/// Maximum number of batches, of some hundred entries each, that are sealed before an account is read.
 const BATCHES_MAX: usize = 20;
 
-/// How many have reached each threshold of each limit, each counted at its highest threshold only.
+/// Numbers of agents and accounts for each threshold of each limit. Each counts only at its highest threshold.
 type Counts = [[u64; Threshold::ALL.len()]; Watched::ALL.len()];
 
-/// The threshold watcher, with what it needs.
+/// The threshold watcher, with its components.
 pub(super) struct ThresholdWatcher {
     pub(super) base: Arc<Base>,
     pub(super) plans: Arc<ArcSwap<Plans>>,
@@ -59,17 +59,17 @@ struct Basis {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// The inputs with which each account was read.
+    /// The inputs with which each account was last read.
     read: HashMap<String, Basis>,
     /// Accounts that changed, in the order in which they are read.
     due: VecDeque<String>,
-    /// The same accounts, with the inputs with which they are to be read.
+    /// Inputs with which the changed accounts must be read, by account.
     changed: HashMap<String, Basis>,
-    /// Accounts in which a threshold is reached.
+    /// Accounts with a reached threshold.
     reached: HashMap<String, Counts>,
 }
 
-/// Watches until it is time to stop.
+/// Watches until the server stops.
 pub(super) async fn run(worker: ThresholdWatcher, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while next_round(&worker.base, &mut stopping, EVERY).await {
@@ -96,7 +96,7 @@ async fn round(worker: &ThresholdWatcher, memory: &mut Memory) -> Result<(), Sto
         && let Some(account) = memory.due.pop_front()
         && let Some(basis) = memory.changed.remove(&account)
     {
-        // An account that cannot be read now is found changed again in its next turn.
+        // An account that cannot be read now is found again in its next turn.
         let (read, usages) = usages(worker, &account, &basis, at_ms).await?;
         notice(worker, &account, &usages, at_ms).await?;
         memory.keep(account, basis, &usages);
@@ -114,7 +114,7 @@ impl Memory {
         self.read.insert(account, basis);
     }
 
-    /// Whether an account has to be read again. A new day changes nothing while no threshold is reached.
+    /// Returns whether an account must be read again. A new day changes nothing while no threshold is reached.
     fn is_changed(&self, account: &str, basis: &Basis) -> bool {
         let was_read = self.read.get(account).is_some_and(|read| {
             let is_same = read.version == basis.version && read.tracked_limit == basis.tracked_limit;
@@ -124,7 +124,7 @@ impl Memory {
     }
 }
 
-/// Finds the accounts that changed, of those whose turn it is.
+/// Finds the accounts that changed, among those whose turn it is.
 async fn find_changed(
     worker: &ThresholdWatcher,
     memory: &mut Memory,
@@ -153,7 +153,7 @@ async fn find_changed(
     Ok(())
 }
 
-/// The number of agents that were read, and the limits of which a threshold is reached. Proxied calls, and so plans,
+/// Returns the number of agents that were read, and the limits with a reached threshold. Proxied calls, and thus plans,
 /// are live.
 async fn usages(
     worker: &ThresholdWatcher,
@@ -163,7 +163,7 @@ async fn usages(
 ) -> Result<(usize, Vec<LimitUsage>), StoreError> {
     let (store, keys) = (&worker.base.store, AccountKeys::new(account));
     let period = Period::at(at_ms);
-    // Who has neither wallet nor provider key is known from the statistics, which follow the seals.
+    // Agents with neither wallet nor provider key are known from the statistics, which are updated by sealing.
     Chain::new(store, account, Mode::Live)
         .seal_some(BATCHES_MAX)
         .await?;

@@ -1,4 +1,4 @@
-//! The transit worker (`carrier` in metrics): delivers money that left one account and did not arrive in another,
+//! The transit worker (`carrier` in metrics): delivers money that left one account and has not arrived in another,
 //! because a process or the store stopped between the two steps (decision D28).
 
 mod no_room;
@@ -23,15 +23,15 @@ use tokio::time::Instant;
 
 /// Pause between two rounds over all buckets.
 const EVERY: Duration = Duration::from_secs(2);
-/// Buckets read at the same time.
+/// Maximum number of buckets read concurrently.
 const AT_ONCE: usize = 16;
 
-/// What is left after a round.
+/// Rows left after a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Left {
     /// Rows that could not be delivered.
     stuck: u64,
-    /// Rows whose money waits for room, by mode.
+    /// Number of rows whose money waits for room, by mode.
     no_room: [u64; Mode::ALL.len()],
 }
 
@@ -45,8 +45,7 @@ impl Left {
     }
 }
 
-/// Delivers until it is time to stop. Several servers may do so at once, and requests beside them: everything arrives
-/// once.
+/// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
 pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     let memory = Memory::default();
     while next_round(&base, &mut stopping, EVERY).await {
@@ -63,7 +62,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-/// One round over the buckets that can be reached.
+/// Performs one round over the reachable buckets.
 async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
     let round = Batch::new(&base.store);
     let buckets =
@@ -77,7 +76,7 @@ async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
     round.end().map(|()| left)
 }
 
-/// Delivers what waits in a bucket. A row that cannot be delivered does not hold up the others.
+/// Delivers the rows of a bucket. A row that cannot be delivered does not delay the others.
 async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result<Left, StoreError> {
     let now = Instant::now();
     let mut known = memory.take(bucket);
@@ -121,8 +120,8 @@ async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result
     Ok(Left { stuck, no_room })
 }
 
-/// Delivers one, once no failover can take back that it left: otherwise the money could be in both accounts. `None`
-/// while one can.
+/// Delivers a row once its debit is durable, so that no failover can undo it: otherwise the money could be in both
+/// accounts. `None` before that.
 async fn deliver_one(
     base: &Base,
     bucket: Bucket,

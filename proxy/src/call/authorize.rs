@@ -18,7 +18,8 @@ use store::call::hold::{HoldKeys, HoldName};
 use store::virtual_key::state::KeyState;
 use store::{Store, StoreError};
 
-/// Executions for one request: each but the last may find that the account's plan is another than the one sent.
+/// Maximum executions for one request. Each execution except the last may find that the account has another plan than
+/// the one whose limits were sent.
 const EXECUTIONS_MAX: usize = 3;
 
 /// The store's decision.
@@ -32,7 +33,7 @@ pub struct Decision {
     pub origin: Origin,
 }
 
-/// There is no decision: the request must be denied.
+/// No decision was made: the request must be denied.
 #[derive(Debug)]
 pub struct NoDecision;
 
@@ -40,7 +41,7 @@ pub struct NoDecision;
 #[derive(Debug, Clone, Copy)]
 pub struct ChargeRequest<'a> {
     pub charge: &'a Charge<'a>,
-    /// Whether the caller requested a stream, which a plan can exclude.
+    /// Whether the caller requested a stream. A plan can exclude streams.
     pub is_stream: bool,
 }
 
@@ -54,7 +55,7 @@ pub struct Authorizer {
     pub plans: Arc<PlanTable>,
     /// Plan and version of each account.
     pub views: Arc<AccountViews>,
-    /// Accounts that may make no records.
+    /// Accounts that may not create records.
     pub refused: Arc<RefusedAccounts>,
     /// Queue of voids.
     pub pending: Arc<Pending>,
@@ -66,7 +67,8 @@ impl Authorizer {
     /// if the reply is lost, since the script may have run.
     ///
     /// # Errors
-    /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.
+    /// [`NoDecision`]: the store is unsafe, unreachable, or lost writes of the account; or the account's plan is
+    /// unknown.
     pub async fn authorize(
         &self,
         key: &KnownKey,
@@ -111,7 +113,8 @@ impl Authorizer {
             }
             let origin = origin(&seen);
             match outcome {
-                // The id is random: an earlier execution of this call used it, and its reply was lost.
+                // Ids are random, so a known id means that an earlier execution of this call used it and its reply was
+                // lost.
                 Outcome::KnownId => self.pending.void(name.clone(), &origin),
                 _ if is_rejection_of_key(&outcome) => key.record_rejection(),
                 _ => {}
@@ -125,11 +128,11 @@ impl Authorizer {
         Err(NoDecision)
     }
 
-    /// Whether the store would reject the key now: it is revoked, or over its rate. Reads the state of the key without
-    /// counting the request.
+    /// Returns whether the store would now reject the key because it is revoked or over its rate. Reads the state of
+    /// the key without counting the request.
     ///
     /// # Errors
-    /// [`NoDecision`]: the store is unsafe or away, or the account's plan is unknown.
+    /// [`NoDecision`]: the store is unsafe or unreachable, or the account's plan is unknown.
     pub async fn would_reject(&self, key: &KnownKey) -> Result<bool, NoDecision> {
         if !self.health.is_still_usable().await {
             return Err(NoDecision);
@@ -147,8 +150,8 @@ impl Authorizer {
         Ok(!state.is_active || limit.is_some_and(|limit| state.requests >= limit))
     }
 
-    /// The limits of an account on `plan`. Where it may make no records (decision D71), no request is within its rate:
-    /// the script denies each call in the usual way, and leaves as little behind as for any call over its rate.
+    /// Returns the limits of an account on `plan`. For an account that may not create records (decision D71) the rate
+    /// is zero: the script then denies each call as any call over its rate, and stores no more than for one.
     fn limits<'a>(&self, account: &str, plan: &'a Plan) -> Cow<'a, Plan> {
         match self.refused.cause(account) {
             None => Cow::Borrowed(plan),
@@ -175,7 +178,7 @@ impl Authorizer {
     }
 }
 
-/// Rejects a denial by limits that belong to no plan.
+/// Rejects a denial that results from limits which belong to no plan.
 fn require_plan(outcome: &Outcome, plan: &PlanLimits, account: &str) -> Result<(), NoDecision> {
     match outcome {
         Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
@@ -186,7 +189,7 @@ fn require_plan(outcome: &Outcome, plan: &PlanLimits, account: &str) -> Result<(
     }
 }
 
-/// Whether the next request with the same key will probably be rejected too.
+/// Returns whether the next request with the same key will probably be rejected too.
 const fn is_rejection_of_key(outcome: &Outcome) -> bool {
     matches!(
         outcome,

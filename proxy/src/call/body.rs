@@ -23,7 +23,7 @@ const INVALID_TRAILER_END: ErrorType = ErrorType::new("InvalidTrailerEnd");
 pub struct Body {
     /// At most `proxy.max_body_bytes`.
     pub bytes: Bytes,
-    /// To be dropped with the bytes.
+    /// Memory of `bytes`. Must be dropped together with them.
     pub reservation: Reservation,
 }
 
@@ -38,7 +38,7 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
-    /// Refuses a body whose declared length is too long, before a byte of it is read.
+    /// Refuses a body whose declared length is too long, before any byte of it is read.
     ///
     /// # Errors
     /// 413.
@@ -49,10 +49,10 @@ impl BodyReader {
         }
     }
 
-    /// Reads the body. The deadline covers all of it, and the wait for memory.
+    /// Reads the body. The deadline covers the whole body and the wait for memory.
     ///
     /// # Errors
-    /// 413 when it is too long, 408 when it is late or incomplete, 400 when its chunks are malformed.
+    /// 413 if the body is too long, 408 if it is late or incomplete, 400 if its chunks are malformed.
     pub async fn read(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
         let deadline = Instant::now() + self.timeout;
         if session
@@ -79,7 +79,7 @@ impl BodyReader {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 Err(error) => {
-                    // The start of the next request on this connection is unknown.
+                    // The position of the next request on this connection is unknown.
                     session.set_keepalive(None);
                     return Err(unreadable(&error));
                 }
@@ -88,8 +88,8 @@ impl BodyReader {
             if length > self.bytes_max {
                 return Err(self.too_large());
             }
-            // Twice what came, so that a body of unknown length asks for memory a few times only; not more than it can
-            // have in the end, and at least what is here.
+            // Twice the received length, so that a body of unknown length requests memory only a few times. At least
+            // the received length, at most the final length.
             let wanted = (2 * length).min(declared.unwrap_or(self.bytes_max)).max(length);
             let grown = reservation.grow(head + length, head + wanted).await;
             grown.map_err(|_closed| Rejection::unavailable())?;
@@ -119,7 +119,7 @@ impl BodyReader {
     }
 }
 
-/// Whether a body may be longer than [`SMALL_BYTES`], by its head.
+/// Returns whether a body may be longer than [`SMALL_BYTES`], as declared by the head.
 pub fn may_be_large(session: &ServerSession) -> bool {
     match declared_length(session) {
         Some(length) => length > SMALL_BYTES,
@@ -131,7 +131,7 @@ fn declared_length(session: &ServerSession) -> Option<usize> {
     session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// A repeated 400 is the same, so nobody should send it again; a body that broke off may be whole the next time.
+/// Malformed chunks get a 400, which clients do not retry; an interrupted body may be complete the next time.
 fn unreadable(error: &Error) -> Rejection {
     match *error.etype() {
         INVALID_CHUNK | INVALID_TRAILER_END => {
@@ -146,7 +146,8 @@ fn incomplete(message: &str) -> Rejection {
     Refusal::new(RefusalKind::RequestTimeout, message).into()
 }
 
-/// Bytes of the names and values of a head. It lives as long as its body, so it counts with it.
+/// Returns the length of the names and values of a head, in bytes. The head lives as long as its body, so its memory
+/// counts too.
 fn head_length(headers: &HeaderMap) -> usize {
     let lines = headers
         .iter()
@@ -154,9 +155,9 @@ fn head_length(headers: &HeaderMap) -> usize {
     lines.sum()
 }
 
-/// Capacity of the buffer once it has `length` bytes, so that a growing body is not copied again and again. Beyond a
-/// small body that is the declared length at once: pages that were never written to take no memory, and those that were
-/// are reserved in the budget.
+/// Returns the capacity of the buffer for `length` received bytes, so that a growing body is rarely copied. A body that
+/// is not small gets its declared length at once: pages that were never written take no memory, and those that were are
+/// reserved in the budget.
 fn capacity(length: usize, declared: Option<usize>) -> usize {
     match declared {
         Some(declared) if length > SMALL_BYTES => declared,
@@ -171,7 +172,7 @@ mod tests {
     use crate::fixture::Fixture;
     use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
-    /// A connection on which the caller sent `sent`, and the session of the request.
+    /// Returns a connection on which the caller sent `sent`, and the session of the request.
     async fn session(sent: &str) -> (DuplexStream, ServerSession) {
         let (mut caller, here) = duplex(1 << 20);
         caller.write_all(sent.as_bytes()).await.unwrap();
@@ -284,7 +285,7 @@ mod tests {
         ] {
             let (mut caller, here) = duplex(1 << 16);
             let sending = tokio::spawn(async move {
-                // The reader need not read all of it.
+                // The reader may stop before the end.
                 drop(caller.write_all(sent.as_bytes()).await);
                 drop(caller.shutdown().await);
             });

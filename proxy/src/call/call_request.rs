@@ -1,4 +1,4 @@
-//! Step 3: what the request asks for, validated in full, and its estimate (specification §4.4 step 4).
+//! Step 3: parses and validates the whole request, and computes its estimate (specification §4.4 step 4).
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
@@ -34,27 +34,28 @@ pub struct CallRequest {
     pub service_tier: Option<String>,
     /// Whether the provider may bill a web search.
     pub web_search: bool,
-    /// Whether the provider's cache is asked for a longer lifetime than its default.
+    /// Whether the caller requests a longer lifetime in the provider's cache than the default.
     pub long_cache: bool,
     /// The upstream that serves the model.
     pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
     pub prices: Arc<PriceTable>,
-    /// `None` beyond the largest amount: then the call is denied by the first limit, or as one that cannot be charged.
+    /// `None` if it exceeds the largest amount. Such a call is denied, by the first limit or because it cannot be
+    /// charged.
     pub estimate: Option<Nanos>,
-    /// The API that is called.
+    /// The requested endpoint.
     pub endpoint: Endpoint,
-    /// How the answer is to be streamed; `None` for a whole answer.
+    /// Options of a streamed answer; `None` if the answer is not streamed.
     pub stream: Option<Box<StreamRequest>>,
 }
 
-/// The options of a call whose answer is to be a stream.
+/// Options of a call that requests a streamed answer.
 #[derive(Debug, Clone)]
 pub struct StreamRequest {
     /// The shape of its events.
     pub format: Format,
-    /// Whether the caller receives the usage frame of a chat-completions stream, since it requested one, or the
-    /// provider sends what it would send without the edge.
+    /// Whether the usage frame of a chat-completions stream reaches the caller: the caller requested it, or the
+    /// provider would also send it without the edge.
     pub usage_passes: bool,
     /// Whether the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
@@ -73,8 +74,8 @@ impl StreamRequest {
         }
     }
 
-    /// What the call costs by the estimate's rules if its answer has so many bytes of text, at the tier that the
-    /// provider reported so far, as a settlement would. `None` beyond the largest amount.
+    /// Computes the cost of an answer with `text_bytes` bytes of text so far, by the rules of the estimate, at the
+    /// service tier that the provider has reported so far. `None` beyond the largest amount.
     pub fn cost_of_seen(
         &self,
         request: &CallRequest,
@@ -92,7 +93,8 @@ impl StreamRequest {
         request.prices.estimate_of_tokens(&seen, tokens)
     }
 
-    /// What is held for so many tokens of the answer, all choices together. `None` beyond the largest amount.
+    /// Computes the amount to hold for `tokens` tokens of the answer, all choices together. `None` beyond the largest
+    /// amount.
     pub fn cost_of_tokens(&self, request: &CallRequest, tokens: u64) -> Option<Nanos> {
         let price_name = request.price_name();
         request
@@ -114,8 +116,8 @@ impl CallRequest {
         })
     }
 
-    /// Returns what the provider says that the call cost, where that counts at its upstream. One that cannot be
-    /// believed is logged.
+    /// Returns the cost that the provider reports, if the upstream's configuration uses reported costs. Logs an
+    /// implausible cost.
     pub fn counted_cost(&self, reported: Result<Option<Nanos>, BadCost>) -> Option<Nanos> {
         let upstream = self.upstream.identity();
         if !upstream.reported_cost {
@@ -154,25 +156,26 @@ impl CallRequest {
 pub struct Run {
     /// 1 to 200 characters.
     pub id: String,
-    /// Whether the caller named it. A call without a run id is a run of its own, and leaves no record of it.
+    /// Whether the caller named the run. A call without a run id is a run of its own, and the store keeps no record of
+    /// that run.
     pub named: bool,
 }
 
 /// Parses requests.
 pub struct RequestParser {
-    /// For the estimate.
+    /// Prices for the estimate.
     pub prices: Arc<Prices>,
     /// `proxy.streaming`
     pub streaming: bool,
-    /// The model chooses one.
+    /// Upstreams, chosen by model.
     pub upstreams: Arc<Upstreams>,
     /// `proxy.require_token_limit`
     pub require_token_limit: bool,
 }
 
 impl RequestParser {
-    /// Parses headers and body. Also returns the one change of the body that makes the provider report the usage of a
-    /// stream, where the caller did not ask for it and the provider has to be asked.
+    /// Parses headers and body. Also returns the change of the body that makes the provider report the usage of a
+    /// stream, if the provider requires such a request and the caller did not make it.
     ///
     /// # Errors
     /// The first 400 that applies.
@@ -238,7 +241,7 @@ fn refusal_of(error: &BodyError) -> Refusal {
     }
 }
 
-/// Refuses encoded bodies and other media types: the provider could read them differently than this parser.
+/// Refuses encoded bodies and other media types: the provider could read them differently from this parser.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     let refused = |message: &str| Err(Refusal::new(RefusalKind::InvalidJson, message));
     if headers.contains_key(CONTENT_ENCODING) {
@@ -265,7 +268,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a parameter of a media type names no character set but UTF-8.
+/// Returns whether a parameter of a media type names no character set except UTF-8.
 fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
     let parameter = parameter.to_ascii_lowercase();
     match parameter.strip_prefix(b"charset") {
@@ -274,7 +277,7 @@ fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
     }
 }
 
-/// Returns the caller's run, or a new one. A virtual key is no run id: it would be stored and logged.
+/// Returns the caller's run, or a new one. A virtual key is refused as run id, since run ids are stored and logged.
 fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
     let refused = |must: &str| {
         let message = format!("`X-Service-Run-Id` {must}");

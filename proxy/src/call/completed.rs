@@ -7,10 +7,10 @@ use crate::metrics::Metrics;
 use crate::reply::Reply;
 use std::time::Duration;
 
-/// A completed request: its answer, and the time that was not Tollgate's.
+/// A completed request: its answer, and the time spent outside Tollgate.
 #[derive(Debug)]
 pub struct Completed {
-    /// Not yet written. The body follows if there is a stream.
+    /// The answer, not yet written. Its body follows in `stream` if there is one.
     pub reply: Reply,
     /// The body of an answer that is a stream.
     pub stream: Option<Box<RunningStream>>,
@@ -19,7 +19,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// Completes a request that Tollgate answered by itself.
+    /// Completes a request that Tollgate answered itself.
     pub const fn without_waiting(reply: Reply) -> Self {
         Self {
             reply,
@@ -28,7 +28,7 @@ impl Completed {
         }
     }
 
-    /// Completes a rejected request: records the reason, and builds the answer. Once for each request.
+    /// Completes a rejected request: records the reason, and builds the answer. To be called once for each request.
     pub fn from_rejection(rejection: &Rejection, metrics: &Metrics, trace: &RequestTrace) -> Self {
         trace.record_rejection(metrics, rejection);
         Self {

@@ -1,5 +1,5 @@
-//! Counting of requests that are not decided as calls: well-formed requests for something else, and malformed calls.
-//! Every request with a known key counts against the key's rate (decision D30).
+//! Counts requests that are not decided as calls: well-formed requests for other resources, and malformed calls. Every
+//! request with a known key counts against the key's rate (decision D30).
 
 use super::authorize::{Authorizer, Decision};
 use super::denials::{Denials, Subject};
@@ -30,7 +30,7 @@ impl RequestCounter {
             request: None,
         };
         let keys = name.keys_in(key.bucket);
-        // On the heap: it is rare, and needs more space than what awaits it.
+        // Boxed: the case is rare, and this future needs more space than the one that awaits it.
         match Box::pin(self.authorizer.authorize(key, &name, &keys, None)).await {
             Ok(Decision {
                 outcome: Outcome::Counted,
@@ -41,8 +41,8 @@ impl RequestCounter {
         }
     }
 
-    /// Counts a call that is refused, and returns its rejection: a denial of the key comes before what is wrong with
-    /// the request. A call that is denied already is not counted.
+    /// Counts a call that is refused, and returns its rejection: a denial of the key takes precedence over a fault of
+    /// the request. A call that is already denied is not counted.
     pub async fn count_refused(&self, key: &KnownKey, rejection: Rejection) -> Rejection {
         match rejection {
             Rejection::Refused(_) => self.count(key).await.err().unwrap_or(rejection),
@@ -50,12 +50,11 @@ impl RequestCounter {
         }
     }
 
-    /// Rejects a key that was rejected recently and still would be, before the call's body is read. Reads the state of
-    /// the key without counting the request; only if that is a rejection, the request is counted and ends here.
-    ///
+    /// Rejects a key that was rejected recently and still would be, before the call's body is read. First reads the
+    /// state of the key without counting the request. If the key would be rejected, counts the request and rejects it.
     /// # Errors
-    /// 401, 429; 503 if the store does not reply, or if the key became usable since it was read: then the request
-    /// counts already.
+    /// 401 or 429. 503 if the store does not reply, or if the key became usable after its state was read, since the
+    /// request is then already counted.
     pub async fn reject_early(&self, key: &KnownKey) -> Result<(), Rejection> {
         match self.authorizer.would_reject(key).await {
             Ok(true) => Err(self.count(key).await.err().unwrap_or_else(Rejection::unavailable)),

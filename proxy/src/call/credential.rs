@@ -8,9 +8,9 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use secrecy::SecretString;
 
-/// The other header that may have the key.
+/// The other header that may contain the key.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// The header of clients for Azure, which is not read.
+/// Header of Azure clients; its value is not used.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// A well-formed virtual key. Only its hash is looked up and cached.
@@ -24,7 +24,7 @@ fn refused(message: &str) -> Refusal {
     Refusal::new(RefusalKind::InvalidApiKey, message)
 }
 
-/// Reads the key of `Authorization: Bearer` or `x-api-key`; both headers may have it, if it is the same.
+/// Reads the key of `Authorization: Bearer` or `x-api-key`. Both headers may contain it if the values are equal.
 ///
 /// # Errors
 /// 401 when there is no key, when it is malformed, or when the headers have different keys.
@@ -73,7 +73,7 @@ fn not_a_virtual_key(key: &[u8]) -> &'static str {
     }
 }
 
-/// Returns the value of a header that must not be repeated.
+/// Returns the value of a header that must not occur more than once.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

@@ -28,12 +28,12 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// The upstream that the provider key is for. It gets no other key, and the key goes nowhere else.
+    /// Returns the upstream that the provider key belongs to. No other upstream receives this key.
     pub const fn upstream(&self) -> &Arc<Upstream> {
         &self.upstream
     }
 
-    /// Uses up the approval: the hold is to be settled, the provider key to be sent.
+    /// Consumes the approval: the caller settles the hold and sends the provider key.
     pub(super) fn into_parts(self) -> (OpenHold, Arc<SecretString>) {
         (self.hold, self.provider_key)
     }
@@ -49,9 +49,9 @@ pub struct Decider {
     pub provider_keys: Arc<ProviderKeys>,
     /// Releases the hold of a call whose provider key does not decrypt.
     pub holds: Arc<HoldSettler>,
-    /// How long after the deadline of its upstream the reaper may end a hold that nobody settled.
+    /// Time from the deadline of the upstream until the reaper may end a hold that nobody settled.
     pub hold_grace: Duration,
-    /// The longest time of a stream, its draining included.
+    /// Longest duration of a stream, including its drain.
     pub stream_life: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Decider {
                 self.approve(hold, &request.upstream, &provider_key_id, &sealed)
                     .await
             }
-            // The plan has no streams, so nothing was charged.
+            // The plan excludes streams, so nothing was charged.
             Ok(Decision {
                 outcome: Outcome::Counted,
                 plan,
@@ -116,7 +116,7 @@ impl Decider {
         }
     }
 
-    /// How long the hold of a call that nobody settles stays open before the reaper may end it.
+    /// Returns how long a hold that nobody settles stays open before the reaper may end it.
     fn hold_life(&self, request: &CallRequest) -> Duration {
         let answer = request.upstream.timeout();
         let longest = match request.stream {

@@ -16,7 +16,7 @@ use store::call::authorize::Outcome;
 use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 
-/// What is denied: the decision's ids, and the call unless the request is only counted.
+/// Subject of a denial: the ids of the decision, and the call unless the request is only counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// Owner of the key.
@@ -29,16 +29,16 @@ pub struct Subject<'a> {
 
 /// Builds denials.
 pub struct Denials {
-    /// Accounts that may make no records.
+    /// Accounts that may not create records.
     pub refused: Arc<RefusedAccounts>,
-    /// Counts denials by limits that hold for every plan.
+    /// Counts denials by limits that apply to every plan.
     pub metrics: Arc<Metrics>,
-    /// Runs that an account may make the store keep.
+    /// Budget of runs of an account.
     pub runs_max: u64,
 }
 
 impl Denials {
-    /// Builds the rejection of an outcome that is not the expected one. An unknown outcome is a denial.
+    /// Builds the rejection for any outcome except approval. An unknown outcome is a denial.
     pub fn rejection(&self, subject: Subject<'_>, decision: Decision) -> Rejection {
         let Decision { outcome, plan, .. } = decision;
         match outcome {
@@ -82,7 +82,7 @@ impl Denials {
         })
     }
 
-    /// A denial that its rate window counts: its id leads to the record of the window (decision D70).
+    /// Builds a denial that is counted in a rate window: its id leads to the record of the window (decision D70).
     fn counted(&self, window: DenialWindow<'_>, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
         let mut denied = self.denied(window.denial, subject, Some(plan));
         if let Ok(id) = window.mint(clock::now_ms()) {
@@ -91,7 +91,7 @@ impl Denials {
         denied
     }
 
-    /// A call that nothing denies and that cannot be charged: the message says so.
+    /// Builds the denial of a call that no limit denies but that cannot be charged. The message says so.
     fn too_much(&self, subject: Subject<'_>) -> Box<Denied> {
         let mut denied = self.denied(Denial::ServiceUnavailable, subject, None);
         let asked = subject.request.map(|request| {
@@ -102,7 +102,7 @@ impl Denials {
         denied
     }
 
-    /// A new run beyond the account's budget of runs: the message says so.
+    /// Builds the denial of a new run beyond the account's budget of runs. The message says so.
     fn runs_full(&self, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
         self.metrics.limited(Limited::Runs);
         let mut denied = self.denied(Denial::RateLimited, subject, Some(plan));
@@ -111,7 +111,7 @@ impl Denials {
     }
 }
 
-/// The rate window of a key that counts denials.
+/// Returns the rate window that counts the denials of a key.
 pub(super) fn window(owner: &VirtualKeyOwner, denial: Denial, ends_ms: u64) -> DenialWindow<'_> {
     DenialWindow {
         key_id: owner.key_id(),

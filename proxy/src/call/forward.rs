@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A call that was sent, and is to be settled.
+/// A call that was sent and must be settled.
 #[derive(Debug)]
 pub struct SentCall {
     /// The charged estimate.
@@ -34,11 +34,11 @@ struct ReadyCall {
     permit: CallPermit,
 }
 
-/// A call that asked for a stream, and was sent.
+/// Outcome of a sent call that requested a stream.
 pub enum ForwardedStream {
-    /// The provider answered with something else, or not at all.
+    /// The provider answered without a stream, or did not answer.
     Whole(Box<SentCall>),
-    /// It answers with a stream.
+    /// The provider answers with a stream.
     Stream(Box<OpenStream>),
 }
 
@@ -46,7 +46,7 @@ pub enum ForwardedStream {
 pub struct Forwarder {
     /// `proxy.stream_first_byte_ms`
     pub first_byte: Duration,
-    /// Gives the bound of an account's calls. The upstream of a call is in its approval.
+    /// Provides the maximum of concurrent calls of an account. The upstream of a call is in its approval.
     pub upstreams: Arc<Upstreams>,
     /// Releases the hold of a call that cannot be sent.
     pub holds: Arc<HoldSettler>,
@@ -58,9 +58,9 @@ impl Forwarder {
     /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
     ///
     /// # Errors
-    /// 503 when nothing could be sent: the stored key is no header value, this machine has no descriptor, memory or
-    /// port for a connection (decision D69), or the account has too many calls in progress. The estimate is released
-    /// then.
+    /// 503 if nothing could be sent: the stored key is not a valid header value, this machine has no descriptor, memory
+    /// or port for a connection (decision D69), or the account has too many calls in progress. The estimate is then
+    /// released.
     pub async fn forward(
         &self,
         approval: Approval,
@@ -85,7 +85,8 @@ impl Forwarder {
         })
     }
 
-    /// Like [`forward`](Self::forward), for a call whose answer is to be a stream: returns when its head was received.
+    /// Like [`forward`](Self::forward), for a call that requests a stream. Returns once the head of the answer is
+    /// received.
     pub async fn forward_stream(
         &self,
         approval: Approval,
@@ -120,7 +121,7 @@ impl Forwarder {
         Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
     }
 
-    /// Adds the provider key, and counts the call as one of its account's. Releases the hold if either fails.
+    /// Adds the provider key, and counts the call against its account. Releases the hold if either fails.
     async fn prepare(
         &self,
         approval: Approval,
@@ -169,7 +170,7 @@ impl Forwarder {
     }
 }
 
-/// Removes the key that was sent from an error that echoes it.
+/// Removes the sent key from an error that echoes it.
 fn redacted(mut answer: Answer, key: &SecretString) -> Answer {
     sent_key::redact(&mut answer, key.expose_secret());
     answer
@@ -184,7 +185,7 @@ mod tests {
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
 
-    /// A stored key that no header can carry, such as one with a line end.
+    /// A header cannot carry some stored keys, such as one with a line end.
     #[tokio::test]
     async fn a_provider_key_that_is_no_header_value_sends_and_costs_nothing() {
         let fixture = Fixture::new().await;

@@ -1,21 +1,21 @@
-//! Passes the pieces of a stream from its reader to its writer, one at a time: while the caller has not taken a piece,
-//! no other one is read. So at most one read of the provider waits for a slow caller.
+//! Passes the pieces of a stream from its reader to its writer, one at a time: the next piece is read only when the
+//! caller has received the one before. So at most one piece waits for a slow caller.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// The end of the reader.
+/// The reader's end of the handoff.
 #[derive(Debug)]
 pub struct Giver {
     sender: Sender<Vec<Bytes>>,
-    /// One permit: the last piece was written.
+    /// Has one permit once the last piece was written.
     written: Arc<Semaphore>,
     is_ready: bool,
 }
 
-/// The end of the writer. Dropped, it says that the caller is gone.
+/// The writer's end of the handoff. Dropping it signals that the caller has disconnected.
 #[derive(Debug)]
 pub struct Taker {
     receiver: Receiver<Vec<Bytes>>,
@@ -23,11 +23,11 @@ pub struct Taker {
     is_writing: bool,
 }
 
-/// The caller is gone.
+/// The caller has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-/// Both ends.
+/// Creates both ends.
 pub fn pair() -> (Giver, Taker) {
     let (sender, receiver) = channel(1);
     let written = Arc::new(Semaphore::new(1));
@@ -61,14 +61,14 @@ impl Giver {
         self.sender.send(pieces).await.map_err(|_closed| Gone)
     }
 
-    /// Waits until the caller is gone.
+    /// Waits until the caller disconnects.
     pub async fn gone(&self) {
         self.sender.closed().await;
     }
 }
 
 impl Taker {
-    /// Waits for the next pieces; those before were written. `None` when there are no more.
+    /// Waits for the next pieces. Confirms that the previous ones were written. `None` if there are no more.
     pub async fn next(&mut self) -> Option<Vec<Bytes>> {
         if std::mem::take(&mut self.is_writing) {
             self.written.add_permits(1);

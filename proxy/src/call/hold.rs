@@ -25,18 +25,18 @@ use store::lookup::VirtualKeyOwner;
 pub struct OpenHold {
     /// Account, agent, run and decision id.
     pub name: HoldName,
-    /// The store's keys of `name`.
+    /// The store's keys for `name`.
     pub keys: Box<HoldKeys>,
     /// The ledger that charged the estimate.
     pub origin: Origin,
     /// The charge so far.
     pub estimate: Nanos,
-    /// What the charge was to be raised to, if it is not known whether it was.
+    /// Target of an extension whose reply was lost: the hold may have been raised to it.
     pub extension: Option<Nanos>,
 }
 
-/// Creates the name of a hold, with a new decision id: the edge chooses it, so that it can void a hold whose reply was
-/// lost.
+/// Creates the name of a hold with a new decision id. The edge chooses the id, so that it can void the hold if the
+/// reply is lost.
 ///
 /// # Errors
 /// 503 when the system has no randomness.
@@ -53,17 +53,17 @@ pub fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Rejecti
     })
 }
 
-/// What became of a settlement.
+/// Outcome of a settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settlement {
     /// The store accepted it.
     Accepted(Settled),
-    /// It is in the retry queue.
+    /// It is queued for a retry.
     Waits,
 }
 
 impl Settlement {
-    /// The word of the log.
+    /// Returns the value for the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accepted(settled) => settled.as_str(),
@@ -96,8 +96,8 @@ impl HoldSettler {
         }
     }
 
-    /// Charges `cost` in place of the estimate, now or later. A store without this hold, or one that replied after a
-    /// connection broke, may be another ledger than the hold's: then the settlement is queued too.
+    /// Charges `cost` in place of the estimate, now or later. If the store does not have the hold, or replied after a
+    /// connection broke, it may have another ledger than the hold's: the settlement is then queued.
     pub async fn settle(
         &self,
         hold: OpenHold,
@@ -139,8 +139,9 @@ impl HoldSettler {
         Settlement::Waits
     }
 
-    /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the
-    /// audit trail, with the prefix of a denial. On the heap: it is rare, and needs more space than what awaits it.
+    /// Releases the hold of a call that cannot be sent, and returns the denial. The id of the denial is that of the
+    /// entry in the audit trail, with the prefix of a denial. Boxed: the case is rare, and this future needs more space
+    /// than the one that awaits it.
     pub fn release_unsent(&self, hold: OpenHold) -> BoxFuture<'_, Rejection> {
         let denied = Denied {
             denial: Denial::ServiceUnavailable,
@@ -187,8 +188,8 @@ mod tests {
         }
     }
 
-    /// Settles where the store replies with `reply`, or closes the connection if that is empty, and where another
-    /// connection broke before if `is_lost`.
+    /// Settles while the store replies with `reply`, or closes the connection if `reply` is empty. If `is_lost`,
+    /// another connection breaks before.
     async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> Settlement {
         let hold = hold(fixture).await;
         fixture.on_command(move |command| match command[0].as_str() {

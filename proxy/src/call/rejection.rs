@@ -1,4 +1,4 @@
-//! Why a call was rejected before it was sent.
+//! Rejections of calls before they are sent.
 
 use crate::reply::Reply;
 use crate::reply::denied::{Denied, id_kind};
@@ -10,12 +10,12 @@ use domain::denial::Denial;
 pub enum Rejection {
     /// The request itself is at fault.
     Refused(Refusal),
-    /// The decision is no.
+    /// The call was denied.
     Denied(Box<Denied>),
 }
 
 impl Rejection {
-    /// Creates a denial of which only the reason is known.
+    /// Creates a denial with nothing but its reason.
     pub fn denied(denial: Denial) -> Self {
         let kind = id_kind(denial);
         let id = kind
@@ -31,12 +31,12 @@ impl Rejection {
         }))
     }
 
-    /// Creates the denial of a call that cannot be decided, or not be sent (503).
+    /// Creates the denial of a call that cannot be decided or sent (503).
     pub fn unavailable() -> Self {
         Self::denied(Denial::ServiceUnavailable)
     }
 
-    /// Creates the refusal of a key that does not exist, or no longer does (401).
+    /// Creates the refusal of a key that does not exist, or no longer exists (401).
     pub fn unknown_key() -> Self {
         Refusal::new(
             RefusalKind::InvalidApiKey,

@@ -1,6 +1,5 @@
-//! Telemetry of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the
-//! one log line with which it ends. Each decision and each refusal is recorded by exactly one of the `record_…`
-//! functions.
+//! Telemetry of one request: its position in a distributed trace, the time of each stage, the owner of its key, and its
+//! single log line. Each decision and each refusal is recorded by exactly one of the `record_…` functions.
 
 use super::hold::Settlement;
 use super::rejection::Rejection;
@@ -20,7 +19,7 @@ pub struct RequestTrace {
     began: Instant,
     /// When the last stage ended.
     last: Instant,
-    /// Start of each stage since `began`, and its duration. Set by [`RequestTrace::end_stage`].
+    /// Start of each stage, relative to `began`, and its duration. Set by [`RequestTrace::end_stage`].
     stages: [Option<(Duration, Duration)>; Stage::COUNT],
     /// Span id in the headers of the provider's request. Set by [`RequestTrace::continue_at_provider`].
     upstream_span: u64,
@@ -28,7 +27,7 @@ pub struct RequestTrace {
     owner: Option<VirtualKeyOwner>,
 }
 
-/// An approved and settled call, as it is logged.
+/// Log fields of an approved and settled call.
 #[derive(Debug)]
 pub struct ApprovedCall<'a> {
     /// Decision id.
@@ -41,17 +40,17 @@ pub struct ApprovedCall<'a> {
     pub estimate: &'a str,
     /// In USD.
     pub charged: &'a str,
-    /// The word of the audit trail.
+    /// Method by which the cost was determined, as in the audit trail.
     pub how: &'static str,
-    /// What became of the settlement.
+    /// Outcome of the settlement.
     pub settlement: Settlement,
-    /// The upstream, by the name that metrics have.
+    /// Name of the upstream, as in metrics.
     pub upstream: &'a str,
-    /// How the answer ended, if it was a stream: the word of the audit trail.
+    /// End of a streamed answer, as in the audit trail.
     pub stream_end: Option<&'static str>,
-    /// HTTP status of the provider's answer; 0 for none.
+    /// HTTP status of the provider's answer; 0 if there was none.
     pub status: u16,
-    /// From the provider's request to its whole answer.
+    /// Time from sending the request to the end of the provider's answer.
     pub upstream_time: Duration,
 }
 
@@ -91,7 +90,7 @@ impl RequestTrace {
         outcome
     }
 
-    /// Ends a stage, which began where the stage before ended, and records its time.
+    /// Ends a stage and records its duration. A stage begins where the previous one ended.
     pub fn end_stage(&mut self, metrics: &Metrics, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
@@ -100,24 +99,24 @@ impl RequestTrace {
         metrics.stage(stage, took);
     }
 
-    /// Time that was not Tollgate's: the caller sent its body, the provider answered.
+    /// Returns the time spent outside Tollgate: receiving the caller's body, and waiting for the provider.
     pub fn external_time(&self) -> Duration {
         self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
     }
 
-    /// The same for a call whose answer is a stream, when its head is written: the provider answers since the last
-    /// stage.
+    /// Like [`external_time`](Self::external_time), for a call with a streamed answer at the time when its head is
+    /// written: the time since the last stage is the provider's.
     pub fn external_time_of_stream(&self) -> Duration {
         self.external_time() + self.last.elapsed()
     }
 
-    /// Duration of a stage; zero for one that was not recorded.
+    /// Returns the duration of a stage; zero if it was not recorded.
     pub fn stage_time(&self, stage: Stage) -> Duration {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
-    /// Continues the trace in the provider's request if the spans of this one are exported. `None`: the caller's own
-    /// trace headers are forwarded unchanged.
+    /// Continues the trace in the provider's request if this request's spans are exported. `None` means that the
+    /// caller's own trace headers are forwarded unchanged.
     pub fn continue_at_provider(&mut self) -> Option<ContinuedTrace> {
         self.trace.exported?;
         self.upstream_span = new_span();
@@ -132,7 +131,7 @@ impl RequestTrace {
         )
     }
 
-    /// The time until `now` and Tollgate's own part of it, in microseconds.
+    /// Returns the time until `now`, and Tollgate's own share of it, in microseconds.
     fn times(&self, now: Instant) -> (u64, u64) {
         let all = now.duration_since(self.began);
         (micros(all), micros(all.saturating_sub(self.external_time())))
@@ -202,7 +201,7 @@ impl RequestTrace {
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
 
-    /// Counts, logs and exports a refused request. The request's own text is not logged.
+    /// Counts, logs and exports a refused request. Text from the request is not logged.
     pub fn record_refusal(&self, metrics: &Metrics, kind: RefusalKind) {
         metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
@@ -222,7 +221,7 @@ impl RequestTrace {
         self.export("refused", "", vec![("tollgate.reason", reason)], false);
     }
 
-    /// Exports the spans: one of the request, and one of each of its stages.
+    /// Exports the spans: one for the request and one for each stage.
     fn export(&self, decision: &str, id: &str, more: Vec<(&'static str, Value)>, failed: bool) {
         // A caller without a key cannot request an export: a flood of such requests would displace the spans of calls.
         let may_export = self.owner.is_some() || !self.trace.by_caller;

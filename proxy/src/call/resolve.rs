@@ -1,5 +1,5 @@
-//! Step 1b: the owner of the virtual key. The store never changes it, so the edge caches it. Whether the key is still
-//! active is decided in `authorize.lua`, with everything else.
+//! Step 1b: finds the owner of the virtual key. The owner never changes, so the edge caches it. `authorize.lua` checks
+//! whether the key is active, together with everything else.
 
 use super::credential::Credential;
 use super::rejection::Rejection;
@@ -15,11 +15,11 @@ use store::lookup::VirtualKeyOwner;
 
 /// Finds the owners of virtual keys.
 pub struct Resolver {
-    /// Looked up once for each key.
+    /// Queried once for each key.
     pub store: Store,
-    /// Only a usable store may say that a key does not exist.
+    /// Only a usable store proves that a key does not exist.
     pub health: Arc<StoreHealth>,
-    /// No call is accepted before the imported prices are known.
+    /// No call is accepted before the imported prices are loaded.
     pub prices: Arc<Prices>,
     /// Cache of the look-ups.
     pub owners: Arc<KeyOwners>,
@@ -29,7 +29,8 @@ impl Resolver {
     /// Returns the key and its owner.
     ///
     /// # Errors
-    /// 401 when there is no such key; 503 when the store is unsafe or away, or the imported prices are not known yet.
+    /// 401 if the key does not exist; 503 if the store is unsafe or unreachable, or the imported prices are not yet
+    /// loaded.
     pub async fn key_owner(&self, credential: &Credential) -> Result<Arc<KnownKey>, Rejection> {
         if !self.health.is_usable().await || !self.prices.are_known_now().await {
             return Err(Rejection::unavailable());
@@ -46,7 +47,7 @@ impl Resolver {
         }
         match VirtualKeyOwner::find(&self.store, &key.hash()).await {
             Ok(Some(owner)) => Ok(self.owners.insert(digest, owner)),
-            // A wiped store has no keys either: only one that still is this ledger may say that there is none.
+            // A wiped store has no keys either, so the epoch is confirmed before the key counts as unknown.
             Ok(None) if self.health.confirm().await => {
                 self.owners.insert_unknown(digest);
                 Err(Rejection::unknown_key())
@@ -71,7 +72,7 @@ mod tests {
     use crypto::virtual_key::{CheckSecret, mint};
     use store::keys::STORE;
 
-    /// A key whose checksum was made with this secret; the fixture's store has `00`.
+    /// Creates a key whose checksum was made with this secret. The fixture's secret is `00`.
     fn key(secret: &str) -> Credential {
         let secret = CheckSecret::from_stored(secret.to_owned());
         Credential {
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(fixture.commands().iter().filter(is_lookup).count(), 1);
     }
 
-    /// A key with the checksum of another installation is never looked up.
+    /// A key whose checksum belongs to another installation is never looked up.
     #[tokio::test]
     async fn an_unknown_key_is_looked_up_once() {
         let fixture = Fixture::new().await;
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(fixture.owners.sizes(), [0, 1]);
     }
 
-    /// A store that has no record any more, or does not reply, cannot say that a key does not exist.
+    /// A store that lost its record, or does not reply, does not prove that a key is unknown.
     #[tokio::test]
     async fn a_store_that_lost_its_ledger_makes_no_key_unknown() {
         for is_away in [false, true] {

@@ -1,5 +1,5 @@
-//! Once decided, a call runs to completion even if its caller disconnects. It runs in the task that serves the caller,
-//! and moves to a task of its own only if that one is dropped: a task for each call would cost two more wake-ups.
+//! Runs a decided call to completion even if its caller disconnects. The call runs in the task that serves the caller,
+//! and moves to its own task only if that one is dropped: a task for each call would cost two more wake-ups.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// A future that goes on when it is dropped. Resolves to `None` after a panic, which the panic hook logs.
+/// A future that continues in the background when it is dropped. Resolves to `None` after a panic, which the panic hook
+/// logs.
 #[must_use = "it begins when it is polled, or dropped"]
 pub struct RunToCompletion<T: Send + 'static>(Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>);
 
@@ -34,7 +35,7 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
 
 impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
-        // Without a runtime the process is about to end. The call leaves a hold behind, which the reaper ends.
+        // Without a runtime the process is about to end. The reaper then ends the hold of the call.
         if let (Some(call), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             drop(runtime.spawn(call));
         }

@@ -5,9 +5,9 @@ use super::run_to_completion::RunToCompletion;
 
 /// A stream whose head can be written.
 pub struct RunningStream {
-    /// To be polled until it is done. Dropped, it goes on without the caller.
+    /// Must be polled until it is done. When dropped, it continues without the caller.
     pub reader: RunToCompletion<()>,
-    /// What is to be written.
+    /// The pieces to be written.
     pub pieces: Taker,
 }
 

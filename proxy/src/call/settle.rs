@@ -1,5 +1,5 @@
-//! Step 6: the ledger moves to what the call really cost, before the answer ends (specification "Proxy spend ledger",
-//! decisions D33 to D37).
+//! Step 6: the charge moves from the estimate to the real cost, before the answer ends (specification "Proxy spend
+//! ledger", decisions D33 to D37).
 
 use super::call_request::CallRequest;
 use super::forward::SentCall;
@@ -21,15 +21,15 @@ use std::time::Duration;
 #[derive(Debug, PartialEq, Eq)]
 struct Bill {
     cost: Nanos,
-    /// The same, if the provider reported its usage.
+    /// The cost of the usage, if the provider reported it.
     actual: Option<Nanos>,
     /// The call failed, and the estimate stays charged.
     charged_failure: bool,
-    /// The word of the audit trail.
+    /// Method by which the cost was determined, as in the audit trail.
     how: How,
 }
 
-/// A call whose settlement the store accepted, or that waits in the retry queue.
+/// A call whose settlement was accepted by the store or is queued for a retry.
 #[derive(Debug)]
 pub struct SettledCall {
     allow_id: String,
@@ -49,7 +49,7 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Charges what the call really cost. `upstream_time` is from the provider's request to its whole answer.
+    /// Charges the real cost. `upstream_time` is the time from sending the request to the end of the provider's answer.
     pub async fn settle(
         &self,
         request: &CallRequest,
@@ -137,7 +137,7 @@ fn bill(
     };
     match answer.status {
         status if status.is_success() => {
-            // The larger of the table's cost and of the reported one, where that counts.
+            // The larger of the table's cost and the reported cost, if reported costs are used.
             let least = reported.and_then(|reported| request.counted_cost(reported.cost));
             match reported.and_then(|reported| actual_cost(request, reported)) {
                 Some(cost) => {
@@ -162,7 +162,7 @@ fn bill(
     }
 }
 
-/// The cost by the price table; `None` without a usage.
+/// Returns the cost by the price table; `None` without a usage.
 fn actual_cost(request: &CallRequest, reported: &Reported) -> Option<Nanos> {
     request.actual_cost(reported.usage.as_ref()?, reported.service_tier.as_deref())
 }
@@ -184,7 +184,7 @@ fn reported(request: &CallRequest, answer: &Answer) -> Option<Reported> {
         .flatten()
 }
 
-/// What the audit trail says of the call.
+/// Builds the measurements of the audit trail.
 fn measured(
     request: &CallRequest,
     answer: &Result<Answer, Failure>,
@@ -201,7 +201,7 @@ fn measured(
     request.measured(usage, end, upstream_time)
 }
 
-/// The provider's answer as metrics count it.
+/// Returns the provider's result, as counted in metrics.
 fn upstream_result(answer: &Result<Answer, Failure>) -> UpstreamResult {
     match answer.as_ref().map(|answer| answer.status) {
         Ok(status) if status.is_success() => UpstreamResult::Success,
@@ -249,7 +249,7 @@ mod tests {
     "#;
 
     fn request() -> CallRequest {
-        // What the price file says before its models.
+        // The settings of the price file, which precede its models.
         let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
         CallRequest {
             run: Run {
@@ -360,7 +360,7 @@ mod tests {
             ..request()
         };
         assert_eq!(bill(&asked, ESTIMATE, &answer(200, flex)), settled(69_000));
-        // Nothing says that the provider knows the tier: it costs what it costs without one.
+        // Nothing confirms that the provider knows the tier, so the call is priced without it.
         assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(138_000));
         let searching = CallRequest {
             web_search: true,
@@ -378,14 +378,15 @@ mod tests {
             bill(&unknown, ESTIMATE, &answer(200, USAGE)),
             settled(9 * 100_000 + 12 * 500_000)
         );
-        // Said to be compressed, and is not: it cannot be read.
+        // The header declares compression, but the body is not compressed and cannot be decoded.
         let mut compressed = answer(200, USAGE).unwrap();
         let gzip = HeaderValue::from_static("gzip");
         compressed.headers.insert(CONTENT_ENCODING, gzip);
         assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), estimated(false));
     }
 
-    /// What is charged for the usage of 138,000 nano-USD with this cost, or for an answer without usage.
+    /// Returns the charge for a usage that costs 138,000 nano-USD with this reported cost, or for an answer without
+    /// usage.
     #[test]
     fn the_larger_of_the_table_and_of_a_reported_cost_is_charged_where_that_counts() {
         let counting = CallRequest {
@@ -405,7 +406,7 @@ mod tests {
             ("0.0001", 138_000),
             ("0", 138_000),
             ("null", 138_000),
-            // Ignored, and the table counts.
+            // An ignored cost: the table's cost is charged.
             ("-0.2", 138_000),
             ("1e300", 138_000),
             ("\"dear\"", 138_000),

@@ -1,10 +1,10 @@
-//! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once; then a
-//! [reader] passes the provider's bytes on through a [handoff](super::handoff), the call is settled when the last event
-//! came, and only then that event passes. What is charged says [`bill`], how streams end [`end`]. Meanwhile the hold
-//! can [grow](growth), and [`stops`] ends the streams of frozen agents.
+//! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once. Then a
+//! [reader] passes the provider's bytes on through a [handoff](super::handoff). The call is settled when the last event
+//! arrives, and only then does that event pass. [`bill`] computes the charge and [`end`] lists the ways in which a
+//! stream ends. Meanwhile the hold can [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
-//! The call's task owns hold and reader. It runs in the task that serves the caller while he is there, and goes on
-//! without him.
+//! The call's task owns hold and reader. It runs in the task that serves the caller as long as the caller is connected,
+//! and continues without the caller afterwards.
 
 pub mod bill;
 pub mod end;
@@ -44,17 +44,17 @@ use tokio::time::Instant;
 
 /// Starts streams.
 pub struct Streams {
-    /// Settles their holds.
+    /// Settles the holds of streams.
     pub holds: Arc<HoldSettler>,
-    /// Counts and times them.
+    /// Counts and times streams.
     pub metrics: Arc<Metrics>,
-    /// A stream whose caller is gone is in flight still.
+    /// A stream whose caller has disconnected is still in flight.
     pub admission: Arc<Admission>,
     /// Raises the holds of streams without a limit (`proxy.stream_extend`).
     pub extender: Option<Extender>,
     /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
     pub stops: Option<Arc<Stops>>,
-    /// Their deadlines.
+    /// Deadlines of streams.
     pub limits: StreamLimits,
 }
 
@@ -62,17 +62,17 @@ pub struct Streams {
 pub struct OpenStream {
     /// The charged estimate.
     pub hold: OpenHold,
-    /// The answer, behind its head.
+    /// The answer after its head.
     pub answer: Box<AnswerStream>,
     /// When the request was sent.
     pub began: Instant,
-    /// The key that was sent: an error may echo it.
+    /// The sent key, since an error may echo it.
     pub provider_key: Arc<SecretString>,
-    /// Counts the call.
+    /// Counts the call against its account.
     pub permit: CallPermit,
 }
 
-/// What the reader's task owns.
+/// State owned by the reader's task.
 struct StreamedCall {
     shared: Arc<Streams>,
     request: CallRequest,
@@ -80,7 +80,7 @@ struct StreamedCall {
     hold: OpenHold,
     reader: Reader,
     owner: VirtualKeyOwner,
-    /// `None`: what is held does not grow.
+    /// `None` if the hold does not grow.
     growth: Option<Growth>,
     extensions: u32,
     stop: Option<Stop>,
@@ -91,7 +91,7 @@ struct StreamedCall {
 }
 
 impl Streams {
-    /// The answer to a call whose stream was opened: its head, and the stream.
+    /// Completes a call whose stream was opened: builds the head of the answer, and starts the stream.
     pub fn complete(
         self: &Arc<Self>,
         request: CallRequest,
@@ -170,8 +170,8 @@ impl Streams {
 }
 
 impl StreamedCall {
-    /// Boxed, as is what a stream needs only at its end: a future holds what it takes by value more than once, and has
-    /// room for everything that it ever awaits.
+    /// Boxed, like everything that a stream needs only at its end: a future stores arguments passed by value more than
+    /// once, and reserves space for all that it ever awaits.
     async fn run(mut self: Box<Self>) {
         let open = self.shared.metrics.streams.opened();
         let mut first_byte = None;
@@ -194,7 +194,7 @@ impl StreamedCall {
         drop(open);
     }
 
-    /// Reads what may pass next, unless the stream has to stop.
+    /// Reads the next bytes that may pass, unless the stream must stop.
     async fn read(&mut self) -> Result<Vec<Bytes>, StreamEnd> {
         let Some(stop) = &mut self.stop else {
             return self.reader.read().await;
@@ -207,16 +207,16 @@ impl StreamedCall {
         Err(self.reader.ended(stopped))
     }
 
-    /// Passes pieces on, once what is held for them is enough.
+    /// Passes pieces on, once the hold covers them.
     async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
-        // Usage alone is no end: some providers report it in every chunk.
+        // Usage alone does not mark the end: some providers report it in every chunk.
         if !self.reader.is_draining() && !self.reader.filter().is_at_end() {
             self.grow().await?;
         }
         self.reader.pass(out).await
     }
 
-    /// Raises the hold if the answer comes near to it.
+    /// Raises the hold if the answer approaches it.
     async fn grow(&mut self) -> Result<(), StreamEnd> {
         let (Some(growth), Some(extender)) = (&mut self.growth, &self.shared.extender) else {
             return Ok(());
@@ -255,7 +255,7 @@ impl StreamedCall {
         }
     }
 
-    /// Settles the call, then gives the caller the end of the stream. `first_byte`: `None` if the body had none.
+    /// Settles the call, then passes the end of the stream to the caller. `first_byte` is `None` if the body was empty.
     async fn settle(self: Box<Self>, end: StreamEnd, first_byte: Option<Duration>) {
         let Self {
             shared,
@@ -281,7 +281,8 @@ impl StreamedCall {
             extensions,
             ..request.measured(bill.usage.as_ref(), end.call_end(), took)
         };
-        // Counted before the ledger shows it: whoever sees the charge finds the stream in the metrics.
+        // Counted before the ledger shows the charge, so that an observer of the charge finds the stream in the
+        // metrics.
         let actual = bill.usage.map(|_| bill.cost);
         let result = end.upstream_result();
         shared.metrics.approved_stream(estimate, actual, result);
@@ -315,7 +316,8 @@ impl StreamedCall {
     }
 }
 
-/// The comment that tells the real cost behind the last event (`X-Service-Stream-Cost: true`), where it is known.
+/// Returns the comment with the real cost that follows the last event (`X-Service-Stream-Cost: true`), if the cost is
+/// known.
 fn cost_comment(charged: &str) -> Bytes {
     format!(": x-service-actual-usd: {charged}\n\n").into()
 }

@@ -1,5 +1,5 @@
-//! Filter of client addresses, before anything else of a request is read (decisions D11, D63). Each request is judged
-//! by itself, so an address that is blocked loses its open connections too.
+//! Filter of client addresses, applied before anything else of a request is read (decisions D11, D63). Each request is
+//! checked, so a blocked address also loses its open connections.
 
 use crate::call::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
@@ -13,16 +13,16 @@ use store::blocked::{BlockedCopy, Verdict};
 
 /// Filters client addresses.
 pub struct AddressFilter {
-    /// The list as last read.
+    /// The last copy of the list.
     pub blocked: Arc<BlockedCopy>,
-    /// Read while the list was never read.
+    /// Read until the first copy of the list has arrived.
     pub store: Store,
     /// `network.trusted_proxies`
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl AddressFilter {
-    /// Whether the address is known not to be blocked. True for nearly every request; never reads the store.
+    /// Returns whether the address is known not to be blocked. True for nearly every request; never reads the store.
     pub fn is_free(&self, session: &ServerSession) -> bool {
         if let Some(peer) = peer_of(session) {
             warn_of_untrusted_proxy(peer, &session.req_header().headers, &self.trusted_proxies);
@@ -30,10 +30,10 @@ impl AddressFilter {
         self.blocked.judge(|| self.client_of(session)) == Verdict::Free
     }
 
-    /// Rejects blocked addresses, and all until the list was read once.
+    /// Rejects blocked addresses, and every address until the list was read once.
     ///
     /// # Errors
-    /// 403 `IP_BLOCKED`, also for a client behind a trusted proxy whose address cannot be read (decision D73); 503.
+    /// 403 `IP_BLOCKED`, also if the client's address behind a trusted proxy cannot be read (decision D73); 503.
     pub async fn check(&self, session: &ServerSession) -> Result<(), Rejection> {
         let verdict = self.blocked.judge_now(&self.store, || self.client_of(session));
         match verdict.await {

@@ -1,6 +1,6 @@
-//! A new connection: counted, encrypted where the edge has TLS, then served. One deadline covers all of it until the
-//! first request's head. Pingora has none for the preface of HTTP/2, so a caller who connects and stays silent would
-//! hold its connection for ever.
+//! Serves a new connection: counts it, performs the TLS handshake if TLS is configured, then serves HTTP. One deadline
+//! covers everything up to the first request's head. Pingora has no deadline for the HTTP/2 preface, so a caller who
+//! connects and stays silent would hold its connection forever.
 
 use super::Edge;
 use super::connection::{self, Connection};
@@ -25,11 +25,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a connection lives beyond the deadline, for the answer to a late head.
+/// Time that a connection stays open after the deadline, so that the answer to a late head can be sent.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
 
-/// The application of the edge's listener. Pingora's `cleanup` does not reach the proxy: it would close idle
-/// connections immediately, where [`crate::server`] lets them send one more request.
+/// Application of the edge's listener. Pingora's `cleanup` does not reach the proxy: it would close idle connections
+/// immediately, while [`crate::server`] lets them send one more request.
 pub struct EdgeApp {
     proxy: Arc<HttpProxy<Edge>>,
     state: Arc<OnceLock<Arc<EdgeState>>>,
@@ -39,8 +39,8 @@ pub struct EdgeApp {
 }
 
 impl EdgeApp {
-    /// Creates the application. `state` is set before the first connection is accepted; `within` is the time until the
-    /// first head of a connection.
+    /// Creates the application. `state` is set before the first connection is accepted; `within` is the deadline of the
+    /// first head, counted from the accept.
     pub fn new(
         state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
@@ -71,7 +71,7 @@ impl EdgeApp {
         let mut tcp = connection.into_any().downcast::<Tcp>().ok()?;
         let (connection, is_h2) = match &self.tls {
             Some(acceptor) => {
-                // Boxed: a handshake needs more space than all that comes behind it.
+                // Boxed: a handshake needs more space than everything after it.
                 let connection = Box::pin(encrypted(acceptor, *tcp)).await?;
                 let is_h2 = matches!(connection.selected_alpn_proto(), Some(ALPN::H2));
                 (connection, is_h2)
@@ -121,7 +121,7 @@ impl ServerApp for EdgeApp {
     }
 }
 
-/// The caller's address.
+/// Returns the caller's address.
 fn peer_of(connection: &Stream) -> Option<IpAddr> {
     let digest = connection.get_socket_digest()?;
     Some(digest.peer_addr()?.as_inet()?.ip())

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 /// Concurrent requests of an HTTP/2 connection.
 const STREAMS_MAX: u32 = 100;
-/// Requests that were reset before they were accepted; one more closes the connection ("rapid reset").
+/// Maximum of requests that were reset before they were accepted; one more closes the connection ("rapid reset").
 const RESET_UNSEEN_MAX: usize = 20;
-/// Requests that the edge reset because of malformed frames; one more closes the connection.
+/// Maximum of requests that the edge reset because of malformed frames; one more closes the connection.
 const RESET_BY_US_MAX: usize = 100;
 /// Reset requests whose late frames are ignored.
 const RESET_KEPT_MAX: usize = 20;
-/// Bytes of an answer that are queued for each request of a caller who does not read.
+/// Bytes of an answer queued for each request of a caller who does not read.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// The HTTP application of one connection.
@@ -48,7 +48,7 @@ impl Connection {
     }
 }
 
-/// Options of the proxy: HTTP/2 also without TLS, and all methods answered by the edge's routes.
+/// Returns the options of the proxy: HTTP/2 also without TLS, and all methods answered by the edge's routes.
 pub(super) fn options() -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
@@ -59,7 +59,7 @@ pub(super) fn options() -> HttpServerOptions {
 }
 
 impl HttpServerApp for Connection {
-    /// Written as `async_trait` expands it: the attribute would box the proxy's boxed future once more.
+    /// Written as `async_trait` expands it: the attribute would box the proxy's boxed future a second time.
     fn process_new_http<'life0, 'life1, 'async_trait>(
         self: &'life0 Arc<Self>,
         mut session: ServerSession,
@@ -83,13 +83,13 @@ impl HttpServerApp for Connection {
         Box::pin(keeper::scope(self.requests.clone(), serving))
     }
 
-    /// None for HTTP/1: Pingora would look for the preface of HTTP/2, and wait for as many bytes.
+    /// `None` for HTTP/1: with options, Pingora would look for the HTTP/2 preface and wait for that many bytes.
     fn server_options(&self) -> Option<&HttpServerOptions> {
         self.is_h2.then(|| self.proxy.server_options())?
     }
 
-    /// The header limit also bounds CONTINUATION frames: beyond what such a list takes, and some more, the library
-    /// closes the connection.
+    /// The header limit also bounds CONTINUATION frames: the library closes the connection somewhat above the size of
+    /// such a list.
     fn h2_options(&self) -> Option<H2Options> {
         let mut options = H2Options::new();
         options

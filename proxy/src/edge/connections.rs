@@ -43,32 +43,32 @@ impl Connections {
         })
     }
 
-    /// The number of open connections.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.limit.open()
     }
 
-    /// `proxy.max_connections`, or what the system's limit of open files leaves.
+    /// Returns `proxy.max_connections`, or a lower number if the system's limit of open files requires it.
     pub fn max(&self) -> usize {
         self.limit.max()
     }
 
-    /// Refused connections, in the order of [`Refused::LABELS`].
+    /// Returns the counts of refused connections, in the order of [`Refused::LABELS`].
     pub fn refused(&self) -> [u64; 2] {
         [Refused::All, Refused::Address].map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
     }
 
-    /// Counts an idle connection that was closed for a new one.
+    /// Counts an idle connection that was closed to make room for a new one.
     pub fn closed_for_another(&self) {
         self.closed_for_others.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Idle connections that were closed for new ones.
+    /// Returns the count of idle connections that were closed to make room for new ones.
     pub fn closed_for_others(&self) -> u64 {
         self.closed_for_others.load(Ordering::Relaxed)
     }
 
-    /// Logs a refusal at most once in [`WARN_EVERY_S`], so that a flood does not fill the log.
+    /// Logs a refusal at most once every [`WARN_EVERY_S`], so that a flood does not fill the log.
     fn warn(&self, refused: Refused) {
         let now = self.started.elapsed().as_secs();
         let last = self.warned_at_s.load(Ordering::Relaxed);

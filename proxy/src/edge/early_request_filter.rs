@@ -1,5 +1,5 @@
-//! Begins a request whose head was read: checks the length of the head, the coding of the body and the host, and counts
-//! the request as in flight.
+//! Begins a request whose head was read: checks the length of the head, the encoding of the body and the host, and
+//! counts the request as in flight.
 
 use super::head::HEAD_BYTES_MAX;
 use super::head_limited::HeadLimited;
@@ -13,14 +13,14 @@ use pingora::{Error, Result};
 /// Counts the request as in flight until `ctx` is dropped.
 ///
 /// # Errors
-/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for one that is malformed. `InternalError` right
-/// before the process ends: the request was not processed, so its connection is closed and its caller may send it
-/// again.
+/// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a malformed one. `InternalError` right before
+/// the process ends: the request was not processed, so its connection is closed and its caller may retry.
 pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let may_be_too_long = head.may_be_too_long();
         head.ends();
-        // The bytes may include a body that arrived together with its head: then the length of the head itself decides.
+        // The bytes may include a body that arrived together with the head; in that case the length of the head itself
+        // decides.
         if may_be_too_long && session.to_h1_raw().len() > HEAD_BYTES_MAX {
             return Err(Error::new_down(HTTPStatus(431)));
         }

@@ -9,8 +9,8 @@ use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
 
-/// Answers a head that is too long (431) or malformed (400). Writes nothing after a failed write, nor in a process that
-/// ends.
+/// Answers a head that is too long (431) or malformed (400). Writes nothing after a failed write, or in a process that
+/// is ending.
 pub(super) async fn answer(
     state: Option<&EdgeState>,
     session: &mut ServerSession,

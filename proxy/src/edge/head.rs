@@ -1,4 +1,4 @@
-//! State of a connection's request heads. The connection counts their bytes, and the hooks know where they end.
+//! State of a connection's request heads. The connection counts their bytes, and the hooks mark where they end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::time::Instant;
@@ -13,15 +13,16 @@ pub(super) const NO_HEAD: usize = usize::MAX;
 pub struct Head {
     deadline: Instant,
     has_arrived: AtomicBool,
-    /// Bytes that the current head may still have.
+    /// Remaining bytes of the current head.
     left: AtomicUsize,
-    /// Bound on the bytes of the current head that were received with the request before, which `left` does not count.
+    /// Upper bound of the bytes of the current head that were received with the previous request. `left` does not count
+    /// them.
     carried: AtomicUsize,
     flushes_next_write: AtomicBool,
 }
 
 impl Head {
-    /// Creates the state of a connection whose first head must be received by `deadline`.
+    /// Creates the state of a connection that must receive its first head by `deadline`.
     pub const fn expected_by(deadline: Instant) -> Self {
         Self {
             deadline,
@@ -32,7 +33,7 @@ impl Head {
         }
     }
 
-    /// Whether the first head was received.
+    /// Returns whether the first head was received.
     pub fn has_arrived(&self) -> bool {
         self.has_arrived.load(Ordering::Relaxed)
     }
@@ -46,7 +47,7 @@ impl Head {
     pub fn ends(&self) {
         let left = self.left();
         self.left.store(NO_HEAD, Ordering::Relaxed);
-        // What was read before the last read belongs to this head, so the next one begins in the last read or later.
+        // Bytes before the last read belong to this head, so the next head begins in the last read or later.
         match HEAD_BYTES_MAX.checked_sub(left) {
             None | Some(0) => {}
             Some(read) => self.carried.store(read, Ordering::Relaxed),
@@ -56,14 +57,14 @@ impl Head {
         }
     }
 
-    /// Marks that the body is chunked: it is read in pieces of up to 64 KiB, in the last of which the next head can
-    /// begin.
+    /// Marks that the body is chunked: it is read in pieces of up to 64 KiB, and the next head can begin in the last
+    /// piece.
     pub fn body_is_chunked(&self) {
         self.carried.store(HEAD_BYTES_MAX, Ordering::Relaxed);
     }
 
     /// Makes the connection send the next write at once. Pingora sends the head of an answer with the first piece of
-    /// its body, which for a stream can come much later.
+    /// its body, which can come much later in a stream.
     pub fn flush_next_write(&self) {
         self.flushes_next_write.store(true, Ordering::Relaxed);
     }
@@ -73,13 +74,13 @@ impl Head {
             && self.flushes_next_write.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether as much was read for the current head as one may have.
+    /// Returns whether the maximum length of a head was read for the current one.
     pub fn is_spent(&self) -> bool {
         self.left() == 0
     }
 
-    /// Whether the current head may be longer than [`HEAD_BYTES_MAX`], by what was read for it and what was received
-    /// before. A watched stream adds one byte to the latter, hence not `<`.
+    /// Returns whether the current head may be longer than [`HEAD_BYTES_MAX`], judged by the bytes read for it and
+    /// those received before. A watched stream adds one byte to the latter, hence not `<`.
     pub fn may_be_too_long(&self) -> bool {
         self.left() <= self.carried.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
-//! Bounds on request heads of HTTP/1, kept by the connection below HTTP: 64 KiB and one deadline for each. Pingora
-//! reads up to a mebibyte, allows 60 seconds for each read, and answers a malformed head with a bare 400.
+//! Limits on HTTP/1 request heads, enforced on the connection below HTTP: 64 KiB and one deadline for each head.
+//! Pingora reads up to 1 MiB, allows 60 seconds for each read, and answers a malformed head with a bare 400.
 //!
 //! So this connection itself answers heads that are too long, too late or malformed, with the body and headers of every
-//! answer, in place of Pingora's. Then it reports a broken connection to HTTP.
+//! other answer, instead of Pingora. Then it reports a broken connection to HTTP.
 
 use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
 use super::refused_head;
@@ -25,18 +25,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes behind the last request that are discarded at most, so that the caller can read the answer: closing a
+/// Maximum bytes after the last request that are discarded, so that the caller can read the answer: closing a
 /// connection with unread bytes resets it.
 const DISCARDED_MAX: usize = 1 << 20;
-/// Bytes that are discarded in one read.
+/// Bytes discarded in one read.
 const DISCARD_BYTES: usize = 4 << 10;
 
-/// Time-out that is registered at its first poll: most connections never poll one.
+/// Time-out that is registered when first polled: most connections never poll one.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    /// Whether the time is over. `until` is evaluated at the first poll.
+    /// Returns whether the time is over. `until` is evaluated at the first poll.
     fn is_over(&mut self, context: &mut Context<'_>, until: impl FnOnce() -> Instant) -> bool {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until())));
         sleep.as_mut().poll(context).is_ready()
@@ -51,9 +51,9 @@ pub struct HeadLimited {
     within: Duration,
     /// Deadline of the current head.
     late: Timer,
-    /// Deadline of the caller for reading the refusal or the end of the connection.
+    /// Deadline for the caller to read the refusal or the end of the connection.
     closed: Timer,
-    /// Unwritten part of a refusal. Nothing else is read or written any more.
+    /// Unwritten part of a refusal. Nothing else is read or written after it.
     refusal: Option<Bytes>,
 }
 
@@ -64,8 +64,8 @@ impl std::fmt::Debug for HeadLimited {
 }
 
 impl HeadLimited {
-    /// Wraps a connection. `within` is the time for a further head from its first byte on, and the time for the caller
-    /// to read a refusal or the end of the connection.
+    /// Wraps a connection. `within` is the time for each further head, counted from its first byte, and the time for
+    /// the caller to read a refusal or the end of the connection.
     pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
         Self {
             inner,
@@ -78,14 +78,14 @@ impl HeadLimited {
         }
     }
 
-    /// The state of the heads of a request's connection; `None` over HTTP/2.
+    /// Returns the state of the heads of a request's connection; `None` over HTTP/2.
     pub fn head_of(session: &ServerSession) -> Option<&Head> {
         let connection: &Self = session.stream()?.as_any().downcast_ref()?;
         Some(&connection.head)
     }
 
-    /// Whether the current head is late: the first by the deadline of the connection, a further one by its first byte.
-    /// Until that byte, Pingora closes the connection if it is idle for too long.
+    /// Returns whether the current head is late: the first by the deadline of the connection, a further one by the time
+    /// since its first byte. Before that byte, Pingora closes the connection if it is idle for too long.
     fn is_late(&mut self, context: &mut Context<'_>, left: usize) -> bool {
         match self.head.has_arrived() {
             false => self.late.is_over(context, || self.head.deadline()),
@@ -98,7 +98,7 @@ impl HeadLimited {
         self.refusal = Some(refused_head::bytes(&self.metrics, refusal));
     }
 
-    /// Whether HTTP's output is discarded. While a head is expected, HTTP writes only if the head is malformed.
+    /// Returns whether HTTP's output is discarded. While a head is expected, HTTP writes only if the head is malformed.
     fn is_refused(&mut self) -> bool {
         if self.refusal.is_none() && self.head.is_awaited() {
             self.refuse(&match self.head.is_spent() {
@@ -156,7 +156,7 @@ impl HeadLimited {
         left: usize,
     ) -> Poll<io::Result<()>> {
         if left == HEAD_BYTES_MAX && self.head.has_arrived() {
-            // It was set for an earlier head.
+            // The timer was set for an earlier head.
             self.late = Timer::default();
         }
         let before = buffer.filled().len();
@@ -211,7 +211,7 @@ impl AsyncWrite for HeadLimited {
         }
         let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
         if self.head.take_flush() {
-            // What does not fit now is sent with the next write.
+            // Bytes that do not fit now are sent with the next write.
             let _flushed = Pin::new(&mut self.inner).poll_flush(context)?;
         }
         Poll::Ready(Ok(written))
@@ -228,7 +228,7 @@ impl AsyncWrite for HeadLimited {
         if self.refusal.is_some() {
             ready!(self.poll_write_and_discard(context))?;
         } else {
-            // A pipelined request behind the answer that ends the connection.
+            // A pipelined request after the answer that ends the connection.
             self.discard(context);
         }
         let polled = Pin::new(&mut self.inner).poll_shutdown(context);

@@ -12,7 +12,7 @@ pub(super) async fn scope<F: Future>(requests: Requests, serving: F) -> F::Outpu
     REQUESTS.scope(requests, serving).await
 }
 
-/// Returns the handle with which the current request keeps its connection from being closed for a new one.
+/// Returns the handle with which the current request keeps its connection from being closed for another one.
 pub(super) fn current() -> Keeper {
     Keeper::new(REQUESTS.try_with(Clone::clone).ok())
 }

@@ -5,6 +5,6 @@ use crate::admission::InFlight;
 /// State of a request between the hooks.
 #[derive(Debug, Default)]
 pub struct Ctx {
-    /// Dropped after the answer was written and the connection given back.
+    /// Dropped after the answer was written and the connection returned.
     pub(super) in_flight: Option<InFlight>,
 }

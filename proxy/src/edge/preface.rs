@@ -1,5 +1,5 @@
-//! The version of HTTP on a connection without TLS, by its first bytes. Pingora would wait for as many as HTTP/2's
-//! preface has, and a whole request can be shorter.
+//! Detects the version of HTTP on a connection without TLS by its first bytes. Pingora would wait for as many bytes as
+//! the HTTP/2 preface has, but a complete HTTP/1 request can be shorter.
 
 use pingora::protocols::l4::stream::Stream as Tcp;
 use tokio::io::AsyncReadExt as _;
@@ -8,8 +8,8 @@ use tokio::time::{Instant, timeout_at};
 /// Preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whether the connection begins with [`PREFACE`]. Reads until a byte differs, or until `deadline`, and puts the bytes
-/// back. `None` if the caller sent nothing.
+/// Returns whether the connection begins with [`PREFACE`]. Reads until a byte differs, or until `deadline`, and puts
+/// the bytes back. `None` if the caller sent nothing.
 pub(super) async fn is_sent(connection: &mut Tcp, deadline: Instant) -> Option<bool> {
     let mut first = [0; PREFACE.len()];
     let mut length = 0;
@@ -21,7 +21,7 @@ pub(super) async fn is_sent(connection: &mut Tcp, deadline: Instant) -> Option<b
             }
         }
     };
-    // A read is safe to cancel. What was received of a late head is answered as that of HTTP/1.
+    // A read is safe to cancel. The received part of a late head is answered as HTTP/1.
     drop(timeout_at(deadline, reading).await);
     connection.rewind(&first[..length]);
     (length > 0).then_some(first == *PREFACE)

@@ -1,4 +1,4 @@
-//! Answers to heads that became no request: too long, too late, or malformed.
+//! Answers to heads that do not form a request: too long, too late, or malformed.
 
 use super::head::HEAD_BYTES_MAX;
 use super::write::to_pingora;
@@ -16,24 +16,24 @@ use pingora::protocols::http::date::get_cached_date;
 /// Capacity for the head of such an answer, in bytes.
 const HEAD_BYTES: usize = 512;
 
-/// 431: the head is longer than [`HEAD_BYTES_MAX`].
+/// Returns 431: the head is longer than [`HEAD_BYTES_MAX`].
 pub(super) fn too_long() -> Refusal {
     let message = format!("Request line and headers are longer than {HEAD_BYTES_MAX} bytes.");
     Refusal::new(RefusalKind::HeadTooLong, message)
 }
 
-/// 408: the head is late.
+/// Returns 408: the head is late.
 pub(super) fn too_late() -> Refusal {
     let message = "The request was not sent within the time allowed.";
     Refusal::new(RefusalKind::RequestTimeout, message)
 }
 
-/// 400: the head is malformed.
+/// Returns 400: the head is malformed.
 pub(super) fn not_http() -> Refusal {
     Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
 }
 
-/// 400: the head breaks a rule of both servers.
+/// Returns 400: the head breaks a rule that both servers enforce.
 pub(super) fn malformed(what: Malformed) -> Refusal {
     let message = match what {
         Malformed::TransferCoding => "The only transfer coding of a body is `chunked`.",
@@ -42,7 +42,7 @@ pub(super) fn malformed(what: Malformed) -> Refusal {
     Refusal::new(RefusalKind::BadRequest, message)
 }
 
-/// Builds the answer, with the headers that every answer has, and records it in metrics and log.
+/// Builds the answer with the headers of every answer, and records it in metrics and log.
 pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
     RequestTrace::new(&HeaderMap::new()).record_refusal(metrics, refusal.kind);
     let mut reply = refusal.reply();
@@ -51,7 +51,7 @@ pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
     reply
 }
 
-/// Builds the answer as bytes of HTTP/1.1. It ends the connection.
+/// Builds the answer as bytes of HTTP/1.1. The answer closes the connection.
 pub(super) fn bytes(metrics: &Metrics, refusal: &Refusal) -> Bytes {
     let mut reply = reply(metrics, refusal);
     reply.headers.insert(DATE, get_cached_date());

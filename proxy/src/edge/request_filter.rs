@@ -1,4 +1,4 @@
-//! Answers a request: the route, then the call or one of the small endpoints, then the answer's head and body.
+//! Answers a request: finds the route, runs the call or one of the small endpoints, then writes the answer.
 
 use super::route;
 use super::state::EdgeState;
@@ -16,13 +16,13 @@ use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::time::Instant;
 
-/// Number of retries so far, by which the OpenAI SDKs announce one.
+/// Number of retries so far, which the OpenAI SDKs send.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
-/// Answers the request. `true`: Pingora has nothing left to do for it.
+/// Answers the request. `true` tells Pingora that the request is complete.
 ///
 /// # Errors
-/// The answer could not be written: the connection is closed.
+/// The answer could not be written; the connection is closed.
 pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSession) -> Result<bool> {
     let state = state.ok_or_else(|| Error::new_in(InternalError))?;
     let mut keeper = keeper::current();
@@ -34,7 +34,7 @@ pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSessio
     written.map(|()| true)
 }
 
-/// Builds the answer, with the headers that every answer has.
+/// Builds the answer with the headers of every answer.
 async fn reply(
     state: &EdgeState,
     session: &mut ServerSession,

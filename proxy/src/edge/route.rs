@@ -10,20 +10,21 @@ use http::request::Parts;
 /// Why a request has no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRoute {
-    /// No such path.
+    /// The path does not exist.
     Path,
-    /// No such path, and it is one that clients for Azure make of the address and the model.
+    /// No such path, but an Azure client would form it from the address and the model.
     AzurePath,
-    /// The path exists, with this method only.
+    /// The path exists with this method only.
     Method(&'static str),
-    /// The path exists, with this method only, and a WebSocket was requested.
+    /// The path exists with this method only, and a WebSocket was requested.
     WebSocket(&'static str),
 }
 
 /// Finds the route of a request with this head.
 ///
 /// # Errors
-/// 404, 405, or 426 for a WebSocket: at that status Codex goes on over HTTP, at others it asks again for seconds.
+/// 404, 405, or 426 for a WebSocket: after a 426 Codex continues over HTTP, after other statuses it retries for
+/// seconds.
 pub fn of_request(offered: Offered, head: &Parts) -> Result<Route, NoRoute> {
     find(offered, &head.method, head.uri.path()).map_err(|no_route| match no_route {
         NoRoute::Method(allowed) if is_websocket(head) => NoRoute::WebSocket(allowed),
@@ -53,7 +54,7 @@ pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRo
 const AZURE_PREFIXES: [&str; 2] = ["/openai/", "/v1/deployments/"];
 
 impl NoRoute {
-    /// Returns the kind of a path that is not in the table.
+    /// Classifies a path that is not in the table.
     fn of_path(path: &str) -> Self {
         match AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
             true => Self::AzurePath,
@@ -95,7 +96,7 @@ impl NoRoute {
                 let message = format!("This path has no WebSocket. Send a {allowed} request.");
                 let mut reply = Refusal::new(self.kind(), message).reply();
                 reply.set(ALLOW, allowed);
-                // Without `Connection: upgrade`, which Pingora replaces by its own.
+                // Without `Connection: upgrade`, since Pingora replaces that header.
                 reply.set(UPGRADE, "HTTP/1.1");
                 reply
             }

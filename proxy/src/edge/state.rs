@@ -1,4 +1,4 @@
-//! The components that the edge's hooks use. It has no logic of its own, and no step of a call takes the whole of it.
+//! Components that the edge's hooks use. This type has no logic, and no step of a call receives all of it.
 
 use super::address_filter::AddressFilter;
 use super::write::ReplyWriter;
@@ -17,15 +17,15 @@ pub struct EdgeState {
     pub admission: Arc<Admission>,
     /// Blocked addresses.
     pub addresses: AddressFilter,
-    /// Calls of the provider, and the admission of requests that are none.
+    /// Calls, and the admission of requests that are not calls.
     pub calls: Arc<CallPipeline>,
-    /// What is served beyond the specification.
+    /// Optional endpoints beyond the specification.
     pub offered: Offered,
     /// Answers `/v1/health`.
     pub health: Arc<StoreHealth>,
     /// Answers `/v1/models`.
     pub prices: Arc<Prices>,
-    /// Owners of the models; the host of `[upstream]` is part of `/v1/health`.
+    /// Owners of the models. `/v1/health` also shows the host of `[upstream]`.
     pub upstreams: Arc<Upstreams>,
     /// Writes answers.
     pub writer: ReplyWriter,

@@ -1,4 +1,4 @@
-//! No upstream for Pingora: only [`crate::upstream`] sends requests to the provider, and only with an `Approval`.
+//! Gives Pingora no upstream: only [`crate::upstream`] sends requests to the provider, and only with an `Approval`.
 
 use pingora::ErrorType::InternalError;
 use pingora::upstreams::peer::HttpPeer;

@@ -1,7 +1,7 @@
-//! Writes answers, also while the caller is still sending.
+//! Writes answers, even while the caller is still sending.
 //!
-//! Futures with a time-out are pinned in place: by value each would be moved, and those of a call have thousands of
-//! bytes.
+//! Futures with a time-out are pinned in place: passed by value, each would be moved, and those of a call have
+//! thousands of bytes.
 
 use crate::admission::Admission;
 use crate::reply::Reply;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long an idle connection of a caller is kept.
+/// Lifetime of an idle connection of a caller.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// Bytes of an answer's body that a caller must read within `proxy.client_timeout_ms`. The connection of one who does
-/// not is closed.
+/// Bytes of an answer's body that a caller must read within `proxy.client_timeout_ms`; otherwise the connection is
+/// closed.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
-/// Bytes of an unread body that are discarded at most, so that the caller can finish sending and read the answer.
+/// Maximum bytes of an unread body that are discarded, so that the caller can finish sending and read the answer.
 const LINGER_BYTES: usize = 64 << 20;
-/// How long that may take.
+/// Time limit of this discarding.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Converts an answer to Pingora's head, with the length, and the body.
@@ -35,7 +35,7 @@ pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
         mut body,
     } = reply;
     if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        // No body follows, whatever the provider sent.
+        // No body follows, even if the provider sent one.
         headers.remove(CONTENT_LENGTH);
         body.clear();
     } else {
@@ -60,10 +60,10 @@ pub struct ReplyWriter {
 }
 
 impl ReplyWriter {
-    /// Writes an answer. The connection is kept if the request was read to its end and the process stays up.
+    /// Writes an answer. The connection is kept if the request was read to its end and the process is not draining.
     ///
     /// # Errors
-    /// The caller disconnected, or did not read the answer in time. Part of it may have been written.
+    /// The caller disconnected, or did not read the answer in time. A part of it may have been written.
     pub(super) async fn write(&self, session: &mut ServerSession, reply: Reply) -> Result<()> {
         let is_unread = self.set_keepalive(session);
         let (head, mut body) = to_pingora(reply);
@@ -87,11 +87,11 @@ impl ReplyWriter {
         Ok(())
     }
 
-    /// Sets whether the connection is kept after this answer. Returns whether the request was not read to its end.
+    /// Decides whether the connection is kept after this answer. Returns whether the request was not read to its end.
     pub(super) fn set_keepalive(&self, session: &mut ServerSession) -> bool {
         let is_unread = !session.is_body_done();
-        // The session knows already what the caller asked for (`Connection: close`, HTTP/1.0), whether the body was cut
-        // off, and whether the listener stops. This only ever closes more connections.
+        // The session already knows the caller's choice (`Connection: close`, HTTP/1.0), whether the body was cut off,
+        // and whether the listener stops. This check only closes more connections.
         let keep = session
             .get_keepalive()
             .filter(|_| !is_unread && !self.admission.is_draining())
@@ -101,7 +101,7 @@ impl ReplyWriter {
     }
 }
 
-/// Fails a write that takes longer than `within`, because the caller does not read.
+/// Fails a write that takes longer than `within` because the caller does not read.
 pub(super) async fn in_time(within: Duration, write: impl Future<Output = Result<()>>) -> Result<()> {
     match timeout(within, pin!(write)).await {
         Ok(written) => written,

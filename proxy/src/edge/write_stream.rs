@@ -1,5 +1,5 @@
-//! Writes an answer that is a stream of events: its head at once, then each piece when it arrives. The provider's
-//! stream is read in the same task, and in a task of its own once the caller has disconnected.
+//! Writes a streamed answer: its head at once, then each piece when it arrives. The provider's stream is read in the
+//! same task, and in a task of its own after the caller has disconnected.
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
@@ -17,11 +17,11 @@ use std::pin::pin;
 use std::time::Duration;
 
 impl ReplyWriter {
-    /// Writes a head and a stream. The connection is kept if the caller read all of it.
+    /// Writes a head and a stream. The connection is kept if the caller read the whole answer.
     ///
     /// # Errors
-    /// The caller disconnected, or did not read a piece within `proxy.client_timeout_ms`. The provider's stream is read
-    /// on, so that it can be settled.
+    /// The caller disconnected, or did not read a piece within `proxy.client_timeout_ms`. Reading of the provider's
+    /// stream continues, so that the call can be settled.
     pub(super) async fn write_stream(
         &self,
         session: &mut ServerSession,
@@ -35,7 +35,7 @@ impl ReplyWriter {
                 let chunked = HeaderValue::from_static("chunked");
                 head.headers.insert(TRANSFER_ENCODING, chunked);
             }
-            // HTTP/1.0 has no chunks: the end of the connection is that of the body.
+            // HTTP/1.0 has no chunks: the end of the connection ends the body.
             Version::HTTP_10 => session.set_keepalive(None),
             _ => {}
         }
@@ -48,7 +48,7 @@ impl ReplyWriter {
             in_time(self.timeout, session.write_response_header(head)).await?;
             write_pieces(session, pieces, self.timeout).await
         });
-        // Polled first: the reader gives the next piece when the last one was written.
+        // Polled first: the reader gives the next piece when the previous one was written.
         match select(writing, reader).await {
             Either::Left((written, _reader)) => written,
             Either::Right((_done, writing)) => writing.await,
@@ -63,11 +63,11 @@ async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Du
     in_time(within, session.write_response_body(Bytes::new(), true)).await
 }
 
-/// Waits for the next pieces, and watches the caller meanwhile, until he sends something: Pingora keeps a pipelined
-/// request for later, and then waits for ever. Afterwards a write fails if he is gone.
+/// Waits for the next pieces. Watches the caller's connection until the caller sends something: Pingora keeps a
+/// pipelined request for later, and would then wait forever. After that, a write fails if the caller has disconnected.
 ///
 /// # Errors
-/// The caller disconnected, or closed his side of the connection.
+/// The caller disconnected, or closed the sending side of the connection.
 async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<Vec<Bytes>>> {
     tokio::select! {
         biased;

@@ -1,5 +1,5 @@
-//! A virtual key in the cache: its owner, the resource usage of the owner's account, and when the store last rejected
-//! the key, so that the edge need not read a large body only to reject it again.
+//! A virtual key in the cache: its owner, the resource usage of the owner's account, and the time of the store's last
+//! rejection of the key. With this time the edge need not read a large body only to reject it again.
 
 use crate::buffer_budget::AccountUsage;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use store::keys::Bucket;
 use store::lookup::VirtualKeyOwner;
 
-/// How long a rejection counts as recent: the length of a rate window.
+/// Time that a rejection counts as recent: the length of a rate window.
 const REJECTION_LIFE: Duration = Duration::from_secs(60);
 /// Value of `rejected_at_ms` for a key that was not rejected.
 const NEVER: u64 = u64::MAX;
@@ -16,16 +16,16 @@ const NEVER: u64 = u64::MAX;
 /// Origin of `rejected_at_ms`.
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// A key that the store knows.
+/// A key that exists in the store.
 #[derive(Debug)]
 pub struct KnownKey {
     /// Immutable in the store.
     pub owner: VirtualKeyOwner,
-    /// Of the owner's account.
+    /// The bucket of the owner's account.
     pub bucket: Bucket,
     /// Shared by all keys of the account.
     pub usage: Arc<AccountUsage>,
-    /// Milliseconds from [`STARTED`].
+    /// Time of the last rejection, in milliseconds since [`STARTED`].
     rejected_at_ms: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl KnownKey {
         }
     }
 
-    /// Records that the store said that the key is revoked or over its rate.
+    /// Records that the store reported the key as revoked or over its rate.
     pub fn record_rejection(&self) {
         self.rejected_at_ms.store(now_ms(), Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ impl KnownKey {
         self.rejected_at_ms.store(NEVER, Ordering::Relaxed);
     }
 
-    /// Whether the last rejection is recent. The store may accept the key again by now.
+    /// Returns whether the last rejection is recent. The store may already accept the key again.
     pub fn was_recently_rejected(&self) -> bool {
         match self.rejected_at_ms.load(Ordering::Relaxed) {
             NEVER => false,

@@ -4,7 +4,7 @@ use domain::measured::CallEnd;
 use prometheus::IntGauge;
 use std::time::Duration;
 
-/// Bucket bounds of the whole of a stream, in seconds, up to the default of `proxy.stream_total_ms`.
+/// Bucket bounds of the total duration of a stream, in seconds, up to the default of `proxy.stream_total_ms`.
 const WHOLE: [f64; 10] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0];
 /// Bucket bounds of the time to the first byte, in seconds.
 const FIRST_BYTE: [f64; 11] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
@@ -21,7 +21,7 @@ domain::words! {
     }
 }
 
-/// Whether the provider reported the usage.
+/// Labels: whether the provider reported the usage.
 const USAGE: [&str; 2] = ["missing", "reported"];
 
 telemetry::metrics! {

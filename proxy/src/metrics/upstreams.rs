@@ -1,4 +1,5 @@
-//! Answers of each upstream. Labels are the names of the configuration, so they are bounded by it.
+//! Answers of each upstream. The label values are the upstreams' names in the configuration, so their number is
+//! bounded.
 
 use prometheus::{Histogram, IntCounter, Result};
 use std::time::Duration;
@@ -25,7 +26,7 @@ domain::words! {
     }
 }
 
-/// Counters and times, by the index of the upstream.
+/// Counters and times, indexed by upstream.
 #[derive(Debug)]
 pub struct UpstreamMetrics(Vec<OfUpstream>);
 
@@ -36,7 +37,7 @@ struct OfUpstream {
 }
 
 impl UpstreamMetrics {
-    /// Registers them for upstreams of these providers, in the order of their indexes.
+    /// Registers the metrics of upstreams with these providers, in the order of their indexes.
     pub fn new<'a>(metrics: &Registrar, providers: impl Iterator<Item = &'a str>) -> Result<Self> {
         let answers = metrics.counter_family(
             "upstream_answers_total",

@@ -1,20 +1,20 @@
-//! The operations that make metered calls: chat completions, and what the operator can switch on beside them.
+//! Operations that make metered calls: chat completions, and the endpoints that the operator can switch on.
 
 use super::responses::{self, Operation};
 use super::{headers, keys, requests};
 use domain::measured::Endpoint;
 use openapi::{Components, Json, object};
 
-/// What every body has in common.
+/// Description that all bodies share.
 const BODY: &str =
     "reaches it byte for byte. A body that two JSON parsers could read differently is refused.";
-/// What a caller has to know of streams.
+/// Description of streams for callers.
 const STREAMS: &str = "`stream: true` is 400 `stream_not_supported` unless the operator has switched streams on \
     (`proxy.streaming`, and the account's plan). A stream's head comes before its cost is known; the call is settled before the last \
     event passes. What goes wrong within it is an event `error` with OpenAI's `error` object as its data: `upstream_unreachable` and \
     `upstream_timeout`, `hold_exhausted` where Cap allows no more, `stream_stopped` where the agent was frozen or the key revoked.";
 
-/// What the document says of an operation.
+/// Texts of an operation.
 struct Words {
     tag: &'static str,
     id: &'static str,
@@ -22,7 +22,7 @@ struct Words {
     description: String,
 }
 
-/// The operation of this API.
+/// Builds the operation of an endpoint.
 pub(super) fn call(components: &mut Components, endpoint: Endpoint) -> Json {
     let words = words(endpoint);
     let (name, schema, example) = requests::of(endpoint);
@@ -82,7 +82,7 @@ fn words(endpoint: Endpoint) -> Words {
     }
 }
 
-/// How an operation begins that exists with this setting alone.
+/// Returns the first sentence of an operation that a setting switches on.
 fn switched_on_by(setting: &str) -> String {
     format!(
         "Exists only where the operator has switched it on (`{setting}`); else 404 `not_found`. The body is the provider's request \

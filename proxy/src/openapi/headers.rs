@@ -1,4 +1,4 @@
-//! Headers of the edge, under the names with which it sets them.
+//! Headers that the edge sets, under the names used in its answers.
 
 use crate::reply::names;
 use domain::denial::Denial;
@@ -46,14 +46,14 @@ const ALL: [(HeaderName, &str); 10] = [
         "The id of the request: the caller's or the provider's, else a new one.",
     ),
 ];
-/// Seconds to wait.
+/// Name of the header with the seconds to wait.
 const RETRY_AFTER: &str = "Retry-After";
 
 fn text() -> Json {
     object([("type", "string".into())])
 }
 
-/// All headers as components.
+/// Builds all headers as components.
 pub(super) fn components() -> Json {
     let mut all = Json::Object(Vec::new());
     for (name, says) in ALL {
@@ -81,7 +81,7 @@ pub(super) fn components() -> Json {
     )
 }
 
-/// References to some headers.
+/// Builds references to some headers.
 pub(super) fn some(names: &[HeaderName]) -> Json {
     let mut some = Json::Object(Vec::new());
     for name in names {
@@ -109,7 +109,7 @@ fn parameter(name: &str, says: &str, schema: Json) -> Json {
     ])
 }
 
-/// Parameter `X-Request-Id`.
+/// Returns the parameter `X-Request-Id`.
 pub(super) fn request_id() -> Json {
     let says = format!(
         "Your own id of the request; it is sent back where the provider sends none. One that has not 1 to {RUN_ID_MAX} characters of \
@@ -118,7 +118,7 @@ pub(super) fn request_id() -> Json {
     parameter("X-Request-Id", &says, text().eg("my-request-1"))
 }
 
-/// Header parameters of a call. `can_stream`: its answer can be a stream.
+/// Builds the header parameters of a call. `can_stream`: whether its answer can be a stream.
 pub(super) fn call(can_stream: bool) -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
     let schema = text()

@@ -1,12 +1,12 @@
-//! Bodies of calls: the fields that the edge reads, which no struct has. The provider has many more, and all of them
-//! are forwarded.
+//! Bodies of calls: the fields that the edge reads. No struct has them, since the edge forwards every other field of
+//! the provider unchanged.
 
 use chat::{COMPLETION_TOKENS_MAX, INPUTS_MAX, MODEL_BYTES_MAX, N_MAX, SERVICE_TIER_BYTES_MAX};
 use domain::measured::Endpoint;
 use openapi::Json;
 use serde_json::{Value, json};
 
-/// The name of the body's schema, the schema, and a minimal call.
+/// Returns the name of the body's schema, the schema, and a minimal call.
 pub(super) fn of(endpoint: Endpoint) -> (&'static str, Json, Json) {
     let (name, schema, example) = match endpoint {
         Endpoint::Chat => ("ChatRequest", chat_completion(), chat_example()),
@@ -48,7 +48,7 @@ fn stream() -> Value {
     })
 }
 
-/// A field that must be absent or null.
+/// Returns a field that must be absent or null.
 fn refused(says: &str) -> Value {
     json!({ "type": "null", "description": format!("Anything else is refused: `unsupported_field`. {says}") })
 }

@@ -27,11 +27,11 @@ struct Status {
 }
 
 impl Operation {
-    /// Whether the operation can answer with this denial.
+    /// Returns whether the operation can answer with this denial.
     const fn is_denied(self, denial: Denial) -> bool {
         match self {
             Self::Call(_) => true,
-            // Only key, rate and store are checked.
+            // Only key, rate and store are checked for these.
             Self::Models | Self::Model => {
                 matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
             }
@@ -39,7 +39,7 @@ impl Operation {
         }
     }
 
-    /// Whether the operation can answer with this refusal.
+    /// Returns whether the operation can answer with this refusal.
     fn is_refused(self, kind: RefusalKind) -> bool {
         let about_key = matches!(kind.status(), 401 | 403);
         let about_head = matches!(kind, RefusalKind::BadRequest | RefusalKind::HeadTooLong);
@@ -52,7 +52,7 @@ impl Operation {
     }
 }
 
-/// Whether a call of this API can be answered with this refusal.
+/// Returns whether a call of this endpoint can be answered with this refusal.
 fn is_refused_call(endpoint: Endpoint, kind: RefusalKind) -> bool {
     match kind {
         RefusalKind::ModelNotFound => false,
@@ -64,7 +64,7 @@ fn is_refused_call(endpoint: Endpoint, kind: RefusalKind) -> bool {
     }
 }
 
-/// All responses of an operation.
+/// Builds all responses of an operation.
 pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
     let mut statuses: BTreeMap<u16, Status> = BTreeMap::new();
     for denial in Denial::ALL.iter().filter(|denial| operation.is_denied(**denial)) {
@@ -146,7 +146,7 @@ fn success(components: &mut Components, operation: Operation) -> Json {
     }
 }
 
-/// The provider's answer, whole, and as a stream where there can be one.
+/// Builds the provider's answer: complete, and as a stream if the endpoint supports streams.
 fn success_of_call(components: &mut Components, endpoint: Endpoint) -> Json {
     let (name, schema) = schemas::answer(endpoint);
     let whole = components.named(name, schema);
@@ -213,7 +213,7 @@ fn response(components: &Components, description: &str, headers: Json, schema: O
     )
 }
 
-/// Content of this schema, with its example.
+/// Builds content with this schema and its example.
 fn media(components: &Components, schema: Json) -> Json {
     let example = example::from_schema(components, &schema).ok();
     let mut media = object([("schema", schema)]);

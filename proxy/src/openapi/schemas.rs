@@ -1,10 +1,10 @@
-//! Schemas of the provider's answers, which no struct of the edge has.
+//! Schemas of the provider's answers. No struct of the edge has these fields.
 
 use domain::measured::Endpoint;
 use openapi::{Json, object};
 use serde_json::{Value, json};
 
-/// The name and schema of a whole answer.
+/// Returns the name and schema of a complete answer.
 pub(super) fn answer(endpoint: Endpoint) -> (&'static str, Json) {
     let (name, example) = match endpoint {
         Endpoint::Chat => ("Completion", completion_example()),
@@ -19,7 +19,7 @@ pub(super) fn answer(endpoint: Endpoint) -> (&'static str, Json) {
     (name, schema.eg(Json::from_serialize(&example)))
 }
 
-/// The name and schema of an answer's events, where it can be a stream.
+/// Returns the name and schema of the events; `None` if the endpoint has no streams.
 pub(super) fn events(endpoint: Endpoint) -> Option<(&'static str, Json)> {
     let (name, example) = match endpoint {
         Endpoint::Chat => ("CompletionEvents", completion_events_example()),
@@ -32,7 +32,7 @@ pub(super) fn events(endpoint: Endpoint) -> Option<(&'static str, Json)> {
     Some((name, schema.eg(example)))
 }
 
-/// An error of the provider, without fragments of keys.
+/// Returns the schema of an error of the provider, without fragments of keys.
 pub(super) fn provider_error() -> Json {
     object([
         ("type", "object".into()),

@@ -1,9 +1,9 @@
-//! Delivery of queued items to the store: to the ledger that each belongs to, and to no other.
+//! Delivery of queued items to the store. Each item is delivered only to the ledger that it belongs to.
 //!
-//! Before a batch the store must be safe and be that ledger (decision D47). After the batch it must still be, without a
-//! lost connection in between: only then the items leave the queue. A hold counts as missing only where the script
-//! itself finds that the account has come as far as when the hold was opened (decision D52). An item on which the
-//! store's script fails again and again is given up: it would keep the queue from ever being empty.
+//! Before a batch the store must be safe and be that ledger (decision D47). After the batch it must still be that
+//! ledger, without a lost connection in between: only then do the items leave the queue. A hold counts as missing only
+//! if the script finds that the account's version is at least that of the hold's approval (decision D52). An item on
+//! which the store's script fails repeatedly is given up: otherwise the queue would never become empty.
 
 use super::Pending;
 use super::item::Item;
@@ -23,13 +23,13 @@ use store::sanity::StoreRecord;
 use store::{Store, StoreError};
 use tokio::time::Instant;
 
-/// Items in flight to the store at once.
+/// Maximum number of concurrent deliveries.
 const CONCURRENT_MAX: usize = 32;
-/// Settlements in one batch, and as many voids.
+/// Maximum number of settlements in one batch; the same number applies to voids.
 const BATCH_MAX: usize = 1024;
-/// An item is given up after this many identical script errors, which takes 20 seconds and more.
+/// An item is given up after this many identical script errors in a row, which takes at least 20 seconds.
 const SCRIPT_ERRORS_MAX: u32 = 100;
-/// Pause before an account of which the store lacks writes is tried again.
+/// Pause before an account whose writes the store lacks is tried again.
 const LACKING_WRITES_PAUSE: Duration = Duration::from_secs(2);
 
 /// Outcome of a batch.
@@ -39,7 +39,7 @@ pub(super) enum BatchOutcome {
     Delivered,
     /// The store accepted none.
     NotDelivered,
-    /// All items belong to another ledger, or to accounts of which the store lacks writes.
+    /// All items belong to another ledger, or to accounts whose writes the store lacks.
     NothingDeliverable,
 }
 
@@ -70,13 +70,13 @@ pub(super) struct Delivery {
 #[derive(Debug, Default)]
 struct History {
     script_errors: ScriptErrors,
-    /// Accounts of which the store lacked writes, and when they are tried again.
+    /// Accounts whose writes the store lacked, and when they are tried again.
     lacking_writes: HashMap<String, Instant>,
-    /// Items that were accepted by a store that may not have been the ledger any more.
+    /// Items that were accepted by a store that may no longer have been the ledger.
     uncertain: HashMap<Item, Accepted>,
 }
 
-/// The last script error of each item, and how often it was repeated.
+/// The last script error of each item, and how often it occurred in a row.
 #[derive(Debug, Default)]
 struct ScriptErrors(HashMap<Item, (String, u32)>);
 
@@ -129,7 +129,7 @@ impl Delivery {
             return BatchOutcome::NothingDeliverable;
         }
         let replies = self.deliver_all(batch).await;
-        // The replies count only if they came from the ledger that was checked before.
+        // The replies count only if they came from the ledger that was checked before the batch.
         let is_certain = self.is_still(&ledger, lost_connections).await;
         let mut result = BatchOutcome::NotDelivered;
         for (position, item, reply) in replies {
@@ -153,7 +153,7 @@ impl Delivery {
         result
     }
 
-    /// Sends items to the store; the reply is `None` for an item that was not sent.
+    /// Sends items to the store. The reply is `None` for an item that was not sent.
     async fn deliver_all(
         &mut self,
         batch: Vec<(Position, Item)>,
@@ -188,9 +188,8 @@ impl Delivery {
             .await
     }
 
-    /// Whether the store is this ledger now, and was since `lost_connections` were counted. In a cluster a lost
-    /// connection says nothing about the other nodes; writes that a master lost when it was replaced are found by the
-    /// script.
+    /// Returns whether the store is this ledger, and has been since `lost_connections` was read. In a cluster a lost
+    /// connection does not affect the other nodes; the script detects writes that were lost when a master was replaced.
     async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
         let now = self.health.read_ledger().await;
         now.is_some_and(|now| now.epoch == ledger.epoch)
@@ -212,7 +211,7 @@ impl History {
             Some(Ok(accepted)) if is_certain => {
                 self.script_errors.forget(item);
                 queue.remove(position);
-                // If the hold is missing now, the first delivery ended it: it was this ledger.
+                // If the hold is missing now, the first delivery settled it: the store was this ledger.
                 let before = self.uncertain.remove(item);
                 let is_missing = accepted == Accepted::Settled(Settled::Missing);
                 Outcome::Accepted(before.filter(|_| is_missing).unwrap_or(accepted))
@@ -240,7 +239,7 @@ impl History {
     }
 }
 
-/// Executes the script of an item. Both scripts may be repeated, so delivering an item twice does no harm.
+/// Executes the script of an item. Both scripts are idempotent, so repeated delivery is harmless.
 async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
@@ -279,14 +278,15 @@ mod tests {
     const MISSING: Accepted = Accepted::Settled(Settled::Missing);
     const DONE: Accepted = Accepted::Settled(Settled::Done);
 
-    /// An error reply of the server.
+    /// Builds an error reply of the server.
     fn server_error(line: &str) -> StoreError {
         let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
         let error = answer.and_then(redis::Value::extract_error).unwrap_err();
         StoreError::from(error)
     }
 
-    /// Outcomes of a queue with one item to which the store replies with each of these, until it leaves the queue.
+    /// Returns the outcomes of a queue with one item, given the store's reply to each delivery, until the item leaves
+    /// the queue.
     fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, bool)>) -> Vec<Outcome> {
         let (mut history, mut queue) = (History::default(), Queue::new(1));
         queue.push(void("allow_1"));
@@ -309,7 +309,7 @@ mod tests {
         Delivery::new(fixture.store.clone(), health, metrics)
     }
 
-    /// Errors of a store that is away or refuses commands.
+    /// Returns errors of a store that is unreachable or refuses commands.
     fn temporary_errors() -> Vec<fn() -> StoreError> {
         vec![
             || StoreError::NoAnswer(None),
@@ -420,7 +420,7 @@ mod tests {
         let given_up = outcomes((0..2 * SCRIPT_ERRORS_MAX).map(|_| (Err(broken()), true)));
         assert_eq!(given_up.len(), 100);
         assert_eq!(given_up.last(), Some(&Outcome::GivenUp));
-        // Another error in between, of the script or not, starts the count again.
+        // Any other error in between, from the script or not, restarts the count.
         for other in [
             StoreError::NoAnswer(None),
             server_error("ERR another one script: abc, on @user_script:12."),
@@ -458,7 +458,7 @@ mod tests {
             outcomes([(Ok(DONE), false), (Ok(MISSING), false)]),
             [Outcome::Waiting; 2]
         );
-        // The store was the ledger both times: it ended the hold the first time.
+        // The store was the ledger both times: the first delivery settled the hold.
         let again = [(Ok(DONE), false), (Ok(MISSING), true)];
         assert_eq!(outcomes(again), [Outcome::Waiting, Outcome::Accepted(DONE)]);
         // The store was another ledger the first time.

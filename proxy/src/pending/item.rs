@@ -1,4 +1,4 @@
-//! One queued settlement or void with the ledger that it belongs to, in the format of the journal.
+//! A queued settlement or void with the ledger that it belongs to, in the format of the journal.
 
 use domain::entry::How;
 use domain::measured::Measured;
@@ -10,13 +10,13 @@ use store::call::settle::Settle;
 use store::keys::{AccountKeys, Bucket};
 use store::sanity::StoreRecord;
 
-/// The ledger of a hold. Only that ledger can say that the hold does not exist, and only if the account has come as far
-/// as when the hold was requested.
+/// The ledger of a hold. Only that ledger can report the hold as missing, and only if the account's version is at least
+/// that of the request.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Record of the store that executed `authorize.lua`.
     pub ledger: Arc<StoreRecord>,
-    /// Version of the account then.
+    /// Version of the account at that time.
     pub as_of: AsOf,
 }
 
@@ -28,17 +28,17 @@ pub enum Item {
     Settle {
         /// Account, agent, run and decision id.
         name: [String; 4],
-        /// Charged so far.
+        /// The current charge.
         estimate_nanos: u64,
-        /// To be charged in its place.
+        /// The final charge.
         cost_nanos: u64,
-        /// The word of the audit trail; `None` in journals of earlier versions.
+        /// Method by which the cost was determined, as in the audit trail; `None` in journals of earlier versions.
         #[serde(default)]
         how: Option<String>,
-        /// Charged so far if the last extension of the hold took place, of which the reply was lost.
+        /// The current charge if the last extension of the hold, whose reply was lost, took effect.
         #[serde(default)]
         extension_nanos: Option<u64>,
-        /// The word of what was measured; `None` in journals of earlier versions.
+        /// Measurements in their stored form; `None` in journals of earlier versions.
         #[serde(default)]
         measured: Option<String>,
         /// Epoch of the hold's ledger; `None` in journals of earlier versions.
@@ -55,7 +55,7 @@ pub enum Item {
         /// Epoch of the ledger; `None` in journals of earlier versions.
         #[serde(default)]
         epoch: Option<String>,
-        /// Last known version of the account before.
+        /// Last known version of the account before the execution.
         #[serde(default)]
         as_of: AsOf,
     },
@@ -98,17 +98,17 @@ impl Item {
         name
     }
 
-    /// The id of the account.
+    /// Returns the id of the account.
     pub fn account(&self) -> &str {
         &self.words()[0]
     }
 
-    /// The bucket of the account.
+    /// Returns the bucket of the account.
     pub fn bucket(&self) -> Bucket {
         AccountKeys::new(self.account()).bucket()
     }
 
-    /// The name of the hold.
+    /// Returns the name of the hold.
     pub fn name(&self) -> HoldName {
         let [account, agent, run, allow_id] = self.words().clone();
         HoldName {
@@ -119,20 +119,20 @@ impl Item {
         }
     }
 
-    /// Whether the hold belongs to the ledger with this epoch. Without an epoch any ledger may be tried: account ids
-    /// are random, so another ledger has no such account.
+    /// Returns whether the hold belongs to the ledger with this epoch. True for every ledger if the item has no epoch:
+    /// account ids are random, so another ledger has no such account.
     pub fn is_of(&self, ledger: &str) -> bool {
         let (Self::Settle { epoch, .. } | Self::Void { epoch, .. }) = self;
         epoch.as_ref().is_none_or(|epoch| epoch == ledger)
     }
 
-    /// The version from which on the store can say that the hold does not exist.
+    /// Returns the account version from which on the store can report the hold as missing.
     pub const fn as_of(&self) -> AsOf {
         let (Self::Settle { as_of, .. } | Self::Void { as_of, .. }) = self;
         *as_of
     }
 
-    /// The settlement; `None` for a void.
+    /// Returns the settlement; `None` for a void.
     pub fn to_settle(&self) -> Option<Settle> {
         let Self::Settle {
             estimate_nanos,
@@ -160,7 +160,7 @@ fn to_words(name: HoldName) -> [String; 4] {
     [name.account, name.agent, name.run, name.allow_id]
 }
 
-/// Parses the word of the audit trail; infers it from the cost if the journal has none.
+/// Parses the audit trail's value; infers it from the cost if the journal has none.
 fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
     word.and_then(How::parse).unwrap_or(match cost_nanos {
         cost if cost == estimate_nanos => How::Estimated,

@@ -1,8 +1,9 @@
-//! The file of the retry queue: one JSON line for each item, one file for each process, locked while the process lives.
+//! The file of the retry queue: one JSON line for each item, and one file for each process, locked while the process
+//! lives.
 //!
-//! A process takes over the files that are not locked any more (see [`others`](super::others)): at its start, and again
-//! later, since after a hand-over the old process ends after the new one has started. The file is emptied whenever the
-//! queue is.
+//! A process takes over files that are no longer locked (see [`others`](super::others)): at its start and periodically,
+//! since after a hand-over the old process ends later than the new one starts. The file is emptied whenever the queue
+//! becomes empty.
 
 use super::item::Item;
 use domain::id::Kind;
@@ -11,12 +12,12 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// End of a journal's file name.
+/// Suffix of a journal's file name.
 pub(super) const SUFFIX: &str = "pending.jsonl";
-/// End of the name of a file that is not locked yet, so that no process takes it over.
+/// Suffix of a file that is not yet locked, so that no other process takes it over.
 const OPENING_SUFFIX: &str = "opening";
 
-/// File mode. The lines say who spent what.
+/// File mode. The lines contain who spent how much.
 const OWNER_ONLY: u32 = 0o600;
 /// Mode of a directory that is created here.
 const OWNER_ONLY_DIR: u32 = 0o700;
@@ -26,12 +27,12 @@ const OWNER_ONLY_DIR: u32 = 0o700;
 pub struct Journal {
     file: File,
     path: PathBuf,
-    /// Path until the file is locked and complete.
+    /// Path of the file until it is locked and complete.
     opening: PathBuf,
     lines: usize,
-    /// Bytes of these lines.
+    /// Bytes of the complete lines.
     len: u64,
-    /// Whether an incomplete line may follow.
+    /// Whether an incomplete line may follow them.
     is_torn: bool,
 }
 
@@ -60,12 +61,12 @@ impl Journal {
         })
     }
 
-    /// The path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The number of lines. Delivered items keep theirs until the file is rewritten or emptied.
+    /// Returns the number of lines. Delivered items keep their lines until the file is rewritten or emptied.
     pub fn lines(&self) -> usize {
         self.lines
     }
@@ -92,7 +93,7 @@ impl Journal {
         written
     }
 
-    /// Removes an incomplete line: the next one would be appended to it, and be lost.
+    /// Removes an incomplete line. Otherwise the next line would be appended to it and be lost.
     fn truncate_torn(&mut self) -> std::io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.len)?;
@@ -101,14 +102,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Replaces the content by these items. A new file takes the place of the old one atomically, so that a process
-    /// that is killed meanwhile loses nothing.
+    /// Replaces the content by these items. A new file replaces the old one atomically, so that nothing is lost if the
+    /// process is killed meanwhile.
     ///
     /// # Errors
     /// The write failed, which is logged here. The old file stays.
     pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
         let written = Lines::new(items).and_then(|lines| {
-            // This unlocks the old file. A process that waited for its lock finds another file under its name.
+            // This unlocks the old file. A process that was waiting for the lock then finds another file under the
+            // name.
             self.file = create(&self.opening, &self.path, &lines.text)?;
             (self.lines, self.len, self.is_torn) = (lines.count, lines.len(), false);
             Ok(())
@@ -156,7 +158,7 @@ impl Lines {
     }
 }
 
-/// Creates a file with this text, which is locked before it appears under `path`.
+/// Creates a file with this text. The file is locked before it appears under `path`.
 fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
     let mut file = OpenOptions::new()
         .create_new(true)
@@ -182,12 +184,12 @@ pub(super) mod tests {
     use std::process::Command;
     use store::call::hold::AsOf;
 
-    /// Set in a process whose files stay small: the test's folder.
+    /// Environment variable of a process with a file size limit. Its value is the test's folder.
     const SMALL_FILES: &str = "TOLLGATE_TEST_SMALL_FILES";
     /// Longest file in such a process, in bytes.
     pub const SMALL_FILE_BYTES: usize = 512;
 
-    /// A void.
+    /// Creates a void.
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
@@ -196,15 +198,15 @@ pub(super) mod tests {
         }
     }
 
-    /// A folder that does not exist.
+    /// Returns the path of a folder that does not exist.
     pub fn fresh(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("tollgate-journal-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         dir
     }
 
-    /// Runs a test again in a process whose writes fail beyond [`SMALL_FILE_BYTES`] of a file. There
-    /// [`small_file_folder`] is `dir`.
+    /// Runs a test again in a process whose writes fail beyond [`SMALL_FILE_BYTES`] of a file, with `dir` as its
+    /// [`small_file_folder`].
     pub fn run_with_small_files(test: &str, dir: &Path) {
         let ran = Command::new("sh")
             .args([
@@ -220,12 +222,12 @@ pub(super) mod tests {
         assert!(ran.status.success() && said.contains("1 passed"), "{said}");
     }
 
-    /// The test's folder, in a process whose files stay small.
+    /// Returns the test's folder in a process with a file size limit.
     pub fn small_file_folder() -> Option<PathBuf> {
         std::env::var_os(SMALL_FILES).map(PathBuf::from)
     }
 
-    /// The items that another process would take over.
+    /// Returns the items that another process would take over.
     fn items(journal: &Journal) -> Vec<Item> {
         let text = std::fs::read_to_string(journal.path()).unwrap();
         text.lines()

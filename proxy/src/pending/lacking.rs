@@ -1,19 +1,19 @@
-//! Items of the queue that the journal lacks because a write failed, until a later write succeeds.
+//! Items of the queue that are not in the journal because a write failed, until a later write succeeds.
 
 use super::item::Item;
 use std::collections::HashSet;
 
-/// What the journal lacks.
+/// Items that the journal lacks.
 #[derive(Debug, Default)]
 pub struct Lacking {
-    /// Held by memory alone: lost if the process ends.
+    /// In memory only: lost if the process ends.
     in_memory: HashSet<Item>,
     /// Also in the kept journals of processes that ended.
     in_kept_files: HashSet<Item>,
 }
 
 impl Lacking {
-    /// Whether the journal has every item.
+    /// Returns whether the journal has every item.
     pub fn is_empty(&self) -> bool {
         self.in_memory.is_empty() && self.in_kept_files.is_empty()
     }
@@ -28,14 +28,14 @@ impl Lacking {
         self.in_kept_files.extend(items.iter().cloned());
     }
 
-    /// Forgets all but these items, those that still wait.
+    /// Forgets all items except these, which are still queued.
     pub fn retain<'a>(&mut self, waiting: impl Iterator<Item = &'a Item>) {
         let waiting: HashSet<&Item> = waiting.collect();
         self.in_memory.retain(|item| waiting.contains(item));
         self.in_kept_files.retain(|item| waiting.contains(item));
     }
 
-    /// All of them.
+    /// Returns all items.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
         self.in_memory.iter().chain(&self.in_kept_files)
     }
@@ -50,7 +50,7 @@ impl Lacking {
         self.in_memory.iter().cloned().collect()
     }
 
-    /// The journal has them all.
+    /// Records that the journal has all items.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,5 +1,4 @@
-//! Journals of processes that ended, in the same directory. A file that cannot be read or removed does not block
-//! others.
+//! Journals of ended processes in the same directory. A file that cannot be read or removed does not block others.
 
 use super::item::Item;
 use super::journal::SUFFIX;
@@ -14,21 +13,21 @@ use std::path::{Path, PathBuf};
 pub struct OtherJournals {
     dir: PathBuf,
     own: PathBuf,
-    /// Files whose items are queued here, and that could not or must not be removed yet. They stay locked while this
-    /// process lives, so that no other takes their items over again.
+    /// Files whose items are queued here, but which could not or must not be removed yet. They stay locked while this
+    /// process lives, so that no other process takes over their items again.
     unremoved: Vec<(File, PathBuf)>,
-    /// Files that could not be read: each is logged once.
+    /// Files that could not be read. Each is logged once.
     unreadable: HashSet<PathBuf>,
 }
 
 /// Items of other journals.
 #[derive(Debug, Default)]
 pub struct LeftBehind {
-    /// To be queued.
+    /// Items to queue.
     pub items: Vec<Item>,
-    /// Items that did not fit.
+    /// Number of items that did not fit.
     pub dropped: u64,
-    /// The locked files, to be removed once the items are in the own journal or were delivered.
+    /// The locked files, to be removed once the items are in the own journal or delivered.
     files: Vec<(File, PathBuf)>,
 }
 
@@ -43,12 +42,13 @@ impl OtherJournals {
         }
     }
 
-    /// Removes the files that were kept, or could not be removed before. No item may be queued any more.
+    /// Removes the files that were kept or could not be removed before. Must not be called while their items are
+    /// queued.
     pub fn remove_kept(&mut self) {
         self.remove_files(Vec::new());
     }
 
-    /// Locks and reads the journals of processes that ended, at most `limit` items.
+    /// Locks and reads the journals of ended processes, at most `limit` items.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -83,13 +83,13 @@ impl OtherJournals {
         Ok(found)
     }
 
-    /// Removes the files of items that are in the own journal now.
+    /// Removes the files whose items are now in the own journal.
     pub fn remove(&mut self, found: LeftBehind) {
         self.remove_files(found.files);
     }
 
-    /// Keeps the files of items that are queued here and not in the own journal: if this process ends before it
-    /// delivered them, another one takes them over.
+    /// Keeps the files whose items are queued but not in the own journal: if this process ends before it delivers them,
+    /// another process takes them over.
     pub fn keep(&mut self, found: LeftBehind) {
         self.unremoved.extend(found.files);
     }
@@ -129,7 +129,7 @@ fn is_gone(removed: std::io::Result<()>) -> bool {
     removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
 }
 
-/// Opens and locks a file; `None` if another process has it locked, or took it over before the lock.
+/// Opens and locks a file; `None` if another process has locked it, or took it over before the lock.
 fn lock(path: &Path) -> std::io::Result<Option<File>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -145,7 +145,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_there.then_some(file))
 }
 
-/// Reads the items of a file. Skips lines that a crash cut off, or that do not parse.
+/// Reads the items of a file. Skips lines that are incomplete after a crash or do not parse.
 fn items(file: &File) -> std::io::Result<Vec<Item>> {
     let mut items = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// Leaves a journal with these items behind.
+    /// Creates a journal with these items, as an ended process leaves it.
     fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
         let mut journal = Journal::open(dir).unwrap();
         let items: Vec<Item> = ids.iter().map(|id| item(id)).collect();
@@ -196,7 +196,7 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
-    /// Another process removes a journal that it has delivered between the listing and the lock.
+    /// Another process delivers and removes a journal between the listing and the lock.
     #[test]
     fn a_journal_that_is_gone_is_nobodys() {
         let dir = fresh("gone");
@@ -227,7 +227,7 @@ mod tests {
         let mut others = OtherJournals::beside(own.path());
         let found = others.read(10).unwrap();
         assert_eq!(found.items.len(), 2);
-        // A directory takes its name.
+        // A directory has the name of a journal.
         let kept = dir.join("kept");
         std::fs::rename(&stays, &kept).unwrap();
         std::fs::create_dir(&stays).unwrap();

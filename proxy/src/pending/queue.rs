@@ -4,7 +4,7 @@
 use super::item::Item;
 use std::collections::BTreeMap;
 
-/// Order of delivery: settlements first, then the longest waiting.
+/// Order of delivery: settlements first, then by waiting time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     is_void: bool,
@@ -29,27 +29,27 @@ impl Queue {
         }
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is no item.
+    /// Returns whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The number of items that still fit.
+    /// Returns the number of items that still fit.
     pub fn free(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
 
-    /// All items in the order of delivery.
+    /// Returns all items in the order of delivery.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
         self.items.values()
     }
 
-    /// Adds an item. Returns the item that does not fit: this one, or a void that was queued.
+    /// Adds an item. Returns the item that does not fit: this one, or a queued void.
     pub fn push(&mut self, item: Item) -> Option<Item> {
         let is_void = matches!(item, Item::Void { .. });
         let mut dropped = None;
@@ -68,7 +68,7 @@ impl Queue {
         dropped
     }
 
-    /// Returns a position behind all others of its kind.
+    /// Returns a position after all others of its kind.
     fn next_position(&mut self, is_void: bool) -> Position {
         self.next += 1;
         Position {
@@ -77,8 +77,8 @@ impl Queue {
         }
     }
 
-    /// Returns the next deliverable items, at most `max` of each kind, so that settlements do not starve voids; and the
-    /// number of items that are not deliverable. All stay in the queue.
+    /// Returns the next deliverable items, at most `max` of each kind, so that settlements do not starve voids, and the
+    /// number of items that are not deliverable. All items stay in the queue.
     pub fn batch(
         &self,
         max: usize,
@@ -102,7 +102,7 @@ impl Queue {
         self.items.remove(&position);
     }
 
-    /// Moves an item behind the others of its kind, unless it was dropped meanwhile.
+    /// Moves an item to the end of the items of its kind, unless it was dropped meanwhile.
     pub fn put_back(&mut self, position: Position) {
         if let Some(item) = self.items.remove(&position) {
             let position = self.next_position(position.is_void);

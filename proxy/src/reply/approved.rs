@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 
-/// Headers of every approved call, whatever the provider answered.
+/// Headers of every approved call, regardless of the provider's answer.
 #[derive(Debug)]
 pub struct ApprovalHeaders<'a> {
     /// Decision id.
@@ -38,7 +38,7 @@ impl ApprovalHeaders<'_> {
     }
 }
 
-/// Builds the answer: unchanged but for connection headers and cookies, and for fragments of keys in an error.
+/// Builds the answer: unchanged except for connection headers, cookies, and fragments of keys in an error.
 pub fn reply(answer: Answer) -> Reply {
     let Answer {
         status,
@@ -75,5 +75,5 @@ pub fn reply(answer: Answer) -> Reply {
     }
 }
 
-/// Body in place of an error that cannot be decoded, and so not be searched for keys.
+/// Replaces the body of an error that cannot be decoded and therefore not be searched for keys.
 const UNREADABLE: &[u8] = br#"{"error":{"message":"The provider's error is encoded in a way that cannot be passed on safely.","type":"upstream_error","param":null,"code":null}}"#;

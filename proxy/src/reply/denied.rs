@@ -16,15 +16,15 @@ use utoipa::ToSchema;
 #[derive(Debug)]
 pub struct Denied {
     pub denial: Denial,
-    /// In place of the reason's own message.
+    /// Replaces the reason's own message.
     pub message: Option<String>,
-    /// Decision id, of the [kind](id_kind) that the denial has.
+    /// Decision id, of the [kind](id_kind) that matches the denial.
     pub id: String,
-    /// Once the run is known.
+    /// Present once the run is known.
     pub run_id: Option<String>,
-    /// Once the estimate is known.
+    /// Present once the estimate is known.
     pub estimate: Option<Nanos>,
-    /// The account's plan, for denials that name it.
+    /// The account's plan, for denials that name the plan.
     pub plan: Option<Arc<PlanLimits>>,
 }
 
@@ -125,7 +125,7 @@ impl Denied {
     }
 }
 
-/// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` before.
+/// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` for earlier checks.
 pub const fn id_kind(denial: Denial) -> Kind {
     match denial.stage() {
         Stage::BeforeCap => Kind::Deny,
@@ -133,12 +133,12 @@ pub const fn id_kind(denial: Denial) -> Kind {
     }
 }
 
-/// Returns the id of a denial: that of the hold, with the prefix of its [kind](id_kind).
+/// Returns the id of a denial: the id of the hold, with the prefix of the [kind](id_kind).
 pub fn denial_id(denial: Denial, allow_id: &str) -> String {
     allow_id.replacen(Kind::Allow.prefix(), id_kind(denial).prefix(), 1)
 }
 
-/// The limit that was reached, as a plain number: keys, agents or USD.
+/// Returns the limit that was reached, as a plain number: keys, agents or USD.
 fn limit_text(denial: Denial, plan: &Plan) -> String {
     let limit = match denial {
         Denial::PlanKeyLimit => plan.active_virtual_keys.map(|keys| keys.to_string()),

@@ -32,8 +32,8 @@ pub(crate) struct Body<'a> {
     latency_ms: f64,
 }
 
-/// Builds the answer: 200 if calls can be decided, 503 if every call is denied. A node of a cluster that is away denies
-/// only the accounts on it.
+/// Builds the answer: 200 if calls can be decided, 503 if every call is denied. An unreachable cluster node denies only
+/// the calls of the accounts on it.
 pub fn reply(can_decide: bool, offered: Offered, upstream: &str, latency: Duration) -> Reply {
     let (code, status, decisions) = if can_decide {
         (200, "ok", "available")

@@ -50,11 +50,11 @@ pub fn reply(prices: &PriceTable, upstreams: &Upstreams) -> Reply {
     Reply::json(200, &Body { object: "list", data })
 }
 
-/// Answers with one model by its percent-encoded name: listed, or a snapshot or fine-tuned model with the price of a
-/// listed one.
+/// Answers with one model, given its percent-encoded name: a listed model, or a snapshot or fine-tuned model that has
+/// the price of a listed one.
 ///
 /// # Errors
-/// 404 `model_not_found` for every other name.
+/// 404 `model_not_found` for any other name.
 pub fn one(prices: &PriceTable, upstreams: &Upstreams, encoded: &str) -> Result<Reply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
     let upstream = |name: &str| upstreams.choose(name).identity();

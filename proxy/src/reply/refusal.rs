@@ -1,4 +1,4 @@
-//! Every answer that is neither an approval nor a denial, declared once: malformed requests, and failures behind an
+//! Every answer that is neither an approval nor a denial, declared once: malformed requests, and failures after an
 //! approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
 
 mod schema;
@@ -15,26 +15,26 @@ macro_rules! refusals {
         pub enum RefusalKind { $($(#[doc = $doc])+ $name,)+ }
 
         impl RefusalKind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// When it is answered; text of the OpenAPI document.
+            /// Returns when this refusal is sent; text of the OpenAPI document.
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
-            /// `error.code`.
+            /// Returns `error.code`.
             pub const fn code(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
 
-            /// The HTTP status.
+            /// Returns the HTTP status.
             pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)+ } }
 
-            /// `error.type`, in OpenAI's words.
+            /// Returns `error.type`, one of OpenAI's values.
             pub const fn kind(self) -> &'static str { match self { $(Self::$name => $kind,)+ } }
         }
     };
 }
 
 refusals! {
-    /// The request is not HTTP that can be answered otherwise.
+    /// The request is malformed HTTP, and no other code describes the fault.
     BadRequest = "bad_request", 400, "invalid_request_error";
     /// Request line and headers are longer than 64 KiB.
     HeadTooLong = "request_header_fields_too_large", 431, "invalid_request_error";
@@ -42,9 +42,9 @@ refusals! {
     NotFound = "not_found", 404, "invalid_request_error";
     /// `GET /v1/models/{model}` of a model without a price.
     ModelNotFound = "model_not_found", 404, "invalid_request_error";
-    /// The path has other methods.
+    /// The path exists with other methods only.
     MethodNotAllowed = "method_not_allowed", 405, "invalid_request_error";
-    /// A WebSocket is requested, and the edge has none.
+    /// A WebSocket was requested, which the edge does not support.
     UpgradeRequired = "upgrade_required", 426, "invalid_request_error";
     /// The client's address is blocked (decision D11).
     IpBlocked = "IP_BLOCKED", 403, "request_forbidden";
@@ -54,7 +54,7 @@ refusals! {
     PayloadTooLarge = "payload_too_large", 413, "invalid_request_error";
     /// The caller took too long to send its request.
     RequestTimeout = "request_timeout", 408, "invalid_request_error";
-    /// The body is not one JSON object that can be read in one way only.
+    /// The body is not a JSON object, or parsers could read it in different ways.
     InvalidJson = "invalid_json", 400, "invalid_request_error";
     /// No `model`.
     MissingModel = "missing_model", 400, "invalid_request_error";
@@ -62,25 +62,26 @@ refusals! {
     MissingMessages = "missing_messages", 400, "invalid_request_error";
     /// No `input` (responses and embeddings).
     MissingInput = "missing_input", 400, "invalid_request_error";
-    /// `stream: true` where there are no streams: they are off, or off for the account's plan, or the API has none.
+    /// `stream: true` where streams are not available: they are off, excluded from the account's plan, or not part of
+    /// the API.
     StreamNotSupported = "stream_not_supported", 400, "invalid_request_error";
     /// Neither `max_completion_tokens` nor `max_tokens` (responses: no `max_output_tokens`), where the operator
     /// requires one (`proxy.require_token_limit`).
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
-    /// A field of a response that brings in, or starts, what the edge cannot see (`POST /v1/responses`): state (other
-    /// than reasoning) and files that the provider keeps, tools that it runs, work in the background. Where the
-    /// provider is not OpenAI also `models`, `fallbacks` and `plugins`, by which callers have other models billed.
+    /// A field of `POST /v1/responses` that uses or starts something the edge cannot see: state (except reasoning) and
+    /// files kept by the provider, tools run by the provider, or background work. For a provider other than OpenAI also
+    /// `models`, `fallbacks` and `plugins`, with which callers could have other models billed.
     UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";
     /// Approved, but the provider could not be reached or broke off; the estimate stays charged.
     UpstreamUnreachable = "upstream_unreachable", 502, "upstream_error";
-    /// Approved, but the provider gave no whole answer in time; the estimate stays charged.
+    /// Approved, but the provider gave no complete answer in time; the estimate stays charged.
     UpstreamTimeout = "upstream_timeout", 504, "upstream_error";
 }
 
 impl RefusalKind {
-    /// Kinds that no operation of the OpenAPI document has.
+    /// Kinds that occur in no operation of the OpenAPI document.
     pub const OF_NO_ROUTE: [Self; 2] = [Self::MethodNotAllowed, Self::UpgradeRequired];
 }
 
@@ -117,7 +118,7 @@ struct ErrorBody<'a> {
 }
 
 impl Refusal {
-    /// Creates a refusal that is about no particular field.
+    /// Creates a refusal that concerns no particular field.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -1,4 +1,4 @@
-//! The end of the edge's certificate: after it every caller that verifies the edge fails.
+//! Expiry of the edge's certificate. After it, every caller that verifies certificates fails to connect.
 
 use domain::timestamp::spoken_from_ms;
 use rustls::pki_types::CertificateDer;
@@ -6,20 +6,19 @@ use settings::BadSettings;
 use std::path::{Path, PathBuf};
 use x509_parser::parse_x509_certificate;
 
-/// How long before its end a certificate is warned of, in seconds: 14 days, as in the alert
-/// `TollgateCertificateEnds`.
+/// How long before the expiry of a certificate to warn, in seconds: 14 days, as in the alert `TollgateCertificateEnds`.
 const WARNED_BEFORE_S: i64 = 14 * 24 * 3600;
 
-/// The certificate that callers are shown.
+/// The certificate that the edge presents to callers.
 #[derive(Debug)]
 pub struct Certificate {
     /// `proxy.tls_cert`
     path: PathBuf,
-    /// Seconds since 1970; `None` if it cannot be read.
+    /// Expiry in seconds since 1970; `None` if it cannot be read.
     ends_s: Option<i64>,
 }
 
-/// How far off the end is.
+/// Nearness of the expiry.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     Good,
@@ -29,7 +28,7 @@ enum Standing {
 }
 
 impl Certificate {
-    /// Reads the end of the first certificate of the file `path`.
+    /// Reads the expiry of the first certificate of the file `path`.
     pub fn new(path: &Path, der: &CertificateDer<'_>) -> Self {
         let parsed = parse_x509_certificate(der);
         Self {
@@ -40,15 +39,15 @@ impl Certificate {
         }
     }
 
-    /// The end, in seconds since 1970; 0 if it cannot be read.
+    /// Returns the expiry in seconds since 1970; 0 if it cannot be read.
     pub fn ends_s(&self) -> i64 {
         self.ends_s.unwrap_or_default()
     }
 
-    /// Refuses to take the place of a process with a certificate that has ended.
+    /// Fails if the certificate has expired, so that the process does not replace a running one.
     ///
     /// # Errors
-    /// [`BadSettings`] names the file and the end.
+    /// [`BadSettings`] with the file and the expiry.
     pub fn check_takeover(&self) -> Result<(), BadSettings> {
         match self.standing(now_s()) {
             Standing::Ended => Err(BadSettings(format!(
@@ -59,7 +58,7 @@ impl Certificate {
         }
     }
 
-    /// Logs an end that has come or is near.
+    /// Logs an expiry that is past or near.
     pub fn log(&self) {
         match self.standing(now_s()) {
             Standing::Good => {}

@@ -1,5 +1,5 @@
-//! The composition root: makes every component of the edge once, and gives each part of the process what it needs. No
-//! other code sees all of them.
+//! The composition root: creates every component of the edge once, and gives each part of the process the components
+//! that it needs. No other code has all of them.
 
 use crate::account_views::AccountViews;
 use crate::admission::Admission;
@@ -51,7 +51,7 @@ use telemetry::store::StoreMetrics;
 use tokio::signal::unix::Signal;
 use tokio::time::interval;
 
-/// What is read and checked before a port is bound.
+/// Inputs that are read and checked before a port is bound.
 pub struct Parts {
     /// The configuration.
     pub settings: Settings,
@@ -91,7 +91,7 @@ pub struct Components {
 }
 
 impl Components {
-    /// Makes the components. Nothing runs yet.
+    /// Creates the components. Starts no task.
     pub fn new(parts: Parts, store: Store, metrics: Arc<Metrics>) -> Self {
         let settings = Arc::new(parts.settings);
         let proxy = &settings.proxy;
@@ -134,7 +134,7 @@ impl Components {
         }
     }
 
-    /// What the hooks use.
+    /// Returns the components that the hooks use.
     pub fn edge_state(&self) -> EdgeState {
         EdgeState {
             admission: Arc::clone(&self.admission),
@@ -156,7 +156,7 @@ impl Components {
         }
     }
 
-    /// The steps of a call.
+    /// Returns the steps of a call.
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
         let authorizer = Arc::new(Authorizer {
@@ -236,7 +236,7 @@ impl Components {
         }
     }
 
-    /// Step 1 of a call.
+    /// Creates step 1 of a call.
     pub fn resolver(&self) -> Resolver {
         Resolver {
             store: self.store.clone(),
@@ -246,7 +246,7 @@ impl Components {
         }
     }
 
-    /// Step 2 of a call.
+    /// Creates step 2 of a call.
     pub fn body_reader(&self) -> BodyReader {
         BodyReader {
             budget: Arc::clone(&self.budget),
@@ -255,7 +255,7 @@ impl Components {
         }
     }
 
-    /// The end of every hold.
+    /// Creates the component that settles holds.
     pub fn hold_settler(&self) -> HoldSettler {
         HoldSettler::new(
             self.store.clone(),
@@ -265,7 +265,7 @@ impl Components {
         )
     }
 
-    /// Whether balancers should send calls here.
+    /// Creates the readiness check for load balancers.
     pub fn readiness(&self) -> Readiness {
         Readiness {
             admission: Arc::clone(&self.admission),
@@ -275,7 +275,7 @@ impl Components {
         }
     }
 
-    /// What `/metrics` reads.
+    /// Returns the components that `/metrics` reads.
     pub fn gauge_sources(&self) -> GaugeSources {
         GaugeSources {
             admission: Arc::clone(&self.admission),
@@ -326,12 +326,12 @@ impl Components {
     }
 }
 
-/// Keeps the lists of blocked addresses and refused accounts current, for ever.
+/// Keeps the lists of blocked addresses and refused accounts current, forever.
 async fn refresh_lists(store: Store, blocked: Arc<BlockedCopy>, refused: Arc<RefusedAccounts>) {
     let mut ticks = interval(REFRESH_EVERY);
     loop {
         ticks.tick().await;
-        // Concurrently: the server of one list may be away.
+        // Concurrently, since the server of one list may be unreachable.
         tokio::join!(blocked.follow(&store), refused.refresh());
     }
 }

@@ -2,10 +2,10 @@
 
 use connections::open_files::of_one_address;
 
-/// Descriptors for everything else: connections to the store, listeners, the journal, the operator's connections, and
-/// connections that are refused.
+/// Descriptors reserved for everything else: connections to the store, listeners, the journal, the operator's
+/// connections, and connections that are about to be refused.
 const RESERVED: usize = 256;
-/// Connections of callers, however low the limit is.
+/// Minimum of callers' connections, regardless of the system's limit.
 const CALLERS_MIN: usize = 1;
 
 /// Configured limits of callers' connections.
@@ -29,8 +29,8 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Divides `limit` descriptors. Each call may need one for the provider as well, so callers get at most half of
-    /// those that are not reserved.
+    /// Divides `limit` descriptors. Each call may also need one for the provider, so callers get at most half of the
+    /// unreserved ones.
     pub fn divide(limit: usize, configured: Configured) -> Self {
         let free = limit.saturating_sub(RESERVED);
         let callers = configured.callers.min(free / 2).max(CALLERS_MIN);

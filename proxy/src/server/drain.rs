@@ -1,5 +1,5 @@
 //! The end of a process that accepts no more connections: its calls finish, and undelivered items stay in the journal.
-//! Items that cannot be written there either are logged, and the exit code says so.
+//! Items that cannot be written to the journal are logged, and the exit code reports them.
 
 use crate::admission::Admission;
 use crate::pending::Pending;
@@ -11,19 +11,19 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Interval of checking whether the last call has finished.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
-/// How long open connections may still send a request after the edge stops. The answer has `Connection: close`, so
-/// their callers reconnect to another process instead of losing a request with their connection.
+/// How long open connections may still send a request after the edge stops. The answer has `Connection: close`, so that
+/// callers reconnect to another process instead of losing a request together with their connection.
 const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
-/// How long no request must have been in flight before the process ends: the last frames of HTTP/2 are sent meanwhile,
-/// and a request whose head is just arriving is noticed.
+/// How long no request must be in flight before the process ends. Meanwhile the last frames of HTTP/2 are sent, and
+/// requests whose head is arriving are detected.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long the drain waits for the retry queue after the last call. The rest stays in the journal.
+/// Maximum time that the drain waits for the retry queue after the last call. Remaining items stay in the journal.
 const PENDING_WITHIN: Duration = Duration::from_secs(2);
 /// How long the end waits for the disk.
 const JOURNAL_WITHIN: Duration = Duration::from_secs(1);
 /// Exit code of a process that ended with items that it could neither deliver nor write to its journal.
 const ITEMS_LOST: i32 = 4;
-/// How long the drain waits for the export of the last spans.
+/// Maximum time that the drain waits for the export of the last spans.
 const SPANS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Ends the process when the last call has finished; at the latest after `within` (`proxy.drain_ms`),
@@ -94,7 +94,7 @@ pub fn exit(pending: Arc<Pending>) -> ! {
     std::process::exit(if is_saved { 0 } else { ITEMS_LOST });
 }
 
-/// Logs what the operator needs to settle the holds by hand.
+/// Logs the data with which the operator can settle the holds manually.
 fn report_lost(lost: &[Item]) {
     for item in lost {
         tracing::error!(?item, "lost with this process; the estimate stays charged");

@@ -1,10 +1,10 @@
-//! Hand-over of the listening sockets to a new process (SIGQUIT): no connection is refused and none is lost.
+//! Hand-over of the listening sockets to a new process (SIGQUIT), without refusing or losing a connection.
 //!
-//! The sockets are sent over `proxy.upgrade_socket`, with Pingora's functions. Beside it lies the *note*, a file that
-//! the new process locks before it requests the sockets and keeps locked until it serves; then it writes so into the
-//! note. So the old process knows whether a new one waits, and goes on serving if that ends or cannot use the store. An
-//! old process that gives up waiting writes that into the note too. Both only append, and the first word counts: so
-//! exactly one of the two serves.
+//! The sockets are sent over `proxy.upgrade_socket`, with Pingora's functions. The *note* is a file next to it. The new
+//! process locks the note before it requests the sockets, keeps it locked until it serves, and then records there that
+//! it serves. So the old process knows whether a new one waits, and continues to serve if the new one ends or cannot
+//! use the store. An old process that gives up waiting records that in the note too. Both only append, and the first
+//! word counts, so exactly one of the two serves.
 
 use nix::unistd::Uid;
 use pingora::server::ListenFds;
@@ -14,9 +14,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a new process may take until it can decide calls. After that it ends, and the old one goes on.
+/// Time limit for a new process to become ready to decide calls. After it, the process ends and the old one continues.
 pub const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How long the old process waits for the new one to serve. Longer than [`READY_WITHIN`].
+/// Maximum time that the old process waits for the new one to serve. Longer than [`READY_WITHIN`].
 const WORD_WITHIN: Duration = Duration::from_secs(20);
 /// Interval of reading the note.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
@@ -24,32 +24,32 @@ const CHECK_EVERY: Duration = Duration::from_millis(20);
 const LOCK_ATTEMPTS: usize = 10;
 /// Longest path of a Unix socket on Linux, without the final zero.
 const SOCKET_PATH_MAX: usize = 107;
-/// Word of the new process once it serves.
+/// Word that the new process writes once it serves.
 const SERVES: &[u8] = b"serves\n";
-/// Word of the old process once it has given up.
+/// Word that the old process writes once it has given up.
 const GAVE_UP: &[u8] = b"given up\n";
 /// Permission bits of group and others.
 const ANY_BY_OTHERS: u32 = 0o077;
-/// File mode: read and write by the owner alone.
+/// File mode: only the owner may read and write.
 const OWNER_ONLY: u32 = 0o600;
-/// The same for a directory.
+/// Directory mode: only the owner has access.
 const OWNER_ONLY_DIR: u32 = 0o700;
 
-/// Why the sockets were not handed over. The process that has them goes on serving.
+/// Why the sockets were not handed over. The process that has them continues to serve.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoverError {
     #[error("no new process waits for the sockets; start it with --upgrade first")]
     NoSuccessor,
     #[error("this process does not listen yet")]
     NotListening,
-    /// Other users could take the sockets, or send theirs.
+    /// Other users could take the sockets, or send their own.
     #[error("proxy.upgrade_socket {0}")]
     Unsafe(String),
     #[error("the sockets could not be sent: {0}")]
     Sending(String),
     #[error("the new process ended before it served")]
     Ended,
-    /// [`WORD_WITHIN`] is over.
+    /// [`WORD_WITHIN`] has passed.
     #[error("the new process did not serve within {WORD_WITHIN:?}")]
     TooSlow,
 }
@@ -85,10 +85,10 @@ impl Successor {
         Ok(Self { note, path })
     }
 
-    /// Announces that this process serves, whereupon the old one stops accepting connections.
+    /// Announces that this process serves. The old one then stops accepting connections.
     ///
     /// # Errors
-    /// One line: the old process goes on serving, and this one must not serve.
+    /// One line: the old process continues to serve, and this one must not serve.
     pub fn serves(mut self) -> Result<(), String> {
         match append_as_first(&mut self.note, SERVES, &self.path) {
             Ok(true) => Ok(()),
@@ -101,7 +101,7 @@ impl Successor {
 /// Sends the sockets to the waiting process, and waits until it serves. Blocks.
 ///
 /// # Errors
-/// [`HandoverError`]: this process still has its sockets, and must go on serving.
+/// [`HandoverError`]: this process still has its sockets, and must continue to serve.
 pub fn hand_over(fds: &ListenFds, socket: &Path) -> Result<(), HandoverError> {
     hand_over_within(fds, socket, WORD_WITHIN)
 }
@@ -127,7 +127,7 @@ fn hand_over_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<
             return Err(HandoverError::Ended);
         }
         if Instant::now() > deadline {
-            // If the note cannot be written, nothing stops the new process from serving beside this one.
+            // If the note cannot be written, nothing prevents the new process from serving at the same time.
             return match append_as_first(&mut note, GAVE_UP, &path) {
                 Ok(false) => Ok(()),
                 Ok(true) | Err(_) => Err(HandoverError::TooSlow),
@@ -143,8 +143,8 @@ fn append_as_first(note: &mut File, word: &[u8], path: &Path) -> std::io::Result
     Ok(std::fs::read(path)?.starts_with(word))
 }
 
-/// Locks the note. Returns whether it did. The old process locks it for an instant to check it, so one failure says
-/// nothing.
+/// Locks the note. Returns whether it did. The old process briefly locks the note to check it, so a single failure is
+/// not conclusive.
 fn try_lock(note: &File) -> bool {
     (0..LOCK_ATTEMPTS).any(|_| {
         let is_locked = note.try_lock().is_ok();
@@ -161,8 +161,9 @@ fn note_of(socket: &Path) -> PathBuf {
     path.into()
 }
 
-/// Refuses a path in a directory that other users can write to or enter. A writer could put a socket there and receive
-/// ours; whoever can enter could connect to the socket, which is open to everybody, and send us theirs.
+/// Refuses a path in a directory that other users can write to or enter. A user who can write could put a socket there
+/// and receive ours. A user who can enter could connect to the socket, which is open to everybody, and send us other
+/// sockets.
 fn check_path(socket: &Path) -> Result<(), String> {
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
         let text = socket.display();

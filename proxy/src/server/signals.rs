@@ -1,4 +1,4 @@
-//! Signals: what each of them starts, and what must be done before the listeners close.
+//! Signals: their effects, and the work that must be done before the listeners close.
 
 use super::{drain, handover};
 use crate::edge::state::EdgeState;
@@ -12,13 +12,13 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-/// Listens for SIGHUP, whose default action would end the process. One that arrives before the tables are followed is
-/// received then.
+/// Listens for SIGHUP, whose default action would end the process. A signal that arrives before the tables are followed
+/// is delivered then.
 ///
 /// # Errors
-/// The system's, if it allows no handler.
+/// The system does not allow a signal handler.
 pub fn hangups() -> std::io::Result<Signal> {
-    // The handler stays when this runtime is gone; that of the edge reads what it wrote.
+    // The handler outlives this runtime. The edge's runtime reads the signals that it recorded.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -52,8 +52,8 @@ struct Listened {
 impl Listened {
     fn new(pending: Arc<Pending>) -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
-        // In a task of its own, since it may come at any time: also during a hand-over, and while calls finish and this
-        // function waits for no signal any more. The task lives as long as the process.
+        // A separate task, since the signal may come at any time: during a hand-over, or while calls finish and this
+        // function no longer waits for signals. The task lives as long as the process.
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
@@ -109,7 +109,8 @@ impl ShutdownSignalWatch for Signals {
 }
 
 impl Signals {
-    /// Announces the end to balancers and callers: readiness fails, and each answer closes its connection.
+    /// Announces the end of the process to load balancers and callers: readiness fails, and each answer closes its
+    /// connection.
     fn start_drain(&self) {
         let delay_ms = u64::try_from(self.drain_delay.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(delay_ms, "stopping");

@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// Protocols that callers can choose, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Creates the acceptor of TLS connections, and returns the certificate that it shows; `None` without one.
+/// Creates the TLS acceptor, and returns the certificate that it presents; `None` without a certificate.
 ///
 /// # Errors
-/// One line that names the setting: one of the two is missing, a file cannot be read, or certificate and key do not
+/// One line that names the setting: certificate or key is missing, a file cannot be read, or certificate and key do not
 /// match.
 pub fn acceptor(proxy: &ProxySettings) -> Result<Option<(Acceptor, Certificate)>, BadSettings> {
     let has = |path: &Path| !path.as_os_str().is_empty();

@@ -1,11 +1,11 @@
-//! Why the store cannot be used now, for `/readyz`. The log has each reason once, and the end.
+//! Why the store cannot be used now, for `/readyz`. Each reason is logged once, and so is the end.
 
 use std::mem::discriminant;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::sanity::UnsafeStore;
 use telemetry::error_chain;
 
-/// Reasons of one outage that are logged. A store in changing trouble must not fill the log.
+/// Maximum number of logged reasons in one outage, so that a store with changing faults does not fill the log.
 const LOGGED_MAX: usize = 16;
 
 /// The outage of the store, if there is one.
@@ -20,12 +20,12 @@ pub struct Outage {
 struct State {
     /// `None` while the store may be used, and before the first check.
     reason: Option<String>,
-    /// What was logged of this outage.
+    /// Reasons of this outage that were logged.
     logged: Vec<String>,
 }
 
 impl Outage {
-    /// No outage of the store at `address`.
+    /// Creates the state without an outage, for the store at `address`.
     pub fn new(address: Option<String>) -> Self {
         Self {
             address,
@@ -33,7 +33,7 @@ impl Outage {
         }
     }
 
-    /// Why the store cannot be used now, with its address.
+    /// Returns why the store cannot be used now, with its address.
     pub fn reason(&self) -> Option<String> {
         self.state().reason.clone()
     }
@@ -41,7 +41,7 @@ impl Outage {
     /// Records why the store cannot be used. Logs a reason that is new in this outage.
     pub fn record(&self, error: &UnsafeStore) {
         let mut reason = error_chain(error);
-        // Numbers in the others change with each check.
+        // The other reasons contain numbers that change with each check.
         let kind = match error {
             UnsafeStore::Store(_) => reason.clone(),
             error => format!("{:?}", discriminant(error)),
@@ -57,7 +57,7 @@ impl Outage {
         state.reason = Some(reason);
     }
 
-    /// The store may be used.
+    /// Ends the outage.
     pub fn end(&self) {
         let mut state = self.state();
         if state.reason.is_some() {

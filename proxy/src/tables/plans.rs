@@ -5,7 +5,7 @@ use domain::plan::{Plan, Plans};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A plan as answers name it.
+/// A plan with the data that answers show.
 #[derive(Debug, Clone)]
 pub struct PlanLimits {
     /// Empty for the plan of an account that was never seen.
@@ -33,9 +33,9 @@ impl PlanTable {
         }
     }
 
-    /// Returns a plan; `None` if the table has none of this name: then the call is denied (decision D7). The empty name
-    /// stands for the plan of an account that was never seen: the store replies with the account's plan and checks
-    /// nothing.
+    /// Returns a plan; `None` if the table has no plan of this name, in which case the call is denied (decision D7).
+    /// The empty name stands for the plan of an account that was never seen: the store replies with the account's plan
+    /// and checks nothing.
     pub fn get(&self, name: &str) -> Option<Arc<PlanLimits>> {
         match name {
             "" => Some(Arc::clone(&self.unknown)),
@@ -43,13 +43,13 @@ impl PlanTable {
         }
     }
 
-    /// Puts other plans in force.
+    /// Replaces the plans in force.
     pub fn replace(&self, plans: &Plans) {
         self.plans.store(Arc::new(by_name(plans, &self.public_url)));
     }
 }
 
-/// Limits that admit no call, in case that an account's record names no plan at all.
+/// Returns limits that admit no call, in case an account's record names no plan at all.
 fn unknown() -> PlanLimits {
     let plan = Plan {
         active_virtual_keys: Some(0),

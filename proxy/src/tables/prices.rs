@@ -1,4 +1,4 @@
-//! The prices in force: the price file, overlaid with the prices that the operator imported into the store.
+//! The prices in force: the price file, overridden by prices that the operator imported into the store.
 
 use arc_swap::ArcSwap;
 use domain::price::PriceTable;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use store::{Store, prices as imported};
 use telemetry::tables::{Table, TableMetrics};
 
-/// How long an imported text that does not parse is not parsed again.
+/// Pause before an imported text that does not parse is parsed again.
 const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
 
 /// The prices in force.
@@ -22,11 +22,11 @@ pub struct Prices {
     texts: Mutex<Texts>,
 }
 
-/// Imported prices as the store had them.
+/// Imported prices as last read from the store.
 #[derive(Debug, Default)]
 struct Texts {
     in_force: Option<String>,
-    /// The last text that did not parse, and when.
+    /// The last text that did not parse, and when it was read.
     bad: Option<(Option<String>, Instant)>,
 }
 
@@ -38,7 +38,7 @@ impl Texts {
 }
 
 impl Prices {
-    /// Creates the table with the prices of the file. [`Prices::refresh`] reads the imported ones.
+    /// Creates the table with the prices of the file. [`Prices::refresh`] adds the imported ones.
     pub fn new(file: PriceTable, settings: Arc<Settings>, store: Store, metrics: TableMetrics) -> Self {
         Self {
             settings,
@@ -55,8 +55,8 @@ impl Prices {
         self.in_force.load_full()
     }
 
-    /// Whether the imported prices were in force once. Before that the price file alone is in force, and its prices may
-    /// be too low.
+    /// Returns whether the imported prices were ever loaded. Before that, only the price file is in force, and its
+    /// prices may be too low.
     pub fn are_known(&self) -> bool {
         self.are_known.load(Ordering::Acquire)
     }
@@ -69,7 +69,7 @@ impl Prices {
         self.are_known()
     }
 
-    /// Reads the imported prices, and the file too if they changed or if `reread` says so.
+    /// Reads the imported prices, and also the file if they changed or `reread` is set.
     pub async fn refresh(&self, reread: bool) {
         let overlay = imported::read(&self.store).await;
         let has_replied = overlay.is_ok();

@@ -1,4 +1,4 @@
-//! The client of a provider: its settings, its connections, and the tasks that keep them fresh.
+//! The client of a provider: its settings, its connections, and the tasks that refresh them.
 
 use super::connection_budget::ConnectionBudget;
 use super::headers::{ForwardList, HeaderLines};
@@ -25,9 +25,9 @@ pub struct Upstream {
     pub(super) timeout: Duration,
     pub(super) max_response_bytes: usize,
     forward_list: ForwardList,
-    /// Connections that may still be opened.
+    /// Number of connections that may still be opened.
     pub(super) budget: ConnectionBudget,
-    /// Exchanges on a new connection, and on a reused one.
+    /// Counts of exchanges on a new connection and on a reused one.
     pub(super) connected: [AtomicU64; 2],
 }
 
@@ -35,9 +35,9 @@ pub struct Upstream {
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings<'a> {
     pub base_url: &'a str,
-    /// Empty for the system's certificates.
+    /// Empty to use the system's certificates.
     pub ca_file: &'a Path,
-    /// Of the whole exchange.
+    /// Deadline of the whole exchange.
     pub timeout: Duration,
     pub forward_headers: &'a [String],
     pub max_response_bytes: usize,
@@ -86,7 +86,7 @@ impl Upstream {
         &self.identity
     }
 
-    /// Deadline of an exchange.
+    /// Returns the time limit of an exchange.
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -100,19 +100,19 @@ impl Upstream {
         &self.target
     }
 
-    /// Builds the headers of a request but for the provider key, with those of `caller` that are on this upstream's
-    /// list.
+    /// Builds the headers of a request except the provider key. Includes the headers of `caller` that are on this
+    /// upstream's list.
     pub fn headers(&self, caller: &HeaderMap, length: usize, trace: Option<&ContinuedTrace>) -> HeaderLines {
         let host = &self.target.authority;
         self.forward_list.outbound(caller, host, length, trace)
     }
 
-    /// Exchanges so far, on a new connection and on a reused one.
+    /// Returns the counts of exchanges on a new connection and on a reused one.
     pub fn connected(&self) -> [u64; 2] {
         [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
     }
 
-    /// Resolves the provider's name every [`RESOLVE_EVERY`], for ever.
+    /// Resolves the provider's name every [`RESOLVE_EVERY`], forever.
     pub async fn follow_address(self: Arc<Self>) {
         let mut ticks = interval(RESOLVE_EVERY);
         loop {
@@ -121,7 +121,7 @@ impl Upstream {
         }
     }
 
-    /// Closes idle connections that must not be used any more, every [`SWEEP_EVERY`], for ever.
+    /// Closes idle connections that must no longer be used, every [`SWEEP_EVERY`], forever.
     pub async fn keep_idle_fresh(self: Arc<Self>) {
         let mut ticks = interval(SWEEP_EVERY);
         loop {

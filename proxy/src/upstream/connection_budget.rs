@@ -1,18 +1,18 @@
-//! Bound on connections to providers: all upstreams together, and each of several upstreams apart, so that a slow one
-//! leaves some to the others.
+//! Limit on connections to providers: one for all upstreams together and, if there are several, one for each, so that a
+//! slow upstream leaves connections to the others.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Of several upstreams, each has at most this many quarters of all connections.
+/// If there are several upstreams, each gets at most this many quarters of all connections.
 const QUARTERS_MAX: usize = 3;
 
 /// Connections that an upstream may still open.
 #[derive(Debug, Clone)]
 pub struct ConnectionBudget {
-    /// Of all upstreams together.
+    /// Connections left for all upstreams together.
     all: Arc<Semaphore>,
-    /// Of this one.
+    /// Connections left for this upstream.
     own: Arc<Semaphore>,
 }
 
@@ -24,7 +24,7 @@ pub struct ConnectionPermit {
 }
 
 impl ConnectionBudget {
-    /// Divides `max` connections among `upstreams`. A single one has all of them.
+    /// Divides `max` connections among `upstreams`. A single upstream gets all of them.
     pub fn divide(max: usize, upstreams: usize) -> impl Iterator<Item = Self> {
         let max = max.min(Semaphore::MAX_PERMITS);
         let own = match upstreams {
@@ -38,7 +38,7 @@ impl ConnectionBudget {
         })
     }
 
-    /// Takes one connection, if there is one.
+    /// Takes one connection, if one is left.
     pub fn try_take(&self) -> Option<ConnectionPermit> {
         let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned().ok();
         Some(ConnectionPermit {
@@ -52,7 +52,7 @@ impl ConnectionBudget {
 mod tests {
     use super::*;
 
-    /// Takes all that there is.
+    /// Takes all connections that are left.
     fn drain(budget: &ConnectionBudget) -> Vec<ConnectionPermit> {
         std::iter::from_fn(|| budget.try_take()).collect()
     }

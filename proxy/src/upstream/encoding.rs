@@ -1,4 +1,5 @@
-//! Decoding of compressed answers, within a bound. Tollgate asks for none, but providers may compress all the same.
+//! Decoding of compressed answers, with a size limit. Tollgate requests no compression, but providers may compress
+//! anyway.
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use http::header::CONTENT_ENCODING;
@@ -15,7 +16,7 @@ pub(super) enum Encoding {
     /// Not compressed.
     Identity,
     Gzip,
-    /// The format of zlib, as HTTP uses the word.
+    /// The zlib format, which HTTP calls `deflate`.
     Deflate,
 }
 
@@ -31,7 +32,8 @@ impl Encoding {
     }
 }
 
-/// The value of `Content-Encoding`. Several lines are one list (RFC 9110 §5.3), which is none that can be decoded.
+/// Returns the value of `Content-Encoding`. Several header lines form one list (RFC 9110 §5.3), which is not a
+/// decodable encoding.
 pub fn content_encoding(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     let mut values = headers
         .get_all(CONTENT_ENCODING)

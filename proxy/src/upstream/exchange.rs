@@ -1,4 +1,4 @@
-//! The exchange with the provider: one request and the whole answer, under one deadline, without retries.
+//! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
 use super::client::Upstream;
 use super::failure::{BreakOff, Failure, lost};
@@ -13,10 +13,10 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Interim (1xx) answers that are skipped, at most.
+/// Maximum number of interim (1xx) answers that are skipped.
 const INTERIM_MAX: usize = 8;
 
-/// The provider's whole answer.
+/// The provider's complete answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -24,20 +24,20 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// As sent: still compressed if the provider compressed it.
     pub body: Bytes,
-    /// By its status, or by its JSON: it may echo a key.
+    /// An error by its status or its JSON. It may echo a key.
     pub is_error: bool,
 }
 
 /// The provider's answer to a request for server-sent events.
 pub enum Streamed {
-    /// Something else, such as an error.
+    /// Any other answer, such as an error.
     Whole(Answer),
     /// The head was read.
     Stream(Box<AnswerStream>),
 }
 
 impl Upstream {
-    /// Sends the request once and reads the answer. Drops `body` and `held`, the memory reserved for it, as soon as the
+    /// Sends the request once and reads the answer. Drops `body` and `held`, its reserved memory, as soon as the
     /// request is sent: the provider may take long to answer.
     ///
     /// # Errors
@@ -60,8 +60,8 @@ impl Upstream {
             .unwrap_or(Err(Failure::Timeout))
     }
 
-    /// Like [`exchange`](Self::exchange), for a request that asks for server-sent events: if the provider sends them,
-    /// the answer is returned as soon as its head was read, within `first_byte`.
+    /// Like [`exchange`](Self::exchange), for a request for server-sent events. If the provider sends events, returns
+    /// the answer as soon as its head is read, which must happen within `first_byte`.
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
@@ -86,7 +86,7 @@ impl Upstream {
                 open, status, headers,
             ))));
         }
-        // Not less than the head was given: else an answer whose head was late would have no time left.
+        // At least the deadline of the head: otherwise an answer with a late head would have no time left.
         let deadline = began + self.timeout.max(first_byte);
         timeout_at(deadline, pin!(self.read_rest(open, status, headers)))
             .await
@@ -111,7 +111,7 @@ impl Upstream {
         })
     }
 
-    /// Reads the whole body. A body in one piece is not copied.
+    /// Reads the whole body. A body that arrives in one piece is not copied.
     async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
@@ -129,7 +129,8 @@ impl Upstream {
                 first = piece;
             } else {
                 if whole.is_empty() {
-                    // At once what the answer is to have, which is not copied again, and never more than is accepted.
+                    // Reserves the declared length at once, so that nothing is copied again, but at most the accepted
+                    // length.
                     let declared = content_length(headers).unwrap_or(0).min(self.max_response_bytes);
                     whole.reserve(declared.max(length));
                     whole.extend_from_slice(&first);
@@ -159,8 +160,7 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
     Err(bad_answer("it sent too many interim answers"))
 }
 
-/// Copies the headers of an answer, with room for those that it gets on its way to the caller: a map that grows is
-/// built anew.
+/// Copies the headers of an answer, with room for those added on the way to the caller: a map that grows is rebuilt.
 fn with_room(received: &HeaderMap) -> HeaderMap {
     const ADDED: usize = 10;
     let mut headers = HeaderMap::with_capacity(received.len() + ADDED);

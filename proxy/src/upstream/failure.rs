@@ -1,10 +1,10 @@
-//! Why an exchange with the provider gave no answer.
+//! Why an exchange with the provider yielded no answer.
 
 use nix::errno::Errno;
 use std::error::Error;
 use std::{fmt, io};
 
-/// Why there is no answer. Except for [`Failure::NotSent`] the provider may have done the work.
+/// Why there is no answer. Except for [`Failure::NotSent`], the provider may have processed the request.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the account has too
@@ -14,28 +14,28 @@ pub enum Failure {
     /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
     #[error("the provider could not be reached or broke off: {0}")]
     Unreachable(BreakOff),
-    /// There was no whole answer before the deadline.
+    /// There was no complete answer before the deadline.
     #[error("the provider gave no whole answer in time")]
     Timeout,
 }
 
-/// Where an exchange broke off.
+/// The point at which an exchange broke off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakOff {
     /// The provider's name was never resolved.
     Resolve,
     /// No connection was made.
     Connect,
-    /// The connection broke, or sent no HTTP, before the head of the answer was read.
+    /// The connection broke, or the provider sent something other than HTTP, before the head of the answer was read.
     Head,
-    /// The same before its body was read.
+    /// As [`Self::Head`], but before the body was read.
     Body,
-    /// The answer is HTTP that this edge does not accept, and why.
+    /// The answer is HTTP that this edge does not accept; with the reason.
     BadAnswer(&'static str),
 }
 
 impl BreakOff {
-    /// Returns the label of the metric and the word in the log.
+    /// Returns the label of the metric, which the log also uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -57,7 +57,7 @@ impl fmt::Display for BreakOff {
     }
 }
 
-/// Distinguishes a failure to connect that is caused by this machine from one on the way to the provider.
+/// Distinguishes a failure to connect that this machine causes from one on the way to the provider.
 pub(super) fn not_connected(error: &pingora::Error) -> Failure {
     match local_shortage(error.root_cause()) {
         Some(error) => {
@@ -68,7 +68,7 @@ pub(super) fn not_connected(error: &pingora::Error) -> Failure {
     }
 }
 
-/// Returns the system's error behind `cause` if it says that this machine lacks what a connection needs.
+/// Returns the system's error behind `cause` if it reports that this machine lacks a resource for a connection.
 fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -87,7 +87,7 @@ fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error>
     })
 }
 
-/// Logs the cause, which may quote the provider and goes nowhere else.
+/// Logs the cause. It may quote the provider, so it is not passed on.
 pub(super) fn lost(at: BreakOff, error: &pingora::Error) -> Failure {
     tracing::warn!(upstream.stage = at.as_str(), upstream.error = ?error.etype(), "the provider could not be reached");
     Failure::Unreachable(at)

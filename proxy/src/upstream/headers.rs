@@ -18,8 +18,8 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Request headers that are never forwarded, whatever the list says: credentials, what proxies say about the caller,
-/// and what Tollgate sets itself.
+/// Request headers that are never forwarded, whatever the configured list contains: credentials, headers with which
+/// proxies describe the caller, and headers that Tollgate itself sets.
 const NEVER_FORWARDED: [&str; 11] = [
     "authorization",
     "x-api-key",
@@ -34,13 +34,13 @@ const NEVER_FORWARDED: [&str; 11] = [
     "http2-settings",
 ];
 
-/// Name of the header that Azure reads the key from.
+/// Name of the header in which Azure expects the key.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// Prefixes of headers of and for proxies.
+/// Prefixes of headers that proxies set or read.
 const NEVER_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
-/// The headers that `Connection` names as hop-by-hop too.
+/// Returns the headers that `Connection` also declares as hop-by-hop.
 fn nominated(headers: &HeaderMap) -> Vec<String> {
     let values = headers
         .get_all(header::CONNECTION)
@@ -60,12 +60,12 @@ fn never_passes(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Headers of the provider's request, as they are sent, but for the provider key.
+/// Headers of the provider's request as they are sent, except the provider key.
 pub struct HeaderLines(Vec<u8>);
 
 impl Default for HeaderLines {
     fn default() -> Self {
-        /// More than the headers of an SDK's request.
+        /// Initial capacity, more than the headers of an SDK's request need.
         const BYTES: usize = 1024;
         Self(Vec::with_capacity(BYTES))
     }
@@ -79,7 +79,7 @@ impl HeaderLines {
         }
     }
 
-    /// Adds the line of the provider key. `None` if the stored key is no header value.
+    /// Adds the line of the provider key. `None` if the stored key is not a valid header value.
     pub fn authorize(mut self, auth: Auth, key: &SecretString) -> Option<AuthorizedHeaders> {
         let (name, value) = match auth {
             Auth::Bearer => {
@@ -93,12 +93,12 @@ impl HeaderLines {
     }
 }
 
-/// Headers of the provider's request with the provider key: without them nothing is sent. No `Debug`, since one line
-/// holds the key.
+/// Headers of the provider's request with the provider key. No request can be sent without them. No `Debug`, since one
+/// line contains the key.
 pub struct AuthorizedHeaders(Vec<u8>);
 
 impl AuthorizedHeaders {
-    /// The lines, each with its end.
+    /// Returns the lines, each with its line end.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -116,10 +116,10 @@ impl ForwardList {
     /// Parses the list of a section of the settings. `Content-Type` is always on it.
     ///
     /// # Errors
-    /// One line that names the entry: it is no header name, or names a header that is never forwarded.
+    /// One line that names the entry: it is not a header name, or names a header that is never forwarded.
     pub fn parse(section: &str, entries: &[String]) -> Result<Self, String> {
         let wrong = |entry: &str, what: &str| format!("`{section}.forward_headers`: `{entry}` {what}");
-        // Without it the provider does not know how to read the body.
+        // Without this header the provider does not know how to read the body.
         let (mut names, mut prefixes) = (vec![header::CONTENT_TYPE], Vec::new());
         for entry in entries {
             let prefix = entry.strip_suffix('*');
@@ -154,8 +154,8 @@ impl ForwardList {
                 && !never_passes(name.as_str())
     }
 
-    /// Returns the headers of the provider's request but for the key: those of the caller that are on the list, and
-    /// Tollgate's own. `trace` takes the place of the caller's trace headers.
+    /// Returns the headers of the provider's request except the key: the caller's headers that are on the list, and
+    /// Tollgate's own. `trace` replaces the caller's trace headers.
     pub fn outbound(
         &self,
         caller: &HeaderMap,
@@ -182,7 +182,7 @@ impl ForwardList {
     }
 }
 
-/// Removes what must not reach the caller from the provider's answer.
+/// Removes headers that must not reach the caller from the provider's answer.
 pub fn clean_response(headers: &mut HeaderMap) {
     let nominated = nominated(headers);
     let unwanted = |name: &HeaderName| {
@@ -221,7 +221,7 @@ mod tests {
         sent
     }
 
-    /// The lines, without their ends, in alphabetical order.
+    /// Returns the lines in alphabetical order, without their line ends.
     fn lines(outbound: &[u8]) -> Vec<String> {
         let text = str::from_utf8(outbound).unwrap();
         let lines = text.strip_suffix("\r\n").unwrap_or_default().split("\r\n");
@@ -345,7 +345,7 @@ mod tests {
             onward_names(&["OpenAI-Organization", "X-Client-*"], &caller),
             ["content-type", "openai-organization", "x-client-request-id"]
         );
-        // However wide the prefix, headers that are never forwarded stay out.
+        // Headers that are never forwarded stay out, however short the prefix.
         assert_eq!(
             onward_names(&["x-*"], &caller),
             [

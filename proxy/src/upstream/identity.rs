@@ -1,12 +1,12 @@
-//! What the name of an upstream decides: whose key it is sent, how, on which paths, and under which names its models
-//! are priced.
+//! Everything that follows from the name of an upstream: which key it receives and how, its paths, and the names under
+//! which its models are priced.
 
 use domain::measured::Endpoint;
 use settings::UpstreamSettings;
 use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate, StreamUsage};
 use std::borrow::Cow;
 
-/// Paths of the endpoints, those of the base URL included.
+/// Paths of the endpoints, including the path of the base URL.
 #[derive(Debug)]
 pub struct Paths {
     /// Chat completions.
@@ -17,29 +17,29 @@ pub struct Paths {
     pub embeddings: PathTemplate,
 }
 
-/// An upstream apart from its connections.
+/// Settings of an upstream except its connections.
 #[derive(Debug)]
 pub struct Identity {
     /// Name of a section `[upstreams.<name>]`; `None` for `[upstream]`.
     pub name: Option<String>,
-    /// Provider whose key of the agent is sent; also the label of metrics.
+    /// Provider; the agent's key of this provider is sent. Also the label of metrics.
     pub provider: String,
-    /// Its place among the upstreams, 0 for `[upstream]`.
+    /// Index among the upstreams, 0 for `[upstream]`.
     pub index: usize,
-    /// How the key is sent.
+    /// Form in which the key is sent.
     pub auth: Auth,
     /// Paths of the endpoints.
     pub paths: Paths,
     /// Precedes the name of a model in the price table.
     pub price_prefix: String,
-    /// The cost that it reports counts, where it is above that of the price table.
+    /// Whether the cost that the provider reports is charged if it exceeds the cost by the price table.
     pub reported_cost: bool,
-    /// How it comes to report the usage of a streamed chat completion.
+    /// Method by which the upstream is made to report the usage of a streamed chat completion.
     pub stream_usage: StreamUsage,
 }
 
 impl Identity {
-    /// The identity of `[upstream]`.
+    /// Creates the identity of `[upstream]`.
     pub fn default_upstream(settings: &UpstreamSettings) -> Self {
         let path = |path: &str| PathTemplate::fixed(path.to_owned()).under(base_path(&settings.base_url));
         Self {
@@ -58,7 +58,7 @@ impl Identity {
         }
     }
 
-    /// The identity of `[upstreams.<name>]`.
+    /// Creates the identity of `[upstreams.<name>]`.
     pub fn named(settings: &NamedUpstream, index: usize) -> Self {
         let path = |path: &PathTemplate| path.under(base_path(&settings.base_url));
         Self {
@@ -87,7 +87,7 @@ impl Identity {
         path.of(model)
     }
 
-    /// Section of the settings, for errors.
+    /// Returns the section of the settings, for errors.
     pub fn section(&self) -> Cow<'static, str> {
         match &self.name {
             None => "upstream".into(),
@@ -95,18 +95,18 @@ impl Identity {
         }
     }
 
-    /// Whether calls go to OpenAI itself, as far as names say so.
+    /// Returns whether calls go to OpenAI itself, judged by the names.
     pub fn is_openai(&self) -> bool {
         self.name.is_none() && self.provider == OPENAI
     }
 
-    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
-    /// not known, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
+    /// Returns whether the upstream reports the tier that served a call. `[upstream]` does, as OpenAI. A named upstream
+    /// may not, so a requested tier is held, and without a report charged, at no less than the table's `auto_tier`.
     pub const fn reports_tier(&self) -> bool {
         self.name.is_none()
     }
 
-    /// Returns the name under which the price table has `model`.
+    /// Returns the name of `model` in the price table.
     pub fn price_name<'a>(&self, model: &'a str) -> Cow<'a, str> {
         match self.price_prefix.as_str() {
             "" => model.into(),
@@ -115,7 +115,7 @@ impl Identity {
     }
 }
 
-/// The path of a base URL; empty if it has none. A URL that cannot be parsed is refused elsewhere.
+/// Returns the path of a base URL; empty if it has none. URLs that cannot be parsed are refused elsewhere.
 fn base_path(base_url: &str) -> &str {
     let rest = base_url.split_once("://").map_or("", |(_, rest)| rest);
     rest.find('/').map_or("", |at| &rest[at..])

@@ -1,5 +1,5 @@
-//! Idle connections to the provider: a stack with a time limit, since each upstream has its own. Pingora's pool, made
-//! for many providers, spawns and wakes a task for each idle connection.
+//! Idle connections to the provider: a stack with a time limit. Each upstream has its own. Pingora's pool, made for
+//! many providers, spawns and wakes a task for each idle connection.
 
 use super::connection_budget::ConnectionPermit;
 use futures::FutureExt;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
 
-/// How long an idle connection is kept. Less than the five seconds of servers in Python and Node, so that a call rarely
+/// How long an idle connection is kept. Shorter than the five seconds of Python and Node servers, so that a call rarely
 /// gets a connection that is about to close.
 const KEPT: Duration = Duration::from_secs(4);
-/// Idle connections that are kept, at most.
+/// Maximum number of idle connections.
 const CONNECTIONS_MAX: usize = 1024;
 /// Interval of closing connections that were idle too long or were closed by the provider.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub struct Connected {
 
 struct Waiting {
     connected: Connected,
-    /// Its address: the provider's name may resolve to another one by now.
+    /// Its address. The provider's name may meanwhile resolve to another one.
     peer: Arc<HttpPeer>,
     since: Instant,
 }
@@ -38,7 +38,7 @@ struct Waiting {
 pub struct Idle(Mutex<VecDeque<Waiting>>);
 
 impl Idle {
-    /// Takes a connection to the peer that is still usable, as far as can be told without waiting.
+    /// Takes a usable connection to the peer, as far as this can be judged without waiting.
     pub fn take(&self, peer: &HttpPeer) -> Option<Connected> {
         loop {
             let mut waiting = self.lock().pop_back()?;
@@ -73,8 +73,8 @@ impl Idle {
 }
 
 impl Waiting {
-    /// Whether the connection is recent and silent. One that the provider closed or sent unrequested bytes on is not
-    /// reused.
+    /// Returns whether the connection is recent and silent. A connection is not reused if the provider closed it or
+    /// sent unrequested bytes on it.
     fn is_usable(&mut self) -> bool {
         let mut byte = [0];
         self.since.elapsed() < KEPT
@@ -92,7 +92,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
 
-    /// A connection and its other end.
+    /// Returns a connection and its other end.
     async fn connection() -> (Connected, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

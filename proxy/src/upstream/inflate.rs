@@ -1,5 +1,5 @@
-//! Decodes a compressed stream piece by piece. Tollgate asks for no compression, but providers may compress all the
-//! same, and a stream that cannot be read cannot be settled.
+//! Decodes a compressed stream piece by piece. Tollgate requests no compression, but providers may compress anyway, and
+//! a stream that cannot be read cannot be settled.
 
 use super::encoding::Encoding;
 use super::failure::{BreakOff, Failure};
@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use std::io::{self, Write};
 
-/// Compressed bytes that are decoded at once. Deflate yields at most 1,032 bytes for one, so 64 KiB of them at most.
+/// Compressed bytes that are decoded at once. Deflate yields at most 1,032 bytes per input byte, hence at most 64 KiB.
 const DECODED_AT_ONCE: usize = 60;
 
 enum Decoder {
@@ -41,7 +41,7 @@ impl Inflater {
         self.compressed = compressed;
     }
 
-    /// Decodes the next bytes; `None` when more compressed ones are needed.
+    /// Decodes the next bytes; `None` if more compressed bytes are needed.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] if the bytes are not in this encoding.
@@ -65,7 +65,7 @@ impl Inflater {
     }
 }
 
-/// Decodes all of `some`, and flushes what it yields so far.
+/// Decodes all of `some`, and flushes the output so far.
 fn decode(decoder: &mut impl Write, some: &[u8]) -> io::Result<()> {
     decoder.write_all(some)?;
     decoder.flush()
@@ -91,9 +91,9 @@ mod tests {
         Ok(plain)
     }
 
-    /// Each event can be read when it was sent, not only at the end.
+    /// Each event can be read when it is sent, not only at the end of the stream.
     #[test]
-    fn what_was_flushed_is_decoded_at_once() {
+    fn flushed_data_is_decoded_immediately() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         let mut pieces: Vec<Vec<u8>> = Vec::new();
         for event in ["data: 1\n\n", "data: 2\n\n"] {

@@ -1,4 +1,4 @@
-//! All upstreams of the edge: `[upstream]`, and those by name. A request's model chooses one.
+//! All upstreams of the edge: `[upstream]` and the named ones. The model of a request selects one.
 
 use super::client::{ClientSettings, Upstream};
 use super::connection_budget::ConnectionBudget;
@@ -8,10 +8,10 @@ use settings::upstreams::NamedUpstreams;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Divisor of one account's share in all connections: half, so that its slow calls leave some to others.
+/// Divisor of one account's share of all connections: half, so that its slow calls leave some to other accounts.
 const ACCOUNT_DIVISOR: usize = 2;
 
-/// The upstreams, each with connections, deadline and trust of its own.
+/// The upstreams. Each has its own connections, deadline and trusted certificates.
 pub struct Upstreams {
     default: Arc<Upstream>,
     /// In the order of `patterns`.
@@ -21,7 +21,7 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// Creates the clients, with at most `connections_max` connections in all.
+    /// Creates the clients, with at most `connections_max` connections in total.
     ///
     /// # Errors
     /// One line that names the setting.
@@ -71,18 +71,19 @@ impl Upstreams {
         &self.default
     }
 
-    /// All of them, by their index.
+    /// Returns all upstreams in the order of their indexes.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         std::iter::once(&self.default).chain(&self.named)
     }
 
-    /// Most concurrent calls of one account, to all upstreams together. The bounds of callers' connections do not bound
-    /// them: an HTTP/2 connection carries a hundred calls, and a call goes on when its caller disconnects.
+    /// Returns the maximum of concurrent calls of one account, to all upstreams together. The limits on callers'
+    /// connections do not limit calls: an HTTP/2 connection carries a hundred calls, and a call continues when its
+    /// caller disconnects.
     pub const fn account_calls_max(&self) -> usize {
         self.account_calls_max
     }
 
-    /// Exchanges so far with all upstreams, on a new connection and on a reused one.
+    /// Returns the counts of exchanges with all upstreams, on a new connection and on a reused one.
     pub fn connected(&self) -> [u64; 2] {
         self.all().fold([0, 0], |[new, reused], upstream| {
             let [more_new, more_reused] = upstream.connected();
@@ -98,8 +99,8 @@ impl Upstreams {
         }
     }
 
-    /// Returns the models that callers can ask for and that have a price, each with its provider: of the names in the
-    /// price table those without the prefix of an upstream that serves them.
+    /// Returns the models that callers can request and that have a price, each with its provider. Names with the prefix
+    /// of an upstream stand for the models of that upstream, without the prefix.
     pub fn priced<'a>(&'a self, names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
         let mut models: Vec<_> = names.filter_map(|name| self.priced_model(name)).collect();
         models.sort_unstable();
@@ -107,16 +108,16 @@ impl Upstreams {
         models
     }
 
-    /// Whether the price of a model is its own: `false` where the name of its price has the prefix of an upstream that
-    /// does not serve the model under this name.
+    /// Returns whether the price of a model is its own: `false` if the name of its price has the prefix of an upstream
+    /// that does not serve the model under this name.
     pub fn has_own_price(&self, model: &str) -> bool {
         let price_name = self.choose(model).identity().price_name(model);
         self.priced_model(&price_name)
             .is_some_and(|(priced, _)| priced == model)
     }
 
-    /// Returns the model that a name in the price table is the price of, and its provider. A name with the prefix of an
-    /// upstream is a price of that upstream's models only.
+    /// Returns the model whose price is listed under a name, and its provider. A name with the prefix of an upstream is
+    /// a price of that upstream's models only.
     fn priced_model<'a>(&'a self, name: &'a str) -> Option<(&'a str, &'a str)> {
         let prefixes = self.all().map(|upstream| &*upstream.identity().price_prefix);
         let stripped = prefixes.filter(|prefix| !prefix.is_empty());

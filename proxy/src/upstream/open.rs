@@ -7,13 +7,13 @@ use pingora::upstreams::peer::HttpPeer;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// The task that sends the rest of a request and receives its answer. Dropped, it ends.
+/// The task that sends the rest of a request and receives its answer. It ends when this is dropped.
 pub(super) type Transfer = JoinSet<()>;
 
-/// An exchange whose request was sent, or is being sent while the answer is read. Dropped, it closes its connection.
+/// An exchange whose request was sent, or is being sent while the answer is read. Dropping it closes its connection.
 pub(super) struct OpenExchange {
     pub(super) session: HttpSession,
-    /// `Some` if the provider answered before it had the whole request. It ends before the permit is returned.
+    /// `Some` if the provider answered before it had the whole request. Dropped before the permit is returned.
     pub(super) transfer: Option<Transfer>,
     pub(super) peer: Arc<HttpPeer>,
     pub(super) permit: ConnectionPermit,
@@ -21,7 +21,7 @@ pub(super) struct OpenExchange {
 }
 
 impl OpenExchange {
-    /// Keeps the connection, whose answer was read to its end, if it may be used again.
+    /// Returns the connection to the pool if it can be reused. Its answer must have been read to the end.
     pub(super) async fn keep(self: Box<Self>) {
         let Self {
             mut session,

@@ -12,15 +12,15 @@ use std::sync::LazyLock;
 
 /// Start of a fragment.
 const MARK: &[u8] = b"sk-";
-/// What stands in place of a fragment.
+/// Replacement of a fragment.
 pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
-/// What replaces the middle of a masked key, also as JSON escapes it.
+/// Characters that replace the middle of a masked key, also as a JSON escape.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
-/// Whether an answer is an error, which may echo a key: by its status, or since its JSON has an `error`. Some providers
-/// (OpenRouter) answer with 200 and an error, and so does OpenAI with a response that failed.
+/// Returns whether an answer is an error, which may echo a key: by its status, or because its JSON has an `error`. Some
+/// providers (OpenRouter) report errors with status 200, and so does OpenAI for a failed response.
 pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> bool {
-    /// Made once: to prepare a search costs more than to search an answer.
+    /// Created once: preparing a search costs more than searching an answer.
     static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
     #[derive(Deserialize)]
     struct TopLevel {
@@ -34,14 +34,14 @@ pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         return false;
     };
     let may_have_one = KEY.find(&plain).is_some();
-    // What is no JSON, or has two, is none that a caller gets an answer from.
+    // Text that is not JSON, or has more than one value, is no answer that a caller can use.
     may_have_one && !matches!(serde_json::from_slice(&plain), Ok(TopLevel { error: None }))
 }
 
-/// A redacted error body.
+/// Result of redacting an error body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redacted {
-    /// It had no fragment.
+    /// It contained no fragment.
     Unchanged,
     /// The decoded text without the fragments.
     Changed(Bytes),
@@ -54,7 +54,7 @@ pub fn body(body: &Bytes, headers: &HeaderMap) -> Redacted {
     body_with(body, headers, &without_fragments)
 }
 
-/// Like [`body`], by the rule `clean`: it returns the text without what must not be passed on, `None` if it has none.
+/// Like [`body`], with the rule `clean`, which returns the text without its secrets, or `None` if it has none.
 pub(super) fn body_with(
     body: &Bytes,
     headers: &HeaderMap,
@@ -62,7 +62,7 @@ pub(super) fn body_with(
 ) -> Redacted {
     let content_encoding = encoding::content_encoding(headers);
     let plain = encoding::decode(body, content_encoding.as_deref());
-    // UTF-16 has NUL bytes, in which no key is found.
+    // UTF-16 contains NUL bytes, and keys in it are not found.
     let Some(plain) = plain.filter(|plain| !plain.contains(&0)) else {
         return Redacted::Unreadable;
     };
@@ -72,12 +72,12 @@ pub(super) fn body_with(
     }
 }
 
-/// Redacts header values. Other values of a repeated header stay.
+/// Redacts header values. The other values of a repeated header stay.
 pub fn headers(headers: &mut HeaderMap) {
     headers_with(headers, &without_fragments);
 }
 
-/// Like [`headers`], by the rule `clean`.
+/// Like [`headers`], with the rule `clean`.
 pub(super) fn headers_with(headers: &mut HeaderMap, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
@@ -121,8 +121,8 @@ pub(super) fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether `before` ends with a letter, so that `sk-` is the rest of a word. A letter that ends an escape (`\n`,
-/// `\u201c`, `%3D`) does not count, nor do digits and underscores: no word ends with them and `sk-`.
+/// Returns whether `before` ends with a letter, so that `sk-` is the end of a word. A letter that ends an escape (`\n`,
+/// `\u201c`, `%3D`) does not count, nor do digits and underscores: no word ends in one of them followed by `sk-`.
 fn is_inside_a_word(before: &[u8]) -> bool {
     let ends_with_hex = |mark: &[u8], digits: usize| {
         let (rest, hex) = before.split_at(before.len().saturating_sub(digits));
@@ -137,12 +137,12 @@ fn is_inside_a_word(before: &[u8]) -> bool {
     last.is_ascii_alphabetic() && !is_escape
 }
 
-/// The number of backslashes at the end of `text`.
+/// Returns the number of backslashes at the end of `text`.
 fn backslashes(text: &[u8]) -> usize {
     text.iter().rev().take_while(|byte| **byte == b'\\').count()
 }
 
-/// The number of bytes at the start of `text` that belong to a key, complete or masked.
+/// Returns the number of bytes at the start of `text` that belong to a key, complete or masked.
 pub(super) fn key_length(text: &[u8]) -> usize {
     let mut length = 0;
     while let Some(byte) = text.get(length) {
@@ -160,7 +160,7 @@ fn is_key_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_*.".contains(&byte)
 }
 
-/// `text` without escapes that could hide a key.
+/// Returns `text` without escapes that could hide a key.
 pub(super) fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     match memmem::find(text, br"\u") {
         Some(_) => unescape_ascii(text).into(),
@@ -168,7 +168,7 @@ pub(super) fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Replaces `\u002d`-like escapes of key characters, so that none hides a fragment.
+/// Replaces escapes of key characters (such as `\u002d`), so that none hides a fragment.
 fn unescape_ascii(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -177,7 +177,7 @@ fn unescape_ascii(text: &[u8]) -> Vec<u8> {
         let byte = code
             .and_then(|code| std::str::from_utf8(code).ok())
             .and_then(|code| u8::from_str_radix(code, 16).ok());
-        // Each run of backslashes is counted once, for the one escape that can follow it.
+        // Each run of backslashes is counted once, for the single escape that can follow it.
         match byte.filter(|byte| is_key_character(*byte) && backslashes(&plain).is_multiple_of(2)) {
             Some(byte) => {
                 plain.push(byte);
@@ -221,7 +221,7 @@ mod tests {
             // The three dots of a masked key may be one character.
             ("key sk-proj-ab…wxyz, see", "key [redacted], see"),
             ("sk-…", "[redacted]"),
-            // An escape that is no part of a key stays one: unescaped, a quote would end the string.
+            // An escape that is not part of a key stays: unescaped, a quote would end the string.
             (
                 r#"{"m":"say \u0022hi\u0022, sk-ab\u0022c, \u000a"}"#,
                 r#"{"m":"say \u0022hi\u0022, [redacted]\u0022c, \u000a"}"#,

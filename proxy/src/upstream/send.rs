@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Longest body, in bytes, that is copied behind its head.
+/// Longest body, in bytes, that is copied into one buffer with its head.
 const JOINED_BODY_MAX: usize = 64 * 1024;
 /// Bytes of an early answer that are read before the rest of the request and of the answer proceed concurrently.
 const EARLY_ANSWER_BYTES: usize = 512;
@@ -28,7 +28,7 @@ const EARLY_ANSWER_BYTES: usize = 512;
 const DUPLEX_BYTES: usize = 16 * 1024;
 
 impl Upstream {
-    /// Connects and sends the request. The exchange is on the heap, since it moves from step to step.
+    /// Connects and sends the request. The exchange is boxed, since it moves from step to step.
     pub(super) async fn send(
         &self,
         path: &str,
@@ -45,7 +45,8 @@ impl Upstream {
             None => {
                 let permit = self.budget.try_take();
                 let permit = permit.ok_or(Failure::NotSent(io::ErrorKind::ResourceBusy))?;
-                // Boxed: it needs eight times the space of all else here, and most calls find an idle connection.
+                // Boxed: it needs eight times the space of everything else here, and most calls find an idle
+                // connection.
                 let stream = Box::pin(self.connector.new_stream(&*peer)).await;
                 let stream = stream.map_err(|error| not_connected(&error))?;
                 Connected { stream, permit }
@@ -76,7 +77,7 @@ impl Upstream {
     }
 }
 
-/// Sends `unsent` until the provider answers or closes: then returns the bytes of the answer so far.
+/// Sends `unsent` until the provider answers or closes the connection. Then returns the bytes of the answer so far.
 async fn send_until_answered(stream: &mut Stream, unsent: &mut impl Buf) -> Option<Vec<u8>> {
     poll_fn(|context| {
         let sent = loop {
@@ -105,10 +106,11 @@ async fn send_until_answered(stream: &mut Stream, unsent: &mut impl Buf) -> Opti
     .await
 }
 
-/// Splits off a connection whose provider answered, or closed, before it had the whole request. Returns the end that
-/// the answer is read from, and the task that continues to send the request, since the answer may be an interim one or
-/// a stream. `early` is the beginning of the answer. What is not sent `within` this time, which an exchange without a
-/// stream has in all, is dropped with the memory that is `held` for it: a stream may go on for much longer.
+/// Separates reading from writing on a connection whose provider answered, or closed, before it had the whole request.
+/// Returns the end that the answer is read from, and the task that continues to send the request, since the answer may
+/// be an interim one or a stream. `early` is the beginning of the answer. Bytes that are not sent `within` this time
+/// (the deadline of an exchange without a stream) are dropped together with `held`, their memory: a stream may continue
+/// for much longer.
 fn transfer(
     stream: Stream,
     (mut unsent, held): (impl Buf + Send + 'static, impl Send + 'static),
@@ -168,7 +170,7 @@ mod tests {
         let mut taken = [0; 15];
         provider.read_exact(&mut taken).await.unwrap();
         assert_eq!(&taken, b"POST / HTTP/1.1");
-        // It sends something while its receive buffer is full, then it closes.
+        // The provider sends something while its receive buffer is full, then closes the connection.
         let mut unsent = Bytes::from(vec![b'x'; 4 << 10]);
         provider.write_all(b"HTTP/1.1 413").await.unwrap();
         let sent = send_until_answered(&mut stream, &mut unsent).await;
@@ -181,7 +183,7 @@ mod tests {
 
     /// A provider that streams, and never reads the rest of the request.
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_sent_in_time_is_dropped_while_the_stream_goes_on() {
+    async fn bytes_not_sent_in_time_are_dropped_while_the_stream_continues() {
         let (here, mut provider) = tokio::io::duplex(1 << 10);
         let held = Arc::new(());
         let unsent = (Bytes::from(vec![b'x'; 4 << 10]), Arc::clone(&held));

@@ -1,5 +1,5 @@
-//! Removal of the very key that was sent from a provider's error, whatever it starts with: a key of another prefix than
-//! `sk-` is not found by its form.
+//! Removal of the sent key from a provider's error, whatever its prefix: keys without the prefix `sk-` cannot be
+//! recognized by their form.
 
 use super::exchange::Answer;
 use super::redact::{self, REPLACEMENT, Redacted, key_length};
@@ -8,13 +8,12 @@ use std::collections::HashSet;
 
 /// Shortest part of the key that is removed, in bytes. A shorter key is removed as a whole.
 const FRAGMENT: usize = 12;
-/// Shortest key that is searched for: a shorter one is found in ordinary words.
+/// Shortest key that is searched for: a shorter one occurs in ordinary words.
 const KEY_MIN: usize = 8;
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// Redacts the key in the answer if that is an error. A body that cannot be decoded stays: it is replaced as a whole
-/// when the reply is built.
+/// Redacts the key if the answer is an error. A body that cannot be decoded stays: the reply replaces all of it.
 pub fn redact(answer: &mut Answer, key: &str) {
     if !answer.is_error {
         return;
@@ -31,7 +30,7 @@ pub fn redact(answer: &mut Answer, key: &str) {
     }
 }
 
-/// Redacts a text that is not compressed, by the form of keys and for this very one; `None` if it has no fragment.
+/// Redacts an uncompressed text, both by the form of keys and for the given key; `None` if it contains no fragment.
 pub fn text(text: &[u8], key: &str) -> Option<Vec<u8>> {
     match Fragments::new(key) {
         Some(fragments) => fragments.without(text),
@@ -39,16 +38,16 @@ pub fn text(text: &[u8], key: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// All parts of the key of one length, and of its form in JSON.
+/// All parts of the key of length [`FRAGMENT`], and those of its form in JSON.
 struct Fragments {
     length: usize,
     parts: HashSet<Vec<u8>>,
-    /// Whether a part starts with this pair of bytes.
+    /// Bit set: whether a part starts with a given pair of bytes.
     starts: Vec<u64>,
 }
 
 impl Fragments {
-    /// `None` for a key that is too short.
+    /// Creates the parts of a key; `None` for a key that is too short.
     fn new(key: &str) -> Option<Self> {
         let length = key.len().min(FRAGMENT);
         if length < KEY_MIN {
@@ -74,8 +73,8 @@ impl Fragments {
         self.starts[pair / 64] >> (pair % 64) & 1 == 1 && self.parts.contains(window)
     }
 
-    /// Replaces every run of fragments and the key characters behind it, such as the rest of a masked key; `None` if
-    /// there is none. What the rule of `sk-` removes is removed first. One pass over the text.
+    /// Replaces every run of fragments together with the key characters after it, such as the rest of a masked key;
+    /// `None` if there is none. First applies the rule for `sk-`. One pass over the text.
     fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
         let by_form = redact::without_fragments(text);
         let plain = redact::unescaped(by_form.as_deref().unwrap_or(text));
@@ -101,7 +100,7 @@ impl Fragments {
         }
     }
 
-    /// The end of the fragments that start at `at` and overlap, and of the key characters behind them.
+    /// Returns the end of the overlapping fragments that start at `at`, including the key characters after them.
     fn end_of_run(&self, text: &[u8], at: usize) -> usize {
         let mut last = at;
         let mut next = at + 1;
@@ -118,7 +117,7 @@ impl Fragments {
     }
 }
 
-/// The first two bytes as a number; every window has eight or more.
+/// Returns the first two bytes as a number; every window has at least eight bytes.
 fn pair(window: &[u8]) -> usize {
     window
         .first_chunk()
@@ -150,7 +149,7 @@ mod tests {
                 "Invalid key [redacted], see",
             ),
             (r#"{"m":"gsk_Zk3vB8qLr1Tn6XwY0pAe"}"#, r#"{"m":"[redacted]"}"#),
-            // Masked, cut at either end, twice, and behind an escape.
+            // Masked, cut at either end, repeated, and after an escape.
             ("gsk_Zk3vB8qL****0pAe.", "[redacted]"),
             ("…gsk_Zk3vB8qL…0pAe”", "…[redacted]”"),
             ("xB8qLr1Tn6XwY0pAe", "x[redacted]"),
@@ -159,10 +158,10 @@ mod tests {
                 r#"{"m":"gsk\u005fZk3vB8qLr1Tn6XwY0pAe"}"#,
                 r#"{"m":"[redacted]"}"#,
             ),
-            // Parts below the length stay, and so do the words of other keys.
+            // Parts shorter than the minimum stay, and so do words of other keys.
             ("gsk_Zk3vB8q", "gsk_Zk3vB8q"),
             ("gsk_another_key", "gsk_another_key"),
-            // The rule of `sk-` holds beside it.
+            // The rule for `sk-` applies as well.
             (
                 "sk-other and gsk_Zk3vB8qLr1Tn6XwY0pAe",
                 "[redacted] and [redacted]",

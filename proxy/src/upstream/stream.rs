@@ -1,4 +1,4 @@
-//! An answer of server-sent events, read piece by piece.
+//! A streamed answer of server-sent events, read piece by piece.
 
 use super::encoding::{self, Encoding};
 use super::failure::{BreakOff, Failure, lost};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// An answer whose head was read. Dropped, it closes its connection.
+/// An answer whose head was read. Dropping it closes its connection.
 pub struct AnswerStream {
     open: Box<OpenExchange>,
     /// 2xx
@@ -20,7 +20,7 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    /// True if an answer with this head is a stream that can be read: a success with a body of the type
+    /// Returns whether an answer with this head is a readable stream: a success with the content type
     /// `text/event-stream`.
     pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
         let value = |name| headers.get(name).map(HeaderValue::as_bytes);
@@ -51,7 +51,7 @@ impl AnswerStream {
         }
     }
 
-    /// Reads the next piece, at most 64 KiB; `None` at the end. Must not be called again after an error, nor after its
+    /// Reads the next piece, at most 64 KiB; `None` at the end. Must not be called again after an error, or after its
     /// future was dropped.
     ///
     /// # Errors

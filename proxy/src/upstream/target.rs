@@ -18,7 +18,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Target {
     /// Whether to use TLS.
     pub tls: bool,
-    /// Host name, which the certificate must have. Never empty: an empty name would turn verification off.
+    /// Host name, which the certificate must contain. Never empty: an empty name would turn verification off.
     pub host: String,
     /// Value of the `Host` header.
     pub authority: HeaderValue,
@@ -63,13 +63,13 @@ impl Target {
         })
     }
 
-    /// The provider at its last good address; `None` if the name was never resolved.
+    /// Returns the provider at its last good address; `None` if the name was never resolved.
     pub fn peer(&self) -> Option<Arc<HttpPeer>> {
         self.peer.load_full()
     }
 
-    /// Resolves the name again. Keeps the address if that fails, or if it is still among the addresses found: idle
-    /// connections lead there, and names with several addresses return them in any order.
+    /// Resolves the name again. Keeps the address if that fails, or if the address is still among those found: idle
+    /// connections use it, and names with several addresses return them in any order.
     pub async fn resolve(&self) {
         if self.host.parse::<IpAddr>().is_ok() {
             return;

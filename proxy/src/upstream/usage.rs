@@ -10,15 +10,15 @@ use serde_json::value::RawValue;
 /// The part of an answer that the settlement needs.
 #[derive(Debug)]
 pub struct Reported {
-    /// Never empty, negative or absurd; `None` if the answer has no such usage.
+    /// Never empty, negative or implausible; `None` if the answer has no such usage.
     pub usage: Option<Usage>,
     /// The tier that served the call.
     pub service_tier: Option<String>,
-    /// What the provider says that the call cost, where that counts.
+    /// The cost that the provider reports, if reported costs are used.
     pub cost: Result<Option<Nanos>, BadCost>,
 }
 
-/// An answer whose usage has the shape `U`: its tokens, or its JSON as it is.
+/// An answer whose usage has the type `U`: its tokens, or its raw JSON.
 #[derive(Deserialize)]
 struct Answer<'a, U> {
     usage: Option<U>,
@@ -26,7 +26,7 @@ struct Answer<'a, U> {
     service_tier: Option<&'a RawValue>,
 }
 
-/// Reads `usage`, where that counts with its cost, and `service_tier`; `None` if the answer cannot be read.
+/// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read.
 pub fn read(
     endpoint: Endpoint,
     body: &[u8],
@@ -42,7 +42,7 @@ pub fn read(
     tokens.or_else(|| with_cost(endpoint, &plain, cost_counts))
 }
 
-/// Reads tokens and tier in one pass. `None` also for a usage that is not plausible.
+/// Reads tokens and tier in one pass. Also `None` for an implausible usage.
 fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
     fn pass<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: fn(U) -> Usage) -> Option<Reported> {
         let answer: Answer<'a, U> = parse(plain)?;
@@ -59,7 +59,7 @@ fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
     }
 }
 
-/// Finds the usage and reads it for each of its parts, so that none of them takes the others with it.
+/// Finds the usage and reads each of its parts separately, so that an invalid part does not affect the others.
 fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
     let answer: Answer<'_, &RawValue> = parse(plain)?;
     let usage = answer.usage.map_or(&b""[..], |usage| usage.get().as_bytes());
@@ -82,13 +82,13 @@ fn parse<'a, T: Deserialize<'a>>(plain: &'a [u8]) -> Option<T> {
     }
 }
 
-/// The tier's name. What is none says nothing, and takes nothing from the usage beside it.
+/// Returns the tier's name. An invalid one is ignored, and does not affect the usage next to it.
 fn tier(json: &RawValue) -> Option<String> {
     let name: String = serde_json::from_str(json.get()).ok()?;
     (!name.is_empty()).then_some(name)
 }
 
-/// Reads a `usage` object that was found in a stream; `None` if it is not plausible.
+/// Reads a `usage` object found in a stream; `None` if it is implausible.
 pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
     match endpoint {
         Endpoint::Chat => serde_json::from_slice(json).ok(),
@@ -105,7 +105,7 @@ pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
 mod tests {
     use super::*;
 
-    /// Usage and tier of an answer with a plausible usage.
+    /// Returns usage and tier of an answer with a plausible usage.
     fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
         let reported = super::read(endpoint, body, None, true)?;
         Some((reported.usage?, reported.service_tier))
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(tier.as_deref(), Some("flex"));
             assert_eq!(of_object(endpoint, usage.as_bytes()), Some(read));
             for other in Endpoint::ALL.iter().filter(|other| **other != endpoint) {
-                // A total alone is a usage, and what other words say beside it is not read.
+                // A total alone is a usage. Fields of other endpoints next to it are not read.
                 let is_part = *other == Endpoint::Embeddings || usage.contains("total_tokens");
                 assert_eq!(
                     of_object(*other, usage.as_bytes()).is_some(),

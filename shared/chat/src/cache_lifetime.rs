@@ -1,5 +1,5 @@
-//! For how long a call asks the provider's cache to keep what it writes: a longer lifetime than the default is billed
-//! at a price of its own. `ttl` stands in an object for the whole call, or in one at a part of a content.
+//! The lifetime that a call requests for its entries in the provider's cache. A longer lifetime than the default has
+//! its own price. `ttl` is in an object for the whole call, or in an object of a content part.
 
 use super::error::Scan;
 use super::key::folded;
@@ -9,13 +9,13 @@ use super::scan::{Scanner, Value};
 pub(super) const OPTIONS: &str = "prompt_cache_options";
 /// The key in a part.
 pub(super) const BREAKPOINT: &str = "prompt_cache_breakpoint";
-/// The key in either.
+/// The key in both objects.
 const LIFETIME: &str = "ttl";
-/// The default lifetime, whose price is that of any write.
+/// The default lifetime. Its price is that of any write.
 const DEFAULT: &str = "30m";
 
-/// Reads the value of [`OPTIONS`] or [`BREAKPOINT`]. Whether it asks for another lifetime than the default: one that is
-/// not known here counts as longer, and so does a value of an unknown form.
+/// Reads the value of [`OPTIONS`] or [`BREAKPOINT`]. Returns whether it requests another lifetime than the default. An
+/// unknown lifetime or an unknown form counts as longer.
 pub(super) fn is_long(scanner: &mut Scanner<'_>) -> Scan<bool> {
     let mut is_long = false;
     if scanner.peek() == Some(b'{') {
@@ -30,7 +30,7 @@ pub(super) fn is_long(scanner: &mut Scanner<'_>) -> Scan<bool> {
     Ok(!matches!(scanner.value()?, Value::Null))
 }
 
-/// Whether this lifetime is the default.
+/// Returns whether this lifetime is the default.
 fn is_default(value: Value<'_>) -> Scan<bool> {
     Ok(match value {
         Value::Null => true,

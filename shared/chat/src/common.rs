@@ -1,5 +1,5 @@
-//! What the bodies of all endpoints have in common at their top level: unambiguous keys, `model`, `stream` and
-//! `service_tier`; and how single values are read.
+//! Common parts of all endpoints' bodies: unambiguous top-level keys, `model`, `stream` and `service_tier`, and the
+//! parsing of single values.
 
 use super::error::{BodyError, Scan};
 use super::key::{folded, letters};
@@ -9,22 +9,22 @@ use super::text::Text;
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
 
-/// Keys by which OpenRouter and LiteLLM let a caller name further models or paid services. OpenAI does not know them.
+/// Keys with which callers of OpenRouter and LiteLLM name further models or paid services. OpenAI does not know them.
 const CHOICES: &[&str] = &["models", "fallbacks", "plugins"];
 
-/// The members that every endpoint has, as far as parsed.
+/// The members that every endpoint has, as far as they have been parsed.
 #[derive(Debug)]
 pub(super) struct Common<'a> {
     pub keys: Keys<'a>,
     pub model: Option<Value<'a>>,
     pub stream: Option<Value<'a>>,
     pub service_tier: Option<Value<'a>>,
-    /// The first of [`CHOICES`] that says something.
+    /// The first of [`CHOICES`] with a value that chooses something.
     pub choice: Option<&'static str>,
 }
 
 impl<'a> Common<'a> {
-    /// Nothing read yet; `decisive` as in [`Keys::new`].
+    /// Creates the state before the first member; `decisive` as in [`Keys::new`].
     pub(super) const fn new(decisive: &'static [&'static str]) -> Self {
         Self {
             keys: Keys::new(decisive),
@@ -35,8 +35,8 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Notes a key that no endpoint of OpenAI has, whose value comes next, if it is one of [`CHOICES`] or could be
-    /// taken for one. `null` and an empty list choose nothing.
+    /// Records a key that no OpenAI endpoint has, if it is one of [`CHOICES`] or could be mistaken for one. The scanner
+    /// is at its value. `null` and an empty list choose nothing.
     pub(super) fn note_choice(&mut self, name: &str, scanner: &Scanner<'_>) {
         if self.choice.is_some() {
             return;
@@ -52,7 +52,7 @@ impl<'a> Common<'a> {
         self.choice = found.filter(|_| !value.starts_with("null") && !is_empty_list());
     }
 
-    /// The unescaped model, once its presence was checked by [`check_model`](Self::check_model).
+    /// Returns the unescaped model. [`check_model`](Self::check_model) must have checked its presence.
     pub(super) fn model(&self) -> Scan<Cow<'a, str>> {
         match self.model {
             Some(Value::Text(text)) => text_of(text, MODEL_BYTES_MAX)?.ok_or(BodyError::BadModel),
@@ -71,12 +71,12 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Whether a stream is asked for.
+    /// Returns whether a stream is requested.
     pub(super) fn stream(&self) -> Scan<bool> {
         boolean(self.stream, BodyError::StreamNotBoolean)
     }
 
-    /// The requested service tier.
+    /// Returns the requested service tier.
     pub(super) fn service_tier(&self) -> Scan<Option<Cow<'a, str>>> {
         match self.service_tier {
             None | Some(Value::Null) => Ok(None),
@@ -89,7 +89,7 @@ impl<'a> Common<'a> {
     }
 }
 
-/// Reads a boolean; `null` is absent, and absent is false. Anything else is `error`.
+/// Reads a boolean. `null` and an absent value are false; any other value is `error`.
 pub(super) fn boolean(value: Option<Value<'_>>, error: BodyError) -> Scan<bool> {
     match value {
         None | Some(Value::Null) => Ok(false),
@@ -98,7 +98,7 @@ pub(super) fn boolean(value: Option<Value<'_>>, error: BodyError) -> Scan<bool> 
     }
 }
 
-/// The unescaped text, unless it is longer than `bytes_max` or has a control character.
+/// Returns the unescaped text; `None` if it is longer than `bytes_max` or has a control character.
 fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
     if text.bytes > bytes_max {
         return Ok(None);
@@ -123,7 +123,8 @@ pub(super) fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Sc
     in_range.map(Some).ok_or(BodyError::BadCount { key, max })
 }
 
-/// Parses `modalities`, an array of strings, and says whether sound is among them. A lone string is accepted as one.
+/// Parses `modalities`, an array of strings, and returns whether it contains audio. A lone string counts as an array of
+/// one.
 pub(super) fn has_audio(scanner: &mut Scanner<'_>) -> Scan<bool> {
     let mut audio = false;
     let mut element = |scanner: &mut Scanner<'_>| {

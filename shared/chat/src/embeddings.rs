@@ -1,7 +1,7 @@
-//! The body of `POST /v1/embeddings`, by the rules of the chat-completions body. There is no answer to hold for, only
-//! the input: texts count their bytes and each is one part, token ids count one token each.
+//! The body of `POST /v1/embeddings`, by the rules of the chat-completions body. Only the input has a cost, not the
+//! answer: each text counts its bytes and one part, and token ids count one token each.
 //!
-//! When several things are wrong, the answer is fixed:
+//! If several things are wrong, this precedence decides which error is returned:
 //! 1. and 2. as for chat completions; 3. `missing_model`; 4. `missing_input`; 5. `stream_not_supported`;
 //! 6. a value is of the wrong type or out of range, in the order `stream`, `model`, `input`, `service_tier`.
 
@@ -14,13 +14,13 @@ use crate::text::Text;
 use crate::{INPUTS_MAX, top};
 use domain::price::CallShape;
 
-/// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
+/// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
 pub(super) const DECISIVE: &[&str] = &["model", "input", "stream", "service_tier"];
 
 /// Reads a request body of `POST /v1/embeddings`.
 ///
 /// # Errors
-/// [`BodyError`] says what is wrong with it, in the precedence given in the head of this file.
+/// [`BodyError`], by the precedence in the head of this file.
 pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
     let mut fields = Fields {
@@ -32,7 +32,7 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     read.and_then(|()| scanner.finish()).and_then(|()| fields.judge())
 }
 
-/// The top level, as far as parsed.
+/// The top level, as far as it has been parsed.
 #[derive(Debug)]
 struct Fields<'a> {
     common: Common<'a>,
@@ -40,7 +40,7 @@ struct Fields<'a> {
     prompt: Prompt,
 }
 
-/// What the elements of `input` are.
+/// Type of the elements of `input`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -51,11 +51,11 @@ enum Kind {
 /// The value of `input`.
 #[derive(Debug, Default)]
 struct Input {
-    /// Elements of the array; 1 for a text alone.
+    /// Number of elements of the array; 1 for a single text.
     elements: usize,
-    /// What the first element is.
+    /// Type of the first element.
     kind: Option<Kind>,
-    /// The first element that is another one, or none at all.
+    /// Index of the first element with another type or an invalid one.
     odd: Option<usize>,
     token_ids: u64,
 }
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
             "service_tier" => self.common.service_tier = Some(scanner.value()?),
             "input" => self.input.read(scanner, &mut self.prompt)?,
             "dimensions" | "encoding_format" | "user" => scanner.skip()?,
-            // A parameter from after this list was written may carry text.
+            // A parameter added to the API after this list was written may contain text.
             _ => {
                 self.common.note_choice(&name, scanner);
                 self.prompt.member(scanner, key)?;
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What the gate needs to know, or the first refusal in the documented order.
+    /// Returns the parsed body, or the first error in the documented precedence.
     fn judge(self) -> Scan<RequestBody<'a>> {
         self.common.check_model()?;
         if self.input.elements == 0 {
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Input {
-    /// Reads the value at this position; one that is neither a text nor an array leaves the count at 0.
+    /// Reads the value at this position. A value that is neither a text nor an array leaves the count at 0.
     fn read(&mut self, scanner: &mut Scanner<'_>, prompt: &mut Prompt) -> Scan {
         if scanner.peek() == Some(b'[') {
             return scanner.array(|scanner| self.element(scanner, prompt));
@@ -142,7 +142,7 @@ impl Input {
         Ok(())
     }
 
-    /// Reads an array of token ids; false if something else is in it.
+    /// Reads an array of token ids; false if it contains anything else.
     fn tokens(&mut self, scanner: &mut Scanner<'_>) -> Scan<bool> {
         let mut all = true;
         scanner.array(|scanner| {
@@ -153,14 +153,16 @@ impl Input {
         Ok(all)
     }
 
-    /// Counts a token id; false if it is none. Only digits are accepted: parsers disagree about `1.0` and `1e0`.
+    /// Counts a token id; false if the value is not one. Only digits are accepted: parsers disagree about `1.0` and
+    /// `1e0`.
     fn token(&mut self, value: Value<'_>) -> bool {
         let is_token = matches!(value, Value::Number(number) if number.parse::<u32>().is_ok());
         self.token_ids += u64::from(is_token);
         is_token
     }
 
-    /// Refuses elements that differ, and too many of them. A flat array of token ids is one input, whatever its length.
+    /// Refuses elements of different types, and too many elements. A flat array of token ids is one input of any
+    /// length.
     fn check(&self) -> Scan {
         if let Some(index) = self.odd {
             return Err(BodyError::BadInput { index });

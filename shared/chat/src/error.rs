@@ -1,18 +1,18 @@
-//! Every way in which a request body can be refused, declared once: its code, its sentence and the parameter at fault.
+//! Every reason for refusing a request body, declared once: its code, its message and the parameter at fault.
 
 use super::{DEPTH_MAX, INPUTS_MAX, KEY_BYTES_MAX, KEYS_MAX, MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 
-/// What a reading step returns.
+/// Result of a parsing step.
 pub(super) type Scan<T = ()> = Result<T, BodyError>;
 
-/// Why a body is refused; always answered with 400 (specification, Other proxy responses). The sentences hold no
-/// text of the caller but at most one key, shortened and without control characters (`key::quotable`).
+/// Why a body is refused; always answered with 400 (specification, Other proxy responses). A message contains at most
+/// one key of the caller, shortened and without control characters (`key::quotable`), and no other text of the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// There is nothing but white space.
+    /// The body is empty or only white space.
     #[error("the body is empty")]
     Empty,
-    /// A byte sequence that is no UTF-8.
+    /// A byte sequence that is not UTF-8.
     #[error("the body is not valid UTF-8 (byte {at})")]
     NotUtf8 {
         /// Its offset.
@@ -21,13 +21,13 @@ pub enum BodyError {
     /// A byte order mark, which some parsers skip and others refuse.
     #[error("the body starts with a byte order mark")]
     ByteOrderMark,
-    /// An array, a string or any other beginning.
+    /// An array, a string or anything else that is not an object.
     #[error("the body must be a JSON object")]
     NotAnObject,
-    /// The end came too early.
+    /// The body ends too early.
     #[error("the body ends in the middle of its JSON object")]
     Truncated,
-    /// A character that JSON does not allow where it stands.
+    /// A character that JSON does not allow at this position.
     #[error("unexpected character at byte {at} of the body")]
     Unexpected {
         /// Its offset.
@@ -39,7 +39,7 @@ pub enum BodyError {
         /// Its offset.
         at: usize,
     },
-    /// A backslash sequence that JSON does not have.
+    /// An escape sequence that JSON does not define.
     #[error("invalid escape at byte {at} of the body")]
     BadEscape {
         /// The offset of the backslash.
@@ -57,49 +57,49 @@ pub enum BodyError {
         /// The offset of its first byte.
         at: usize,
     },
-    /// A number that becomes infinite in some parsers and an error in others.
+    /// A number that some parsers read as infinite and others refuse.
     #[error("number out of range at byte {at} of the body")]
     NumberTooLarge {
         /// The offset of its first byte.
         at: usize,
     },
-    /// Arrays and objects too deep inside each other.
+    /// Arrays and objects are nested too deeply.
     #[error("the body is nested more than {} levels deep", DEPTH_MAX)]
     TooDeep,
-    /// Anything but white space after the object.
+    /// Anything except white space after the object.
     #[error("unexpected data after the JSON body at byte {at}")]
     TrailingData {
         /// Its offset.
         at: usize,
     },
-    /// A key that stands there twice, escapes undone: a top-level one, or one for the payload of a part.
+    /// A key that occurs twice after unescaping: a top-level key, or the key of a part's payload.
     #[error("the key `{key}` appears twice")]
     DuplicateKey {
-        /// The key, fit for quoting.
+        /// The key, shortened for quoting.
         key: String,
     },
-    /// A top-level key that another parser takes for a key that the gate reads: one that is blind to case, stops at a
-    /// NUL, or does not look at what separates words.
+    /// A top-level key that another parser could take for a key that the gate reads: a parser that ignores case, stops
+    /// at a NUL, or ignores word separators.
     #[error("the key `{key}` must be written `{wanted}`")]
     NearKey {
-        /// The key, fit for quoting.
+        /// The key, shortened for quoting.
         key: String,
-        /// What it comes close to.
+        /// The key that it resembles.
         wanted: &'static str,
     },
     /// A top-level key longer than any parameter.
     #[error("the key `{key}` is longer than {} bytes", KEY_BYTES_MAX)]
     KeyTooLong {
-        /// The key, fit for quoting.
+        /// The key, shortened for quoting.
         key: String,
     },
-    /// More top-level keys than there are parameters.
+    /// More top-level keys than the API has parameters.
     #[error("the body has more than {} top-level keys", KEYS_MAX)]
     TooManyKeys,
-    /// `model` is absent, `null`, empty or no string.
+    /// `model` is absent, `null`, empty or not a string.
     #[error("`model` is required and must be a non-empty string")]
     MissingModel,
-    /// `messages` is absent, `null`, empty or no array.
+    /// `messages` is absent, `null`, empty or not an array.
     #[error("`messages` is required and must be a non-empty array")]
     MissingMessages,
     /// `stream` is `true`.
@@ -119,13 +119,13 @@ pub enum BodyError {
     /// `model` is too long, or has a control character, at which some programs end a string.
     #[error("`model` must be at most {MODEL_BYTES_MAX} bytes long, without control characters")]
     BadModel,
-    /// An element of `messages` that is no object.
+    /// An element of `messages` that is not an object.
     #[error("`messages[{index}]` must be an object")]
     MessageNotObject {
-        /// Its place, counted from 0.
+        /// Its index, starting at 0.
         index: usize,
     },
-    /// A count that is no integer (`2.0`, `2e0` and `"2"` are none) or out of range.
+    /// A count that is not an integer (such as `2.0`, `2e0` or `"2"`), or is out of range.
     #[error("`{key}` must be an integer from 1 to {max}")]
     BadCount {
         /// The key.
@@ -133,7 +133,7 @@ pub enum BodyError {
         /// The largest value allowed.
         max: u64,
     },
-    /// No limit of the answer, where one is required (`proxy.require_token_limit`).
+    /// The answer has no limit, but one is required (`proxy.require_token_limit`).
     #[error(
         "{} is required here: without, an answer can cost more than is held for it",
         limits(key)
@@ -142,7 +142,7 @@ pub enum BodyError {
         /// The key that limits the answer.
         key: &'static str,
     },
-    /// `service_tier` is no string, too long, or has a control character.
+    /// `service_tier` is not a string, is too long, or has a control character.
     #[error(
         "`service_tier` must be a string of at most {SERVICE_TIER_BYTES_MAX} bytes, without control characters"
     )]
@@ -150,49 +150,49 @@ pub enum BodyError {
     /// `input` is absent, `null`, empty or of another type.
     #[error("`input` is required and must be a non-empty string or array")]
     MissingInput,
-    /// An element of the `input` of a response that is no object.
+    /// An element of the `input` of a response that is not an object.
     #[error("`input[{index}]` must be an object")]
     ItemNotObject {
-        /// Its place, counted from 0.
+        /// Its index, starting at 0.
         index: usize,
     },
-    /// A value of another type than the one that can be read.
+    /// A value of another type than the expected one.
     #[error("`{key}` must be {wanted}")]
     WrongType {
         /// The key.
         key: &'static str,
-        /// The type, with its article.
+        /// The expected type, with its article.
         wanted: &'static str,
     },
-    /// Something whose cost the edge cannot see.
+    /// A field whose cost the edge cannot determine.
     #[error("`{field}` is not supported: {why}")]
     UnsupportedField {
-        /// Where it stands, such as `tools[0].type`; made of known names and numbers.
+        /// Its path, such as `tools[0].type`; made of known names and numbers only.
         field: String,
-        /// Why its cost cannot be seen.
+        /// Why its cost cannot be determined.
         why: &'static str,
     },
-    /// A key by which the caller would choose what is billed.
+    /// A key with which the caller would choose what is billed.
     #[error(
         "`{key}` is not supported: by it this provider may bill another model or a service whose cost cannot be seen here"
     )]
     BilledByChoice {
-        /// The key, as it is documented.
+        /// The documented form of the key.
         key: &'static str,
     },
-    /// More inputs than an embeddings call can have.
+    /// More inputs than an embeddings call may have.
     #[error("`input` has more than {} elements", INPUTS_MAX)]
     TooManyInputs,
-    /// An element of an embeddings `input` that is neither a text nor a token id nor an array of them, or is another
-    /// one than the first.
+    /// An element of an embeddings `input` that is not a text, a token id or an array of token ids, or has another type
+    /// than the first element.
     #[error("`input[{index}]` must be a string, a token id or an array of token ids, as all its elements")]
     BadInput {
-        /// Its place, counted from 0.
+        /// Its index, starting at 0.
         index: usize,
     },
 }
 
-/// The keys that limit an answer, for people: chat completions have an older one beside `key`.
+/// Returns the keys that limit an answer, for the message. Chat completions have an older key as well.
 fn limits(key: &str) -> String {
     match key {
         "max_completion_tokens" => "`max_completion_tokens` or `max_tokens`".to_owned(),
@@ -201,8 +201,8 @@ fn limits(key: &str) -> String {
 }
 
 impl BodyError {
-    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `missing_input`, `stream_not_supported`,
-    /// `missing_token_limit`, `unsupported_field`, and for all else `invalid_json`.
+    /// Returns the `error.code` of the answer: `missing_model`, `missing_messages`, `missing_input`,
+    /// `stream_not_supported`, `missing_token_limit` or `unsupported_field`; `invalid_json` for every other error.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::MissingModel => "missing_model",
@@ -215,7 +215,7 @@ impl BodyError {
         }
     }
 
-    /// The `error.param` of the answer: the key at fault, when there is one.
+    /// Returns the `error.param` of the answer: the key at fault, if there is one.
     pub fn param(&self) -> Option<&str> {
         match self {
             Self::DuplicateKey { key } | Self::NearKey { key, .. } | Self::KeyTooLong { key } => Some(key),

@@ -1,4 +1,4 @@
-//! The top level of a chat-completions body: which keys the gate reads, and what it makes of them.
+//! The top level of a chat-completions body: the keys that the gate reads, and their meaning.
 
 use super::body::RequestBody;
 use super::cache_lifetime;
@@ -13,7 +13,7 @@ use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX, Streaming};
 use crate::key::quotable;
 use domain::price::CallShape;
 
-/// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
+/// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
 pub(super) const DECISIVE: &[&str] = &[
     "model",
     "messages",
@@ -27,41 +27,41 @@ pub(super) const DECISIVE: &[&str] = &[
     "web_search_options",
     cache_lifetime::OPTIONS,
 ];
-/// Keys that decide something in a streamed call only.
+/// Keys that decide something only in a streamed call.
 pub(super) const DECISIVE_IN_STREAMS: &[&str] = &["stream_options"];
 
-/// What `prediction` holds.
+/// Size of `prediction`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Predicted {
     bytes: usize,
     parts: usize,
 }
 
-/// The top level, as far as parsed.
+/// The top level, as far as it has been parsed.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     common: Common<'a>,
-    /// Where the first member may start.
+    /// Offset of the first member.
     first: usize,
     stream_options: Option<StreamOptions>,
-    /// The first key that comes close to one of [`DECISIVE_IN_STREAMS`].
+    /// The first key that resembles one of [`DECISIVE_IN_STREAMS`].
     near_in_streams: Option<BodyError>,
     n: Option<Value<'a>>,
     max_completion_tokens: Option<Value<'a>>,
     max_tokens: Option<Value<'a>>,
     /// Elements of `messages`.
     messages: usize,
-    /// The first element of `messages` that is no object.
+    /// Index of the first element of `messages` that is not an object.
     odd_message: Option<usize>,
     prompt: Prompt,
-    /// What `prediction` adds to the prompt.
+    /// Size that `prediction` adds to the prompt.
     predicted: Predicted,
     audio_output: bool,
     web_search: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// Nothing read yet of the object that starts at `start`.
+    /// Creates the state before the first member of the object that starts at `start`.
     pub(super) fn new(start: usize) -> Self {
         Self {
             common: Common::new(DECISIVE),
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
             "modalities" => self.audio_output |= has_audio(scanner)?,
             "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
             "web_search_options" => {
-                // The location in it is shown to the model.
+                // The model sees the location in this field.
                 self.web_search |= scanner.peek() != Some(b'n');
                 self.prompt.json(scanner)?;
             }
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
             "tool_choice" | "function_call" => self.prompt.choice(scanner)?,
             "prediction" => self.read_prediction(scanner)?,
             name if is_free(name) => scanner.skip()?,
-            // A parameter from after this list was written may carry text.
+            // A parameter added to the API after this list was written may contain text.
             _ => {
                 self.common.note_choice(&name, scanner);
                 self.remember_near(&name);
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What the gate needs to know, or the first refusal in the documented order.
+    /// Returns the parsed body, or the first error in the documented precedence.
     pub(super) fn judge(mut self, streaming: Streaming) -> Scan<RequestBody<'a>> {
         self.common.check_model()?;
         if self.messages == 0 {
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The change that makes a streamed call report its usage.
+    /// Returns the change that makes a streamed call report its usage.
     fn judge_options(&mut self) -> Scan<Option<UsageSplice>> {
         if let Some(error) = self.near_in_streams.take() {
             return Err(error);
@@ -171,7 +171,7 @@ impl<'a> Fields<'a> {
             .judge()
     }
 
-    /// Reads the value of `messages`; one that is no array leaves the count at 0.
+    /// Reads the value of `messages`. A value that is not an array leaves the count at 0.
     fn read_messages(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         if scanner.peek() != Some(b'[') {
             return scanner.skip();
@@ -187,8 +187,8 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads the value of `prediction`, and notes what it adds to the prompt: rejected tokens of it are billed as
-    /// output.
+    /// Reads the value of `prediction`, and records the size that it adds to the prompt: rejected prediction tokens are
+    /// billed as output.
     fn read_prediction(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         let before = self.prompt;
         self.prompt.prediction(scanner)?;
@@ -208,7 +208,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Parameters that the model does not see.
+/// Returns whether the model does not see this parameter.
 fn is_free(name: &str) -> bool {
     matches!(
         name,

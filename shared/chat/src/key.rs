@@ -1,17 +1,17 @@
-//! Keys as a careless parser reads them, and keys as an error message may quote them.
+//! Keys as lenient parsers read them, and keys as error messages quote them.
 
 use std::borrow::Cow;
 
-/// Most characters of a caller's key in an error message.
+/// Maximum number of characters of a caller's key in an error message.
 const QUOTED_CHARS_MAX: usize = 64;
 
-/// Longest spelling that is folded, in bytes: more than three times the longest key that the gate reads, and no
-/// character folds to less than a third of its bytes.
+/// Longest spelling that is folded, in bytes: more than three times the longest key that the gate reads. No character
+/// folds to less than a third of its bytes.
 const FOLDED_BYTES_MAX: usize = 128;
 
-/// The key that a parser blind to case, or one that ends strings at a NUL, would see: `Stream`, `ſtream` and
-/// `stream\0x` all become `stream`. Go's `encoding/json`, for one, matches keys that way, `ſ` and `K` (the Kelvin
-/// sign) included.
+/// Returns the key as a parser reads it that ignores case or ends strings at a NUL: `Stream`, `ſtream` and `stream\0x`
+/// all become `stream`. Go's `encoding/json`, for example, matches keys this way, including `ſ` and `K` (the Kelvin
+/// sign).
 pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && byte != 0;
     if key.len() <= FOLDED_BYTES_MAX && key.bytes().all(plain) {
@@ -31,12 +31,12 @@ pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
-/// A key without what separates its words.
+/// Returns the letters of a key without word separators.
 pub(super) fn letters(key: &str) -> impl Iterator<Item = u8> {
     key.bytes().filter(|byte| !matches!(byte, b'_' | b'-'))
 }
 
-/// The key for an error message: shortened, control characters replaced.
+/// Returns the key for an error message: shortened, with control characters replaced.
 pub(super) fn quotable(key: &str) -> String {
     let mut chars = key.chars();
     let clean = |c: char| {

@@ -1,4 +1,4 @@
-//! The keys of one object: whether any two parsers agree about what each of them is.
+//! The keys of one object, checked for keys that different parsers read differently.
 
 use super::error::BodyError;
 use super::key::{folded, letters, quotable};
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The keys of one object so far, and their first ambiguity.
 #[derive(Debug)]
 pub(super) struct Keys<'a> {
-    /// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
+    /// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
     decisive: &'static [&'static str],
     /// The keys so far, unescaped.
     seen: Vec<Cow<'a, str>>,
@@ -16,7 +16,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// No keys yet.
+    /// Creates the state before the first key.
     pub(super) const fn new(decisive: &'static [&'static str]) -> Self {
         Self {
             decisive,
@@ -45,16 +45,17 @@ impl<'a> Keys<'a> {
         self.seen.push(name);
     }
 
-    /// The first ambiguity.
+    /// Returns the first ambiguity.
     pub(super) const fn ambiguity(&self) -> Option<&BodyError> {
         self.ambiguous.as_ref()
     }
 }
 
-/// The one of `decisive` that `name` is not, but could be taken for: by a parser that is blind to case, or one that
-/// also takes `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
+/// Returns the key of `decisive` for which `name` could be mistaken although it differs: by a parser that ignores case,
+/// or one that also accepts `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries
+/// do.
 pub(super) fn near(name: &str, decisive: &[&'static str]) -> Option<&'static str> {
-    // Most keys of most bodies: no two of `decisive` are alike.
+    // True for most keys of most bodies. No two keys of `decisive` resemble each other.
     if decisive.contains(&name) {
         return None;
     }

@@ -1,20 +1,20 @@
-//! Request bodies as the gate reads them: one strict pass that builds no tree and borrows everything (specification
-//! §4.4, decisions D31, D34, D62). Chat completions are read here, the others in [`responses`] and [`embeddings`], by
-//! the same scanner and the same rules.
+//! Parser of request bodies: one strict pass that builds no tree and borrows everything (specification §4.4, decisions
+//! D31, D34, D62). Chat completions are parsed here, other endpoints in [`responses`] and [`embeddings`], with the same
+//! scanner and the same rules.
 //!
-//! The upstream gets the caller's exact bytes, so what is read here must be what any other JSON parser would read:
-//! a body that two parsers could read differently is refused, because it could hide `n` or `stream`. That is
-//! why the scanner is our own. `serde_json` skips a value without checking its UTF-8, its surrogate pairs or its
-//! depth, lets the last of two equal keys win, and gives no size of a string before it is unescaped into memory.
+//! The upstream receives the caller's exact bytes, so this parser must read the same as any other JSON parser. A body
+//! that two parsers could read differently is refused, because it could hide `n` or `stream`. That is why the scanner
+//! is our own: `serde_json` skips a value without checking its UTF-8, its surrogate pairs or its depth, accepts the
+//! last of two equal keys, and reports the size of a string only after unescaping it into memory.
 //!
-//! When several things are wrong, the answer is fixed, whatever their order in the body:
+//! If several things are wrong, this precedence decides which error is returned, whatever the order in the body:
 //! 1. it is not one JSON object in valid UTF-8 (the first such flaw);
-//! 2. its keys are ambiguous: one appears twice, or comes close to a key that the gate reads (the first such key);
+//! 2. its keys are ambiguous: one appears twice, or resembles a key that the gate reads (the first such key);
 //! 3. `missing_model`; 4. `missing_messages`; 5. `stream_not_supported`;
 //! 6. a value is of the wrong type or out of range, in the order `stream`, `stream_options` (in a streamed call),
 //!    `model`, `messages`, `n`, `max_completion_tokens`, `max_tokens`, `service_tier`.
 //!
-//! The first two come first because they leave the meaning of the other keys undefined.
+//! The first two take precedence because they make the meaning of the other keys undefined.
 
 mod body;
 mod cache_lifetime;
@@ -38,19 +38,19 @@ use domain::measured::Endpoint;
 use fields::Fields;
 use scan::Scanner;
 
-/// Deepest nesting (decision D34); the body's own braces are level 1. It bounds the recursion as well.
+/// Deepest nesting (decision D34); the body's own braces are level 1. Also limits the recursion.
 const DEPTH_MAX: u32 = 128;
-/// Most top-level keys; OpenAI documents about 40 parameters. It bounds the search for duplicates.
+/// Maximum number of top-level keys; OpenAI documents about 40 parameters. Also limits the search for duplicates.
 const KEYS_MAX: usize = 256;
-/// Longest top-level key; OpenAI's longest parameter has 22 bytes. It bounds the search for duplicates.
+/// Longest top-level key; OpenAI's longest parameter has 22 bytes. Also limits the search for duplicates.
 const KEY_BYTES_MAX: usize = 128;
-/// Completion tokens allowed for when the caller sets no limit (specification, Constants).
+/// Assumed completion tokens if the caller sets no limit (specification, Constants).
 pub(crate) const COMPLETION_TOKENS_DEFAULT: u64 = 1024;
 /// Largest `max_tokens` and `max_completion_tokens` (decision D62).
 pub const COMPLETION_TOKENS_MAX: u64 = 10_000_000;
 /// Largest `n` (decision D34).
 pub const N_MAX: u64 = 128;
-/// Most inputs of an embeddings call, as OpenAI has it.
+/// Maximum number of inputs of an embeddings call, as in OpenAI's API.
 pub const INPUTS_MAX: usize = 2_048;
 /// Longest `model`, in bytes.
 pub const MODEL_BYTES_MAX: usize = 256;
@@ -64,24 +64,24 @@ enum Streaming {
     Accepted,
 }
 
-/// Reads a chat-completions body that must not ask for a stream.
+/// Parses a chat-completions body that must not request a stream.
 ///
 /// # Errors
-/// [`BodyError`] says what is wrong with it, in the precedence given in the head of this file.
+/// [`BodyError`], by the precedence in the head of this file.
 pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     parse_chat(bytes, Streaming::Refused)
 }
 
-/// Reads a chat-completions body that may ask for a stream: [`RequestBody::stream`] says whether it does, and
-/// [`RequestBody::usage_splice`] what is to be changed then.
+/// Parses a chat-completions body that may request a stream: [`RequestBody::stream`] tells whether it does, and
+/// [`RequestBody::usage_splice`] returns the change that it then needs.
 pub fn parse_streaming(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     parse_chat(bytes, Streaming::Accepted)
 }
 
-/// Reads the body of a call of any API. `streaming`: a stream may be asked for.
+/// Parses the body of a call of any endpoint. `streaming`: whether a stream may be requested.
 ///
 /// # Errors
-/// [`BodyError`], as the API has it.
+/// [`BodyError`], by the precedence of the endpoint.
 pub fn parse_call(endpoint: Endpoint, streaming: bool, bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let body = match endpoint {
         Endpoint::Chat if streaming => parse_streaming(bytes),
@@ -101,7 +101,7 @@ fn parse_chat(bytes: &[u8], streaming: Streaming) -> Result<RequestBody<'_>, Bod
         .and_then(|()| fields.judge(streaming))
 }
 
-/// Returns the scanner at the brace of a body that may be one JSON object.
+/// Returns a scanner at the opening brace of the body.
 fn top(bytes: &[u8]) -> error::Scan<Scanner<'_>> {
     let text = utf8(bytes)?;
     if text.starts_with('\u{FEFF}') {
@@ -115,8 +115,8 @@ fn top(bytes: &[u8]) -> error::Scan<Scanner<'_>> {
     }
 }
 
-/// Validates the body as UTF-8. On failure the standard library finds the offset; it takes ten times as long for
-/// scripts other than Latin.
+/// Validates the body as UTF-8. Only on failure does the standard library find the offset: it takes ten times as long
+/// for scripts other than Latin.
 fn utf8(bytes: &[u8]) -> Result<&str, BodyError> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| {
         std::str::from_utf8(bytes).map_err(|error| BodyError::NotUtf8 {

@@ -1,13 +1,13 @@
-//! Size of the prompt (decision D31): everything counts unless it is known to be free.
+//! Size of the prompt (decision D31): everything counts unless it is known to be free of charge.
 //!
-//! A string at a place where OpenAI bills text counts its UTF-8 bytes once unescaped. Roles and `type` words are free
-//! when they are among the known ones. Media payloads are free, their part counts instead. Everything else counts
-//! the bytes that it takes in the body, keys of unknown members included: text cannot be hidden in a field that
-//! this file does not know. Ids of tool calls count as text, since nothing says that the model does not see them.
+//! A string that OpenAI bills as text counts its UTF-8 bytes after unescaping. Known values of `role` and `type` are
+//! free. Media payloads are free, but their part counts. Everything else counts its bytes in the body, including keys
+//! of unknown members, so text cannot be hidden in a field that this file does not know. Ids of tool calls count as
+//! text, since the model may see them.
 //!
-//! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
-//! another parser reads, it is in the sum. So an odd body can only become dearer. A payload that stands twice in its
-//! part is refused.
+//! All of several equal keys count, and keys count like those that they fold to (`key::folded`), so the sum covers any
+//! key that another parser reads. So an unusual body can only become dearer. A payload that occurs twice in its part is
+//! refused.
 
 pub(super) mod media;
 mod part;
@@ -27,7 +27,7 @@ const CHOICES: &[&str] = &["auto", "none", "required"];
 /// Values of the `type` of a tool call.
 const CALL_TYPES: &[&str] = &["function", "custom"];
 
-/// What a prompt holds.
+/// Counts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Prompt {
     /// Bytes billed as text.
@@ -44,14 +44,14 @@ pub(super) struct Prompt {
     pub files: usize,
     /// Reasoning items whose tokens the provider keeps.
     pub reasoning_items: usize,
-    /// The provider's cache is asked for a longer lifetime than its default.
+    /// Whether the provider's cache is asked for a longer lifetime than its default.
     pub long_cache: bool,
-    /// The first key of a payload that stands twice in its part.
+    /// The first key of a payload that occurs twice in its part.
     pub repeated: Option<&'static str>,
 }
 
 impl Prompt {
-    /// The counts of a call with this prompt that asks for no answer.
+    /// Returns the counts of a call with this prompt and without an answer.
     pub(super) const fn counts(&self) -> CallShape<'static> {
         CallShape {
             prompt_bytes: self.bytes as u64,
@@ -106,7 +106,7 @@ impl Prompt {
         Ok(())
     }
 
-    /// Parses a value whose raw bytes count, unless it is `null`.
+    /// Parses a value whose raw bytes count unless it is `null`.
     pub(super) fn json(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         self.word(scanner, &[])
     }
@@ -118,14 +118,14 @@ impl Prompt {
         Ok(())
     }
 
-    /// Reads the value of `key`, which may ask the cache for a lifetime; the raw bytes of both count.
+    /// Reads the value of `key`, which may request a cache lifetime; the raw bytes of both count.
     pub(super) fn cache_member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
         self.long_cache |= cache_lifetime::is_long(scanner)?;
         self.bytes += scanner.at() - key.at;
         Ok(())
     }
 
-    /// Reads a value that is free when it is one of `free`, or `null`.
+    /// Reads a value that is free if it is one of `free`, or `null`.
     pub(super) fn word(&mut self, scanner: &mut Scanner<'_>, free: &[&str]) -> Scan {
         let start = scanner.at();
         match scanner.value()? {
@@ -148,7 +148,7 @@ impl Prompt {
         self.part(scanner)
     }
 
-    /// Reads one element of a content, or a content that is no array.
+    /// Reads one element of a content array, or a content that is not an array.
     fn part(&mut self, scanner: &mut Scanner<'_>) -> Scan {
         if scanner.peek() != Some(b'{') {
             return self.text(scanner);
@@ -186,8 +186,8 @@ impl Prompt {
         Ok(())
     }
 
-    /// Parses an array whose objects are parsed by `object`. A lone object is an array of one to some parsers; strings,
-    /// alone or as elements, are text.
+    /// Parses an array whose objects are parsed by `object`. Some parsers read a lone object as an array of one;
+    /// strings, alone or as elements, count as text.
     fn each(
         &mut self,
         scanner: &mut Scanner<'_>,

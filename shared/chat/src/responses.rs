@@ -1,18 +1,18 @@
-//! The body of `POST /v1/responses`, by the rules of the chat-completions body and with what this endpoint adds: parts
-//! of a call that the edge cannot see.
+//! The body of `POST /v1/responses`, by the rules of the chat-completions body, with additional rules for fields whose
+//! cost the edge cannot determine.
 //!
-//! A call is held for what its body shows, and an allowance for each reasoning item that the provider keeps. Other
-//! state that the provider keeps (`previous_response_id`, `conversation`, `prompt`, `item_reference`, files and images
-//! by id or by URL), tools that the provider runs, and answers that come past the edge (`background`) cost money that
-//! is not in the body. So each is refused with `unsupported_field`, and what is accepted is listed, not what is
-//! refused: [`item`] and [`tool`] say which items and tools.
+//! A call is held for the contents of its body, plus an allowance for each reasoning item that the provider keeps.
+//! Other costs are not in the body: other state that the provider keeps (`previous_response_id`, `conversation`,
+//! `prompt`, `item_reference`, files and images by id or by URL), tools that the provider runs, and answers that bypass
+//! the edge (`background`). Each of these is refused with `unsupported_field`. The lists name what is accepted, not
+//! what is refused: [`item`] and [`tool`] list the accepted items and tools.
 //!
-//! `store` passes unchanged, also when it is absent and the provider therefore stores the answer. That costs nothing by
-//! itself, and whatever could bring the stored answer back into a later call is refused or held there.
+//! `store` passes unchanged, even if it is absent and the provider therefore stores the answer. Storing costs nothing,
+//! and anything that could bring the stored answer into a later call is refused or held in that call.
 //!
-//! When several things are wrong, the answer is fixed:
+//! If several things are wrong, this precedence decides which error is returned:
 //! 1. and 2. as for chat completions; 3. `missing_model`; 4. `missing_input`;
-//! 5. `unsupported_field`, in the order of [`Origin`], and in the first element at fault;
+//! 5. `unsupported_field`, in the order of [`Origin`], for the first element at fault;
 //! 6. a value is of the wrong type or out of range, in the order `stream`, `model`, `instructions`, `input`,
 //!    `background`, `max_output_tokens`, `service_tier`.
 
@@ -32,7 +32,7 @@ use crate::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, top};
 use domain::price::CallShape;
 use unseen::{LATER, STORED, UNBOUNDED, Unseen};
 
-/// Keys whose value decides something; nothing that a careless parser could take for one of them is let through.
+/// Keys whose value decides something. A key that a lenient parser could take for one of them is refused.
 pub(super) const DECISIVE: &[&str] = &[
     "model",
     "input",
@@ -50,9 +50,9 @@ pub(super) const DECISIVE: &[&str] = &[
     "audio",
     cache_lifetime::OPTIONS,
 ];
-/// Words of `text.verbosity`.
+/// Known values of `text.verbosity`.
 const VERBOSITIES: &[&str] = &["low", "medium", "high"];
-/// Words of the members of `reasoning`.
+/// Known values of the members of `reasoning`.
 const REASONING: &[&str] = &[
     "none",
     "minimal",
@@ -70,7 +70,7 @@ const REASONING: &[&str] = &[
     "pro",
 ];
 
-/// The top-level key that something unseen stands in, in the order of the refusals.
+/// The top-level key that contains an unsupported field, in the order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Background,
@@ -82,11 +82,11 @@ enum Origin {
     Input,
 }
 
-/// Reads a request body of `POST /v1/responses`. [`RequestBody::stream`] says whether a stream is asked for, and
-/// [`RequestBody::check_stream`] refuses one.
+/// Parses a request body of `POST /v1/responses`. [`RequestBody::stream`] tells whether a stream is requested, and
+/// [`RequestBody::check_stream`] refuses it.
 ///
 /// # Errors
-/// [`BodyError`] says what is wrong with it, in the precedence given in the head of this file.
+/// [`BodyError`], by the precedence in the head of this file.
 pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
     let mut fields = Fields::new();
@@ -94,19 +94,19 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     read.and_then(|()| scanner.finish()).and_then(|()| fields.judge())
 }
 
-/// The top level, as far as parsed.
+/// The top level, as far as it has been parsed.
 #[derive(Debug)]
 struct Fields<'a> {
     common: Common<'a>,
     max_output_tokens: Option<Value<'a>>,
     background: Option<Value<'a>>,
-    /// `instructions` is neither a string nor `null`.
+    /// Whether `instructions` is neither a string nor `null`.
     odd_instructions: bool,
-    /// `input` has something in it.
+    /// Whether `input` is not empty.
     has_input: bool,
-    /// The first element of `input` that is no object.
+    /// Index of the first element of `input` that is not an object.
     odd_item: Option<usize>,
-    /// What the edge cannot see, of the first origin that has something.
+    /// The unsupported field of the first origin that has one.
     unseen: Option<(Origin, Unseen)>,
     prompt: Prompt,
     audio_output: bool,
@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
             "modalities" => self.audio_output |= has_audio(scanner)?,
             "audio" => self.audio_output |= !matches!(scanner.value()?, Value::Null),
             name if is_free(name) => scanner.skip()?,
-            // A parameter from after this list was written may carry text.
+            // A parameter added to the API after this list was written may contain text.
             _ => {
                 self.common.note_choice(&name, scanner);
                 self.prompt.member(scanner, key)?;
@@ -163,7 +163,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What the gate needs to know, or the first refusal in the documented order.
+    /// Returns the parsed body, or the first error in the documented precedence.
     fn judge(mut self) -> Scan<RequestBody<'a>> {
         self.common.check_model()?;
         if !self.has_input {
@@ -201,7 +201,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads the value of `instructions`, which is a message of its own.
+    /// Reads the value of `instructions`, which counts as a message.
     fn read_instructions(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         match scanner.value()? {
             Value::Null => {}
@@ -240,7 +240,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads the value of `text`: the schema of the answer counts, its verbosity does not.
+    /// Reads the value of `text`: the schema of the answer counts, the verbosity does not.
     fn read_text(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         self.prompt
             .fields(scanner, |prompt, scanner, key, name| match name {
@@ -250,7 +250,7 @@ impl<'a> Fields<'a> {
             })
     }
 
-    /// Reads the value of `reasoning`; its known words are free.
+    /// Reads the value of `reasoning`, whose known values are free.
     fn read_reasoning(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         self.prompt
             .fields(scanner, |prompt, scanner, key, name| match name {
@@ -282,7 +282,7 @@ const fn wrong(key: &'static str, wanted: &'static str) -> BodyError {
     BodyError::WrongType { key, wanted }
 }
 
-/// Parameters that the model does not see.
+/// Returns whether the model does not see this parameter.
 fn is_free(name: &str) -> bool {
     matches!(
         name,

@@ -1,28 +1,28 @@
-//! `stream_options` of a chat-completions body, and the change that asks the provider for usage.
+//! `stream_options` of a chat-completions body, and the change that requests usage from the provider.
 //!
-//! Usage is what a stream is settled by. A caller who did not ask for it gets none, so the edge asks in the caller's
-//! place: it inserts or replaces the bytes given here, and all others stay the caller's.
+//! Streams are settled by their usage, which the provider sends only on request. If the caller does not request it, the
+//! edge does: it inserts or replaces the bytes described here, and leaves all others unchanged.
 
 use super::error::{BodyError, Scan};
 use super::keys::Keys;
 use super::scan::{Scanner, Value};
 use std::ops::Range;
 
-/// The key that a careless parser must not see where this one does not.
+/// The key that a lenient parser must not find where this one does not.
 pub(super) const DECISIVE: &[&str] = &["include_usage"];
 
 /// Bytes to put into a body, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageSplice {
-    /// The bytes of the body that are replaced; empty where the text is inserted.
+    /// The replaced bytes of the body; an empty range for an insertion.
     pub at: Range<usize>,
-    /// What stands there instead.
+    /// The replacement.
     pub text: &'static str,
 }
 
 impl UsageSplice {
-    /// Returns the three pieces whose concatenation is the changed body: before, the new text, behind. `body` must be
-    /// the one that was parsed; of a shorter one nothing is left out but what it does not have.
+    /// Returns the three pieces whose concatenation is the changed body: before, the new text, after. `body` must be
+    /// the one that was parsed; a shorter one yields all bytes that it has.
     pub fn pieces<'b>(&'b self, body: &'b [u8]) -> [&'b [u8]; 3] {
         let before = body.get(..self.at.start).unwrap_or(body);
         let behind = body.get(self.at.end..).unwrap_or_default();
@@ -38,14 +38,14 @@ impl UsageSplice {
 /// The value of `stream_options`.
 #[derive(Debug)]
 pub(super) struct StreamOptions {
-    /// `None` where usage is asked for.
+    /// `None` if usage is requested.
     splice: Option<UsageSplice>,
-    /// What is wrong with it. It is no error where no stream is asked for.
+    /// The error of this value. It counts only if a stream is requested.
     flaw: Option<BodyError>,
 }
 
 impl StreamOptions {
-    /// Absent from a body whose first member starts at `first`.
+    /// Creates the options of a body without `stream_options` whose first member starts at `first`.
     pub(super) const fn absent(first: usize) -> Self {
         Self::spliced(first..first, r#""stream_options":{"include_usage":true},"#)
     }
@@ -65,7 +65,7 @@ impl StreamOptions {
         })
     }
 
-    /// The change that asks for usage, if one is needed.
+    /// Returns the change that requests usage, if one is needed.
     pub(super) fn judge(self) -> Scan<Option<UsageSplice>> {
         self.flaw.map_or(Ok(self.splice), Err)
     }
@@ -111,7 +111,7 @@ impl StreamOptions {
     }
 }
 
-/// The error for ambiguous keys inside of `stream_options`.
+/// Returns the error for ambiguous keys in `stream_options`.
 fn flaw_of(ambiguity: &BodyError) -> BodyError {
     match ambiguity {
         BodyError::DuplicateKey { key } => BodyError::DuplicateKey {

@@ -1,4 +1,4 @@
-//! Tests of the body parsers: what they refuse, what they count, and that they agree with `serde_json`.
+//! Tests of the body parsers: which bodies they refuse, what they count, and that they agree with `serde_json`.
 
 mod cache_lifetime;
 mod choices;
@@ -14,12 +14,12 @@ mod streams;
 
 use super::parse;
 
-/// A body with one message of two characters, and `members` before the closing brace.
+/// Returns a body with one message of two characters, and `members` before the closing brace.
 fn with(members: &str) -> String {
     format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}]{members}}}"#)
 }
 
-/// Checks that `body` is refused with `code`, a sentence that contains `fragment`, and `param`.
+/// Checks that `body` is refused with `code`, a message that contains `fragment`, and `param`.
 #[track_caller]
 fn refused(body: impl AsRef<[u8]>, code: &str, fragment: &str, param: Option<&str>) {
     let shown = String::from_utf8_lossy(&body.as_ref()[..body.as_ref().len().min(80)]).into_owned();

@@ -4,22 +4,22 @@ use super::error::{BodyError, Scan};
 use json_stops::{LANE, stops_in};
 use std::borrow::Cow;
 
-/// A string of the body, checked, not yet unescaped.
+/// A checked string of the body, not yet unescaped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
     /// The raw text between the quotes.
     pub raw: &'a str,
     /// The offset of the opening quote in the body.
     pub at: usize,
-    /// UTF-8 bytes once unescaped; equal to the length of `raw` exactly when there is no escape.
+    /// Number of UTF-8 bytes after unescaping; equals the length of `raw` exactly if there is no escape.
     pub bytes: usize,
 }
 
 impl<'a> Text<'a> {
-    /// The unescaped string; it is copied only when there was an escape.
+    /// Returns the unescaped string, copied only if it has an escape.
     ///
     /// # Errors
-    /// Does not happen: the scanner has checked the same escapes.
+    /// Does not occur: the scanner has already checked the escapes.
     pub(super) fn decode(self) -> Scan<Cow<'a, str>> {
         if self.bytes == self.raw.len() {
             return Ok(Cow::Borrowed(self.raw));
@@ -40,19 +40,19 @@ impl<'a> Text<'a> {
 /// Bytes examined together in long strings, one bit of a word each.
 const BLOCK: usize = 4 * LANE;
 
-/// Where a string ends.
+/// The end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     /// The offset of the closing quote in the body.
     pub quote: usize,
-    /// By how many bytes unescaping shortens the string.
+    /// Number of bytes by which unescaping shortens the string.
     pub saved: usize,
 }
 
-/// Parses the string whose first byte is at `at`: checks its escapes; control characters are errors.
+/// Parses the string whose first byte is at `at`. Checks its escapes; control characters are errors.
 ///
-/// It goes from stop to stop by the bits of a block instead of looking anew behind each: strings within strings have
-/// one every five bytes. The first block is a short one, because most strings are.
+/// Uses the bits of a block to go from one special byte to the next instead of searching again after each: a string
+/// that contains JSON has one every five bytes. The first block is short, because most strings are.
 #[inline(always)]
 pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
     let mut saved = 0;
@@ -85,7 +85,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
     }
 }
 
-/// Parses the escape at `at`: its character and its length in bytes.
+/// Returns the character of the escape at `at`, and its length in bytes.
 #[inline(always)]
 fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let short = match bytes.get(at + 1) {
@@ -104,7 +104,7 @@ fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     Ok((short, 2))
 }
 
-/// The character of a `\uXXXX` escape, or of the two that make a surrogate pair.
+/// Returns the character of a `\uXXXX` escape, or of the two escapes of a surrogate pair.
 fn unicode(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let unit = hex(bytes, at)?;
     if let Some(c) = char::from_u32(unit) {
@@ -122,7 +122,7 @@ fn unicode(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     joined.map(|c| (c, 12)).ok_or(BodyError::LoneSurrogate { at })
 }
 
-/// The four hexadecimal digits of the `\u` escape at `at`.
+/// Returns the four hexadecimal digits of the `\u` escape at `at`.
 fn hex(bytes: &[u8], at: usize) -> Scan<u32> {
     let digits = bytes.get(at + 2..at + 6).ok_or(BodyError::Truncated)?;
     digits.iter().try_fold(0, |value, digit| {
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A short block, two long ones, and a bit of another behind them.
+    /// One short block, two long ones, and a part of a further one.
     const LENGTH: usize = LANE + 2 * BLOCK + 27;
 
-    /// Where `serde_json` finds the end of the string, and by how much it is shorter unescaped.
+    /// Returns where `serde_json` finds the end of the string, and by how much unescaping shortens it.
     fn expected(rest: &str) -> Option<End> {
         let literal = format!("\"{rest}");
         let mut read = serde_json::Deserializer::from_str(&literal).into_iter::<String>();
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// What strings are made of, good and bad.
+    /// Generates pieces of valid and invalid strings.
     fn piece() -> impl Strategy<Value = String> {
         prop_oneof![
             4 => "[a-z ]{0,90}",

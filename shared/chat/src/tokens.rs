@@ -1,9 +1,8 @@
-//! Estimates of prompts beside what a reference tokenizer counts (decision D68,
+//! Tests that compare estimates of prompts with the counts of a reference tokenizer (decision D68,
 //! docs/explanation/estimates.md): chat messages in the shape that OpenAI documents, with OpenAI's own vocabularies.
-//!
-//! A quarter of the bytes is what the specification asks for. It covers the languages that the vocabulary was made for
-//! and nothing else; the tests say which, by how much the others can pass it, and that nothing passes it more than four
-//! times.
+//! The specification requires an estimate of a quarter of the bytes. It covers only the languages that the vocabulary
+//! was made for. The tests name them, show by how much other languages can exceed the estimate, and that no text
+//! exceeds it more than four times.
 
 use domain::price::PriceTable;
 use proptest::prelude::*;
@@ -18,7 +17,7 @@ macro_rules! texts {
     };
 }
 
-/// Languages that take 4.3 bytes a token and more with the vocabulary of gpt-4o and all later models.
+/// Languages with at least 4.3 bytes per token in the vocabulary of gpt-4o and all later models.
 const COVERED: &[&str] = texts![
     "english",
     "german",
@@ -38,7 +37,7 @@ const COVERED: &[&str] = texts![
     "bengali",
     "thai",
 ];
-/// Languages, and code, that take 3.2 bytes and more: up to a quarter more tokens than a quarter of the bytes.
+/// Languages, and code, with at least 3.2 bytes per token: up to a quarter more tokens than estimated.
 const NEAR: &[&str] = &[
     include_str!("../../../tests/fixtures/languages/polish.txt"),
     include_str!("../../../tests/fixtures/languages/czech.txt"),
@@ -54,7 +53,7 @@ const NEAR: &[&str] = &[
     include_str!("../../../admin/dashboard/web/js/words.js"),
     include_str!("../../../admin/dashboard/web/index.html"),
 ];
-/// Text that takes far fewer bytes a token.
+/// Texts with far fewer bytes per token.
 const DENSE: &[(&str, &str)] = &[
     (
         "base64",
@@ -79,11 +78,12 @@ const DENSE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What begins the answer and is billed with every prompt. No message holds it: it is three tokens a call.
+/// Tokens that begin the answer and are billed with every prompt, although no message contains them: three for each
+/// call.
 const REPLY_TOKENS: u64 = 3;
 
-/// Prices at which a prompt token is one nano-USD and the answer costs nothing, so that the estimate is the tokens
-/// held.
+/// Prices at which a prompt token costs one nano-USD and the answer costs nothing, so that the estimate equals the
+/// tokens held.
 static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     let text = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
                 [models.m]\nrates.standard = { input = \"0.001\", output = \"0\" }";
@@ -94,15 +94,15 @@ fn held(messages: &[Value]) -> u64 {
     held_for(&json!({ "model": "m", "messages": messages }))
 }
 
-/// The tokens that are held for a whole body.
+/// Returns the tokens that are held for a whole body.
 fn held_for(body: &Value) -> u64 {
     let body = body.to_string();
     let read = crate::parse(body.as_bytes()).unwrap();
     TABLE.estimate(&read.shape()).unwrap().get()
 }
 
-/// What OpenAI documents for chat messages: three tokens around each, the tokens of each of its values, one more for a
-/// name; three at the end for the answer.
+/// Counts chat messages as OpenAI documents: three tokens for each message, the tokens of each of its values, one more
+/// for a name, and three at the end for the answer.
 fn counted(bpe: &CoreBPE, messages: &[Value]) -> u64 {
     let tokens = |text: &str| bpe.encode_ordinary(text).len() as u64;
     let of_content = |content: &Value| match content {
@@ -125,7 +125,7 @@ fn message(role: &str, text: &str) -> Value {
     json!({ "role": role, "content": text })
 }
 
-/// Conversations of whole texts, as strings and in parts, with and without names.
+/// Generates conversations of whole texts, as strings and in parts, with and without names.
 fn conversation(texts: &'static [&'static str]) -> impl Strategy<Value = Vec<Value>> {
     let shape = (
         select(vec!["system", "developer", "user", "assistant"]),
@@ -166,7 +166,7 @@ proptest! {
         prop_assert!(counted <= held(&messages) * 5 / 4 + REPLY_TOKENS, "{} held, {} counted: {:?}", held(&messages), counted, messages);
     }
 
-    /// A token has at least one byte: that is the bound for any text.
+    /// A token has at least one byte, which bounds any text.
     #[test]
     fn nothing_is_counted_more_than_four_times(
         contents in prop::collection::vec(prop_oneof![any::<String>(), "[ -~]{0,200}", "[\u{1200}-\u{13ff}]{0,50}"], 1..12),
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// The table of docs/explanation/estimates.md says that these can be counted more than they are held.
+/// The table of docs/explanation/estimates.md states that these can have more tokens than are held.
 #[test]
 fn dense_text_is_counted_more_than_it_is_held() {
     for (what, text) in DENSE {
@@ -195,7 +195,7 @@ fn dense_text_is_counted_more_than_it_is_held() {
     );
 }
 
-/// The vocabulary of gpt-4 and gpt-3.5 was made for English: others take up to twice what is held, few of them more.
+/// The vocabulary of gpt-4 and gpt-3.5 was made for English. Most other languages need up to twice the held tokens.
 #[test]
 fn the_older_vocabulary_covers_english() {
     let ratio = |text: &str| {
@@ -210,7 +210,7 @@ fn the_older_vocabulary_covers_english() {
 
 mod definitions;
 
-/// Decision D68: the framing, exactly.
+/// Decision D68: the exact framing.
 #[test]
 fn empty_messages_are_held_as_they_are_counted() {
     let messages = vec![message("user", ""); 2_000];

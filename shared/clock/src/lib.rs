@@ -1,5 +1,5 @@
-//! The only reader of the wall clock. Periods (day, month) come from the store's clock instead, so that all edges
-//! agree. This clock only stamps ids, logs and records.
+//! The only reader of the wall clock. It only stamps ids, logs and records. Periods (day, month) come from the store's
+//! clock, so that all edges agree.
 
 use std::time::{Duration, UNIX_EPOCH};
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
-/// The sentence of the 403 `IP_BLOCKED` for a client whose address cannot be read.
+/// The message of the 403 `IP_BLOCKED` for a client whose address cannot be read.
 pub const UNKNOWN_ADDRESS: &str = "Your address cannot be read from the `X-Forwarded-For` of the proxy in front, and the operator of this service blocks some addresses.";
 
 /// Returns the address of the client behind `peer`. Only entries of `X-Forwarded-For` that trusted proxies appended
@@ -21,7 +21,7 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
     }
     let mut client = None;
     for line in headers.get_all(X_FORWARDED_FOR).iter().rev() {
-        // Entry by entry: a client's own text can be in the same line, left of the proxy's.
+        // Entry by entry, since a line can also contain text of the client, to the left of the proxy's entry.
         for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
             let address = parse(entry.trim_ascii())?.to_canonical();
             if !is_trusted(address) {
@@ -97,7 +97,7 @@ mod tests {
             ("10.0.0.1", vec!["fe80::1%eth0"], None),
             ("10.0.0.1", vec!["203.0.113.9", "fe80::1%25eth0, 10.0.0.2"], None),
             ("10.0.0.1", vec!["[fe80::1%eth0]:80"], None),
-            // What the client itself sent to the proxy is not looked at, and cannot hide the client either.
+            // Text that the client itself sent to the proxy is ignored, and cannot hide the client either.
             ("10.0.0.1", vec!["é, 203.0.113.9"], Some("203.0.113.9")),
             (
                 "10.0.0.1",

@@ -1,6 +1,6 @@
-//! Connections of both listeners: the address of a request's client ([`client_address`]), what a request's head must be
-//! ([`request_head`]), the bound on open connections in all and for each address ([`limit`]), the limit of open files
-//! ([`open_files`]), and giving back the memory that they took ([`allocator`]).
+//! Connections of both listeners: the address of a request's client ([`client_address`]), rules on a request's head
+//! ([`request_head`]), limits on open connections in total and per address ([`limit`]), the limit of open files
+//! ([`open_files`]), and returning memory after use ([`allocator`]).
 
 pub mod allocator;
 pub mod client_address;

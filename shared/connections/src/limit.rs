@@ -1,9 +1,10 @@
 //! Limits the open connections of a listener: in total, and per client address.
 //!
-//! Both servers take a place before they serve a connection. Without a limit one client could use up all file
-//! descriptors, those for the store and the provider included. With a limit alone it could hold every place. So when
-//! all places are taken, an idle connection is closed for the new one: strangers before known callers, then connections
-//! of an address that holds a large share, then the longest idle. A connection with a known caller's request in flight
+//! Both servers take a place for a connection before they serve it. Without a limit one client could use up all file
+//! descriptors, including those for the store and the provider. With only a limit it could occupy every place. So when
+//! all places are taken, an idle connection is closed for the new one: first connections of unknown callers, then
+//! connections of an address with a large share, then the longest idle. A connection with a request of a known caller
+//! in flight is never closed.
 //! is never closed.
 
 mod place;
@@ -19,12 +20,12 @@ use std::time::{Duration, Instant};
 
 /// Prefix length of an IPv6 site: one client controls its whole /64.
 const SITE_BITS: u32 = 64;
-/// Most connections chosen for closing at once: a choice examines all that are open.
+/// Maximum number of connections chosen for closing at once: a choice examines all open connections.
 const CHOSEN_AT_ONCE: usize = 64;
 /// Shares of all places: addresses within the same share rank equally.
 const PARTS: usize = 64;
-/// Shortest pause between two choices, per open connection: 5 ms for 10,000. A new connection without a place meanwhile
-/// is refused.
+/// Shortest pause between two choices, per open connection: 5 ms for 10,000 connections. New connections that find no
+/// place meanwhile are refused.
 const PAUSE_EACH: Duration = Duration::from_nanos(500);
 
 /// Counts the open connections of one listener.
@@ -46,22 +47,22 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Open {
     by_address: HashMap<IpAddr, usize>,
-    /// Taken places, by number; without those of connections being closed.
+    /// Taken places, by number, without those of connections being closed.
     places: HashMap<u64, Arc<Place>>,
     next: u64,
-    /// Of all connections.
+    /// Next connections to close, of all addresses.
     chosen: Chosen,
-    /// Next to close of one address. Separate, so that a client at its own limit neither replaces nor delays the choice
-    /// for others.
+    /// Next connections to close, of one address. Separate, so that a client at its own limit neither replaces nor
+    /// delays the choice for others.
     chosen_of_address: Chosen,
 }
 
 /// Connections to close next.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// Their address, if the choice was for one address.
+    /// The address, if the choice was for one address.
     of: Option<IpAddr>,
-    /// Closed from the end.
+    /// Connections are closed from the end of the list.
     places: Vec<Weak<Place>>,
     at: Option<Instant>,
 }
@@ -87,7 +88,7 @@ pub struct OpenConnection {
     place: Arc<Place>,
 }
 
-/// A known caller's request in flight; keeps its connection's place until dropped.
+/// A request of a known caller in flight. Keeps its connection's place until dropped.
 #[derive(Debug)]
 pub struct UnderWay(Arc<Place>);
 
@@ -105,11 +106,11 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes a place for a connection from `peer`, of an idle one if necessary; without an address only the total limit
-    /// applies.
+    /// Takes a place for a connection from `peer`, closing an idle connection if necessary. Without an address only the
+    /// total limit applies.
     ///
     /// # Errors
-    /// The reached limit.
+    /// The limit that is reached.
     pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
         let shared = &self.shared;
         let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
@@ -146,7 +147,7 @@ impl ConnectionLimit {
 }
 
 impl OpenConnection {
-    /// Waits until the connection must close for another.
+    /// Waits until the connection must close to make room for another.
     pub async fn closed_for_another(&self) {
         self.place.closed().await;
     }
@@ -163,7 +164,7 @@ pub struct Requests(Arc<Place>);
 
 impl Requests {
     /// Records a known caller's request: until it ends, its connection keeps its place. `None` if the place was already
-    /// given away: then the request must not be processed.
+    /// given away; then the request must not be processed.
     pub fn begin(&self) -> Option<UnderWay> {
         self.0.begin().then(|| UnderWay(Arc::clone(&self.0)))
     }
@@ -177,7 +178,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// For a request of a counted connection, or of none.
+    /// Creates the handle for a request of a counted connection, or of none.
     pub const fn new(requests: Option<Requests>) -> Self {
         Self {
             requests,
@@ -185,7 +186,7 @@ impl Keeper {
         }
     }
 
-    /// Records that the caller is known. Returns false if the place was already given away: then the request must not
+    /// Records that the caller is known. Returns false if the place was already given away; then the request must not
     /// be processed.
     pub fn keep(&mut self) -> bool {
         let Some(requests) = &self.requests else {
@@ -231,7 +232,7 @@ impl Open {
         }
     }
 
-    /// Closes an idle connection of this address, or of any.
+    /// Closes an idle connection of this address, or of any address.
     fn make_room(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let chosen = self.chosen(of);
         if chosen.of != of || chosen.places.is_empty() {
@@ -247,7 +248,7 @@ impl Open {
         None
     }
 
-    /// The last choice, of one address or of all.
+    /// Returns the last choice, for one address or for all.
     const fn chosen(&mut self, of: Option<IpAddr>) -> &mut Chosen {
         match of {
             Some(_) => &mut self.chosen_of_address,
@@ -255,7 +256,7 @@ impl Open {
         }
     }
 
-    /// Chooses connections to close; `None` too soon after the last choice.
+    /// Chooses connections to close; `None` if the last choice is too recent.
     fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
         let pause = PAUSE_EACH * u32::try_from(self.places.len()).unwrap_or(u32::MAX);
@@ -299,7 +300,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Returns the unit of the per-address limit: an IPv4 address, or an IPv6 address's /64.
+/// Returns the unit of the per-address limit: an IPv4 address, or the /64 network of an IPv6 address.
 fn site(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(address) => IpAddr::V4(address),

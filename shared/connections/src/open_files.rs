@@ -1,11 +1,11 @@
-//! This process's limit of open files, and the per-address limit where that is low.
+//! This process's limit of open files, and the per-address limit if that limit is low.
 
-/// One address gets this fraction of the connections that a low limit leaves.
+/// Divisor for the share of one address if the total is lowered.
 pub(crate) const ADDRESS_PARTS: usize = 4;
 
-/// Returns the per-address limit for a configured `wanted` of `wanted_in_all` where the system allows `in_all`:
-/// `wanted`, unless the total is lowered; then at most a quarter of it, at least one. Otherwise one address could take
-/// all.
+/// Returns the per-address limit. `wanted` and `wanted_in_all` are configured, `in_all` is the total that the system
+/// allows. Returns `wanted` unless the total is lowered; then at most a quarter of it, and at least one. Otherwise one
+/// address could take all connections.
 pub fn of_one_address(wanted: usize, wanted_in_all: usize, in_all: usize) -> usize {
     if in_all >= wanted_in_all {
         return wanted;

@@ -1,15 +1,15 @@
 //! Rules on the head of an HTTP/1 request that neither server's library enforces. Two servers could read a request that
-//! breaks one differently, which is how requests are smuggled.
+//! breaks a rule differently, which allows request smuggling.
 
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Version};
 
-/// What is malformed.
+/// Fault of a request head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// Another transfer coding than `chunked`, or `chunked` twice.
+    /// A transfer coding other than `chunked`, or `chunked` twice.
     TransferCoding,
-    /// No `Host` in HTTP/1.1, several, or one that is none (RFC 9112 §3.2).
+    /// No `Host` in HTTP/1.1, several, or an invalid one (RFC 9112 §3.2).
     Host,
 }
 
@@ -22,7 +22,7 @@ pub fn check(version: Version, headers: &HeaderMap) -> Result<(), Malformed> {
     check_host(version, headers)
 }
 
-/// Whether the body is `chunked`. The libraries take `gzip, chunked` for `chunked`, and decode only that.
+/// Returns whether the body is `chunked`. The libraries treat `gzip, chunked` as `chunked`, and decode only that.
 ///
 /// # Errors
 /// [`Malformed::TransferCoding`]
@@ -50,7 +50,8 @@ pub fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Malformed
     is_well_formed.then_some(()).ok_or(Malformed::Host)
 }
 
-/// A name or an address, and a port (`uri-host [":" port]`, RFC 9110 §7.2). May be empty.
+/// Returns whether this is a name or an address with an optional port (`uri-host [":" port]`, RFC 9110 §7.2). May be
+/// empty.
 fn is_host(value: &[u8]) -> bool {
     let end_of_name = |text: &[u8]| text.iter().position(|byte| !is_of_name(*byte));
     match value.strip_prefix(b"[") {

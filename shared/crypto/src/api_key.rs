@@ -16,7 +16,7 @@ pub enum Family {
 const HEX_DIGITS: usize = 64;
 
 impl Family {
-    /// Prefix of its keys.
+    /// Returns the prefix of its keys.
     pub const fn prefix(self, mode: Mode) -> &'static str {
         match (self, mode) {
             (Self::Svc, Mode::Live) => "svc_live_",
@@ -32,7 +32,7 @@ impl Family {
     }
 }
 
-/// Whether `text` has the form of an API key; others are refused without a store access.
+/// Returns whether `text` has the form of an API key; others are refused without a store access.
 pub fn is_well_formed(text: &str) -> bool {
     let families = [Family::Svc, Family::SkService];
     let prefixes = families

@@ -107,7 +107,7 @@ impl PublicKey {
         VerifyingKey::from_bytes(&bytes).ok().map(Self)
     }
 
-    /// 32 bytes in base64.
+    /// Returns the 32 bytes in base64.
     pub fn text(&self) -> String {
         STANDARD.encode(self.0.as_bytes())
     }

@@ -1,4 +1,4 @@
-//! Kinds of credentials, told apart by their prefix. A caller that sends the wrong kind is told which one it was.
+//! Kinds of credentials, recognized by their prefix. A caller that sends the wrong kind is told which kind it sent.
 
 use crate::api_key::Family;
 use domain::mode::Mode;
@@ -10,17 +10,17 @@ pub enum KeyKind {
     Virtual,
     /// An API key, for the management API.
     Api,
-    /// A key of a provider with the usual prefix.
+    /// A provider's key with the usual prefix.
     Provider,
 }
 
-/// Every prefix of virtual keys begins so.
+/// Common start of the prefixes of virtual keys.
 const VIRTUAL: &[u8] = b"vk_";
-/// The usual prefix of providers' keys.
+/// Usual prefix of providers' keys.
 const PROVIDER: &[u8] = b"sk-";
 
 impl KeyKind {
-    /// Returns the kind that the prefix of `key` says. The rest of the key may be malformed.
+    /// Returns the kind of `key` by its prefix. The rest of the key may be malformed.
     pub fn from_prefix(key: &[u8]) -> Option<Self> {
         let families = [Family::Svc, Family::SkService];
         let mut api = families

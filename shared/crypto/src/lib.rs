@@ -1,4 +1,4 @@
-//! Secrets: virtual and API keys exist only as SHA-256 hashes; provider keys and the checkpoint key only sealed.
+//! Secrets: virtual and API keys are stored only as SHA-256 hashes; provider keys and the checkpoint key only sealed.
 
 pub mod api_key;
 pub mod checkpoint_key;

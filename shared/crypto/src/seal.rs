@@ -19,10 +19,10 @@ const NONCE_BYTES: usize = 12;
 /// Why a master key list cannot be used. The text never contains a key.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
-    /// No key at all.
+    /// No key in the list.
     #[error("secrets.master_key or secrets.master_key_file must hold at least one key")]
     None,
-    /// A line that is not 32 bytes of base64.
+    /// An entry that is not 32 bytes of base64.
     #[error("master key number {0} is not 32 bytes in base64")]
     BadKey(usize),
 }
@@ -30,7 +30,7 @@ pub enum MasterKeyError {
 /// Why a secret could not be sealed or opened. The text never contains it.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// Sealed under a master key that is not in the list, in an unknown form, or changed.
+    /// Sealed under a master key that is not in the list, in an unknown form, or altered.
     #[error("the sealed secret does not open with the configured master keys")]
     DoesNotOpen,
     /// The cipher refused.
@@ -110,7 +110,7 @@ struct MasterKey {
     cipher: Aes256Gcm,
 }
 
-/// The master keys, newest first: the first one seals, all of them open.
+/// The master keys, newest first. The first one seals, and all of them open.
 pub struct Keyring {
     keys: Vec<MasterKey>,
 }
@@ -169,8 +169,8 @@ impl Keyring {
         ))
     }
 
-    /// Whether the text was sealed under one of these master keys, by the name of the key in it. A text without such a
-    /// name was not sealed under another.
+    /// Returns whether the text was sealed under one of these master keys, judged by the key id in it. True for a text
+    /// without such an id, since it was not sealed under another key.
     pub fn has_key_of(&self, sealed: &str) -> bool {
         let mut parts = sealed.splitn(3, '.');
         let (Some(VERSION), Some(id), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
@@ -182,7 +182,7 @@ impl Keyring {
     /// Opens a sealed secret.
     ///
     /// # Errors
-    /// [`SealError::DoesNotOpen`] whatever the cause.
+    /// [`SealError::DoesNotOpen`], whatever the cause.
     pub fn open(&self, owner: &impl SealOwner, sealed: &str) -> Result<SecretString, SealError> {
         let mut parts = sealed.splitn(3, '.');
         let (Some(VERSION), Some(id), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
@@ -211,7 +211,7 @@ impl Keyring {
             .map_err(|_| SealError::DoesNotOpen)
     }
 
-    /// Whether a secret is already sealed under the newest master key.
+    /// Returns whether a secret is already sealed under the newest master key.
     pub fn is_current(&self, sealed: &str) -> bool {
         let id = sealed.split('.').nth(1);
         self.keys.first().is_some_and(|key| Some(key.id.as_str()) == id)

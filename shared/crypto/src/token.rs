@@ -1,5 +1,5 @@
-//! Tokens that authenticate a user: of a session, an invitation, a password reset. 32 random bytes in hex; only the
-//! SHA-256 is stored.
+//! Tokens that authenticate a user: of a session, an invitation or a password reset. A token is 32 random bytes in hex;
+//! only its SHA-256 is stored.
 
 use crate::sha256_hex;
 use entropy::{NoEntropy, random_bytes};
@@ -38,11 +38,11 @@ impl Token {
         sha256_hex(self.expose().as_bytes())
     }
 
-    /// Returns the CSRF token: a page proves with it that it can read the session's responses. Derived from the token,
-    /// which it does not reveal.
+    /// Returns the CSRF token, with which a page proves that it can read the session's responses. It is derived from
+    /// the token but does not reveal it.
     pub fn csrf(&self) -> String {
         let mac = Hmac::<Sha256>::new_from_slice(self.expose().as_bytes());
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         mac.map(|mac| hex::encode(mac.chain_update(CSRF).finalize().into_bytes()))
             .unwrap_or_default()
     }

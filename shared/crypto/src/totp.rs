@@ -15,7 +15,7 @@ const STEP_MS: u64 = 30_000;
 const SKEW: u64 = 1;
 /// Digits of a code.
 const DIGITS: usize = 6;
-/// Count of codes.
+/// Number of possible codes.
 const CODES: u32 = 1_000_000;
 /// Recovery codes of a user.
 pub(crate) const RECOVERY_CODES: usize = 10;
@@ -27,7 +27,7 @@ pub fn mint() -> Result<SecretString, NoEntropy> {
     Ok(BASE32_NOPAD.encode(&random_bytes::<20>()?).into())
 }
 
-/// Returns the step of `code`, if it is one around `at_ms` and after `last_step`: each code is valid once.
+/// Returns the step of `code` if it is near `at_ms` and after `last_step`, since each code is valid only once.
 pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) -> Option<u64> {
     let key = BASE32_NOPAD.decode(secret.expose_secret().as_bytes()).ok()?;
     let now = at_ms / STEP_MS;
@@ -41,7 +41,7 @@ pub fn step_of(secret: &SecretString, code: &str, at_ms: u64, last_step: u64) ->
     found
 }
 
-/// Whether `text` has the form of a code; otherwise it may be a recovery code.
+/// Returns whether `text` has the form of a code; otherwise it may be a recovery code.
 pub fn is_code(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -64,7 +64,7 @@ pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
     (0..RECOVERY_CODES).map(|_| code()).collect()
 }
 
-/// Returns the hash of a recovery code, however it is typed; `None` if malformed.
+/// Returns the hash of a recovery code, in any spelling; `None` if malformed.
 pub fn recovery_hash(code: &str) -> Option<String> {
     let typed = code.chars().filter(|c| !matches!(c, '-' | ' '));
     let typed: String = typed
@@ -79,7 +79,7 @@ pub fn recovery_hash(code: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The secret of RFC 6238, appendix B.
+    /// Returns the secret of RFC 6238, appendix B.
     fn secret() -> SecretString {
         BASE32_NOPAD.encode(b"12345678901234567890").into()
     }

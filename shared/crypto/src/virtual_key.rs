@@ -1,8 +1,8 @@
 //! Virtual keys: `vk_live_` and 64 hex digits, of 24 random bytes and an 8-byte checksum.
 //!
-//! The checksum is an HMAC under a secret that the store holds since `store init`, so an edge rejects a key that was
-//! never issued here without a store access, and a flood of invented keys costs the store nothing. It proves nothing
-//! more: only the store decides whether a key is active.
+//! The checksum is an HMAC under a secret that the store has held since `store init`. So an edge rejects a key that was
+//! never issued here without accessing the store, and a flood of invented keys costs the store nothing. The checksum
+//! proves nothing else: only the store decides whether a key is active.
 
 use data_encoding::HEXLOWER;
 use entropy::{NoEntropy, random_bytes};
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 
 /// Prefix of every virtual key.
 pub const PREFIX: &str = "vk_live_";
-/// Characters of the secret that lists show, prefix included.
+/// Number of characters of a key that lists show, including the prefix.
 pub const SHOWN: usize = PREFIX.len() + 4;
 const RANDOM_BYTES: usize = 24;
 const CHECK_BYTES: usize = 8;
@@ -46,8 +46,8 @@ impl CheckSecret {
             .copied()
     }
 
-    /// Derives 128 bits from `words` that only this store can derive and that do not reveal them: ids by which a record
-    /// is found again. Only the last word may contain a line break.
+    /// Derives 128 bits from `words`, for ids by which a record is found again. Only this store can derive them, and
+    /// they do not reveal the words. Only the last word may contain a line break.
     pub fn derive(&self, words: &[&str]) -> u128 {
         let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         let mac = self.mac(&[&[&b"tollgate"[..]], &bytes[..]].concat());
@@ -58,13 +58,13 @@ impl CheckSecret {
     fn mac(&self, parts: &[&[u8]]) -> Vec<u8> {
         let key = self.0.expose_secret().as_bytes();
         let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else {
-            return Vec::new(); // HMAC takes keys of every length
+            return Vec::new(); // HMAC accepts keys of any length
         };
         mac.update(&parts.join(&b'\n'));
         mac.finalize().into_bytes().to_vec()
     }
 
-    /// Whether `key` was issued under this secret.
+    /// Returns whether `key` was issued under this secret.
     pub fn issued(&self, key: &WellFormed<'_>) -> bool {
         let mut bytes = [0_u8; RANDOM_BYTES + CHECK_BYTES];
         if hex::decode_to_slice(&key.0[PREFIX.len()..], &mut bytes).is_err() {
@@ -76,7 +76,7 @@ impl CheckSecret {
     }
 }
 
-/// A text in the form of a virtual key; not verified.
+/// A text in the form of a virtual key. Not verified.
 #[derive(Clone, Copy)]
 pub struct WellFormed<'a>(&'a str);
 
@@ -89,7 +89,7 @@ impl<'a> WellFormed<'a> {
         fits.then(|| std::str::from_utf8(text).ok().map(Self)).flatten()
     }
 
-    /// SHA-256 of the key.
+    /// Returns the SHA-256 of the key.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }

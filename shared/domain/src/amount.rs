@@ -1,4 +1,5 @@
-//! Parses amounts from decimal text, exactly (decisions D4, D61): `0.1`, `"12.50"`, `1e2`; never through a float.
+//! Parses amounts from decimal text, exactly (decisions D4, D61): `0.1`, `"12.50"`, `1e2`; never through floating
+//! point.
 
 use super::money::{NANOS_PER_USD, Nanos};
 
@@ -25,7 +26,7 @@ pub enum AmountError {
 /// Parses a JSON number, or a JSON string with one. Allows zero, as for a limit.
 ///
 /// # Errors
-/// [`AmountError`] names what is wrong with it.
+/// [`AmountError`]
 pub fn parse_limit(json: &str) -> Result<Nanos, AmountError> {
     let text = match json.strip_prefix('"') {
         Some(rest) => rest.strip_suffix('"').ok_or(AmountError::NotANumber)?,
@@ -37,7 +38,7 @@ pub fn parse_limit(json: &str) -> Result<Nanos, AmountError> {
 /// Like [`parse_limit`], but refuses zero.
 ///
 /// # Errors
-/// [`AmountError`] names what is wrong with it.
+/// [`AmountError`]
 pub fn parse_amount(json: &str) -> Result<Nanos, AmountError> {
     match parse_limit(json)? {
         Nanos::ZERO => Err(AmountError::Zero),
@@ -90,7 +91,8 @@ fn parse_exponent(text: &str) -> Result<i64, AmountError> {
     Ok(sign * size)
 }
 
-/// `whole.fraction × 10^exponent` USD in nano-USD, refused when it has more than nine fraction digits, be they zeros.
+/// Returns `whole.fraction × 10^exponent` USD in nano-USD. Refuses more than nine fraction digits, even if they are
+/// zeros.
 fn scale(whole: &str, fraction: &str, exponent: i64) -> Result<u64, AmountError> {
     let fraction_len = i64::try_from(fraction.len()).map_err(|_| AmountError::TooFine)?;
     let shift = exponent + 9 - fraction_len;

@@ -1,12 +1,12 @@
-//! Blocked addresses (decision D11): ranges, their canonical form, which API keys' and trusted proxies' ranges have,
-//! too, and a fast membership test.
+//! Blocked addresses (decision D11): ranges, their canonical form, which also applies to the ranges of API keys and
+//! trusted proxies, and a fast membership test.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
 
-/// Ranges that can be blocked at once.
+/// Maximum number of blocked ranges.
 pub const BLOCKED_MAX: usize = 10_000;
-/// Bits of an IPv6 address before an IPv4 address that is mapped into it.
+/// Bits before the IPv4 address in an IPv4-mapped IPv6 address.
 const MAPPED_BITS: u8 = 96;
 
 /// Returns a range in canonical form: no bits beyond its length, and IPv4 if within `::ffff:0:0/96`.
@@ -21,13 +21,13 @@ pub fn canonical(range: IpNet) -> IpNet {
     }
 }
 
-/// A range, or one address, in its canonical form; `None` for any other text.
+/// Parses a range or a single address into canonical form; `None` for any other text.
 pub fn parse_range(text: &str) -> Option<IpNet> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length)),
         None => (text, None),
     };
-    // The standard library refuses zeros before a number, which could mean octal digits.
+    // The standard library refuses leading zeros, which could mean octal digits.
     let address: IpAddr = address.parse().ok()?;
     let range = match length {
         None => IpNet::from(address),
@@ -36,7 +36,7 @@ pub fn parse_range(text: &str) -> Option<IpNet> {
     Some(canonical(range))
 }
 
-/// Digits without zeros before them.
+/// Parses a number without leading zeros.
 fn plain_number(text: &str) -> Option<u8> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let zeros = text.len() > 1 && text.starts_with('0');
@@ -45,11 +45,11 @@ fn plain_number(text: &str) -> Option<u8> {
 
 /// Shortest prefix of an IPv4 range that is not [vast](is_vast).
 const VAST_BELOW_V4: u8 = 8;
-/// The same of an IPv6 range.
+/// Shortest prefix of an IPv6 range that is not vast.
 const VAST_BELOW_V6: u8 = 16;
 
-/// Whether the range is more than any network has, so that blocking it is likely a slip: IPv4 with a prefix below 8
-/// bits, IPv6 below 16.
+/// Returns whether the range is larger than any network, so that blocking it is probably a mistake: IPv4 with a prefix
+/// below 8 bits, IPv6 below 16.
 pub fn is_vast(range: IpNet) -> bool {
     match canonical(range) {
         IpNet::V4(net) => net.prefix_len() < VAST_BELOW_V4,
@@ -65,7 +65,7 @@ pub struct AddressSet {
 }
 
 impl AddressSet {
-    /// The addresses in any of `ranges`.
+    /// Creates the set of the addresses in any of `ranges`.
     pub fn new(ranges: impl IntoIterator<Item = IpNet>) -> Self {
         let mut set = Self::default();
         for range in ranges {
@@ -81,12 +81,12 @@ impl AddressSet {
         set
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.four.is_empty() && self.six.is_empty()
     }
 
-    /// Whether `address` is in one of the ranges.
+    /// Returns whether `address` is in one of the ranges.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => holds(&self.four, address.to_bits()),
@@ -95,7 +95,7 @@ impl AddressSet {
     }
 }
 
-/// Sorts spans by where they begin and joins those that overlap.
+/// Sorts spans by their start and joins those that overlap.
 fn merge<T: Copy + Ord>(spans: &mut Vec<(T, T)>) {
     spans.sort_unstable();
     spans.dedup_by(|next, kept| {
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Addresses that share most of their bits, so that ranges of them overlap and touch.
+    /// Generates addresses that share most of their bits, so that their ranges overlap and touch.
     fn address() -> impl Strategy<Value = IpAddr> {
         let four = any::<[u8; 2]>().prop_map(|[a, b]| IpAddr::from(Ipv4Addr::new(10, a & 3, 0, b)));
         let six = any::<[u8; 2]>().prop_map(|[a, b]| {
@@ -233,7 +233,7 @@ mod tests {
     fn range() -> impl Strategy<Value = IpNet> {
         (address(), any::<u8>()).prop_map(|(address, length)| {
             let most = if address.is_ipv4() { 32 } else { 128 };
-            // Short ranges are rare, or they would cover everything else.
+            // Short prefixes are rare; otherwise they would cover everything else.
             let length = most - (length % 40).min(most);
             IpNet::new(address, length).unwrap()
         })

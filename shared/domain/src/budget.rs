@@ -1,31 +1,31 @@
-//! Budgets of records (decision D71): how many records of each kind an account can make the store keep, whatever its
-//! plan. The operator sets them in `[limits]`; the script that would exceed one refuses, and changes nothing.
+//! Budgets of records (decision D71): how many records of each kind the store keeps for an account, whatever its plan.
+//! The operator sets them in `[limits]`. A script that would exceed a budget refuses and changes nothing.
 
 crate::words! {
-    /// A kind of record with a budget. Each holds for an account and mode by itself.
-    /// `[limits]`, scripts, metrics and answers have its word.
+    /// A kind of record with a budget. Each budget applies to one account and mode. `[limits]`, scripts, metrics and
+    /// answers use the same word for it.
     pub enum Budget {
-        /// Agents with a wallet row, deleted ones included: their closed wallets stay known.
+        /// Agents with a wallet row, including deleted ones, since their closed wallets stay.
         Agents = "agents",
         /// Policies.
         Policies = "policies",
         /// Agents with a provider key.
         ProviderKeys = "provider_keys",
-        /// API keys and virtual keys ever created: the look-up of a revoked one stays.
+        /// API keys and virtual keys ever created, since the look-up of a revoked key stays.
         Keys = "keys",
         /// Runs with a record.
         Runs = "runs",
         /// Payout intents that are not archived.
         Intents = "intents",
-        /// Bytes of the requests that intents and escrows keep: metadata, conditions and other free text.
+        /// Bytes of the requests that intents and escrows store: metadata, conditions and other free text.
         TextBytes = "text_bytes",
-        /// Transactions that the account caused; what others send it does not count.
+        /// Transactions that the account caused. Incoming transfers from others do not count.
         Transactions = "transactions",
         /// Escrows that the account pays.
         Escrows = "escrows",
         /// Deposits, pending and confirmed.
         Deposits = "deposits",
-        /// Refused transfers and deposits that an idempotency key keeps.
+        /// Refused transfers and deposits that are stored under an idempotency key.
         Refusals = "refusals",
         /// Audit entries that are not archived.
         AuditEntries = "audit_entries",
@@ -40,7 +40,7 @@ impl Budget {
         )
     }
 
-    /// The kind in a sentence.
+    /// Returns the noun for messages.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Agents => "agents, deleted ones included",
@@ -64,24 +64,24 @@ impl Budget {
 pub struct Budgets([u64; Budget::ALL.len()]);
 
 impl Budgets {
-    /// These limits.
+    /// Creates the limits, one for each kind.
     pub fn new(most: impl Fn(Budget) -> u64) -> Self {
         Self(Budget::ALL.map(most))
     }
 
-    /// The limit of a kind.
+    /// Returns the limit of a kind.
     pub const fn limit(&self, budget: Budget) -> u64 {
         self.0[budget as usize]
     }
 
-    /// The same with another limit of one kind.
+    /// Replaces the limit of one kind.
     #[must_use]
     pub const fn with(mut self, budget: Budget, most: u64) -> Self {
         self.0[budget as usize] = most;
         self
     }
 
-    /// The text that scripts read: ` <name>=<limit>` for each kind.
+    /// Returns the text that scripts read: ` <name>=<limit>` for each kind.
     pub fn words(&self) -> String {
         let each = Budget::ALL
             .iter()

@@ -1,4 +1,4 @@
-//! A proxied call as lists and sums show it: a pure function of its entry in the audit trail.
+//! A proxied call as shown in lists and sums: a pure function of its entry in the audit trail.
 
 use crate::denial_window;
 use crate::entry::{Entry, How};
@@ -7,9 +7,9 @@ use crate::money::Nanos;
 use crate::period::DAY_MS;
 use serde_json::{Map, Value};
 
-/// The outcome of a denied call. The outcomes of approved ones are those of [`How`].
+/// Outcome of a denied call. Approved calls have the outcomes of [`How`].
 pub const DENIED: &str = "denied";
-/// The types of the entries of calls.
+/// Types of the audit entries of calls.
 pub const KINDS: [&str; 4] = [
     "decision.approved",
     "decision.denied",
@@ -17,7 +17,7 @@ pub const KINDS: [&str; 4] = [
     denial_window::KIND,
 ];
 
-/// A call, or many denials of a key beyond its rate.
+/// A call, or the many denials of a key beyond its rate that share an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRecord {
     /// Its place in lists: the number of its entry; of its first one where it has two.
@@ -28,9 +28,9 @@ pub struct CallRecord {
     pub id: String,
     /// Time of the decision, in ms since 1970.
     pub decided_ms: u64,
-    /// Time of its entry, in ms since 1970: for an approved call that of its end.
+    /// Time of its entry, in ms since 1970; for an approved call, the time of its end.
     pub recorded_ms: u64,
-    /// UTC day that it counts on, in days since 1970: that of its approval (decision D37), or of its denial.
+    /// UTC day that the call counts on, in days since 1970: the day of its approval (decision D37) or of its denial.
     pub day: u64,
     /// Whether it was approved.
     pub is_approved: bool,
@@ -40,7 +40,7 @@ pub struct CallRecord {
     pub key_id: Option<String>,
     /// Run id.
     pub run: Option<String>,
-    /// The model that was asked for.
+    /// The requested model.
     pub model: Option<String>,
     /// Estimate, if there was one.
     pub estimate: Option<Nanos>,
@@ -50,13 +50,13 @@ pub struct CallRecord {
     pub outcome: String,
     /// Why it was denied.
     pub reason: Option<String>,
-    /// How many denials it stands for; 1 for a call.
+    /// Number of denials that the record stands for; 1 for a call.
     pub count: u64,
-    /// What was measured.
+    /// Measurements of the call.
     pub measures: Measures,
 }
 
-/// What was measured of an approved call. All is unknown for denied calls, for those that nobody settled, and for those
+/// Measurements of an approved call. All are unknown for denied calls, for calls that nobody settled, and for calls
 /// that an earlier release recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Measures {
@@ -64,9 +64,9 @@ pub struct Measures {
     pub endpoint: Option<String>,
     /// Whether the answer was streamed.
     pub stream: Option<bool>,
-    /// Name of the upstream; `None` also for the one without a name.
+    /// Name of the upstream; `None` also for `[upstream]`, which has no name.
     pub upstream: Option<String>,
-    /// Tokens of the prompt, cached ones included.
+    /// Tokens of the prompt, including cached ones.
     pub input_tokens: Option<u64>,
     /// Tokens of the prompt that the provider had cached.
     pub cached_tokens: Option<u64>,
@@ -83,7 +83,7 @@ pub struct Measures {
 }
 
 impl CallRecord {
-    /// Reads the record from its entry; `None` for an entry that is not about a call.
+    /// Reads the record from its entry; `None` if the entry is not about a call.
     pub fn of_entry(entry: &Entry) -> Option<Self> {
         if !KINDS.contains(&entry.kind.as_str()) {
             return None;
@@ -91,7 +91,7 @@ impl CallRecord {
         let data = &entry.data;
         let is_approved = data.get("approved") == Some(&Value::Bool(true));
         let id = entry.decision_id().to_owned();
-        // The time of an approval is that of its id: the entry is written when the call ends.
+        // The id has the time of the approval; the entry is only written when the call ends.
         let approved_ms = made_at_ms(&id).filter(|_| is_approved);
         Some(Self {
             seq: entry.seq,
@@ -120,7 +120,8 @@ impl CallRecord {
         })
     }
 
-    /// Whether a later entry of the same decision can take its place: its hold was kept, and can still be corrected.
+    /// Returns whether a later entry of the same decision can replace this one: its hold was kept, and can still be
+    /// corrected.
     pub fn is_kept(&self) -> bool {
         self.outcome == How::Kept.as_str()
     }
@@ -137,7 +138,7 @@ impl CallRecord {
         u64::from(self.is_approved && self.outcome != How::Voided.as_str())
     }
 
-    /// Denials that it counts as.
+    /// Returns the number of denials that the record counts as.
     pub fn denials(&self) -> u64 {
         if self.is_approved { 0 } else { self.count }
     }

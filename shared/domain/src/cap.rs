@@ -1,4 +1,4 @@
-//! Cap as a pure function: the model that the `authorize` script is tested against, and what explains a decision.
+//! Cap as a pure function. The `authorize` script is tested against it, and explanations of decisions use it.
 //!
 //! Order and meaning: specification §4.4 step 5 and decision D21. A limit that is not set does not bind; spending
 //! exactly up to a limit is allowed, one nano more is not; a limit of 0 denies every cost above zero.
@@ -7,7 +7,7 @@ use super::check::{self, Check, CheckName};
 use super::denial::Denial;
 use super::money::Nanos;
 
-/// The policy in effect for an agent, as far as Cap is concerned.
+/// The part of an agent's policy that Cap checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CapPolicy {
     /// Whether Cap is switched on.
@@ -34,7 +34,7 @@ pub struct CapPlan {
 pub struct CapSnapshot {
     /// The agent is frozen.
     pub frozen: bool,
-    /// Charged to the run so far, open holds included.
+    /// Charged to the run so far, including open holds.
     pub run_spent: Nanos,
     /// Charged to the agent today.
     pub day_spent: Nanos,
@@ -48,8 +48,8 @@ pub struct CapSnapshot {
     pub tracked_spent: Nanos,
 }
 
-/// Every check of Cap, in order of precedence, also those behind one that fails. `held` is what of the agent's spending
-/// is in calls under way; of a run and of an account the store keeps no such sum.
+/// Returns every check of Cap, in order of precedence, including those after a failed one. `held` is the part of the
+/// agent's spending that belongs to calls in flight. The store keeps no such sum for a run or an account.
 pub fn checks(
     policy: Option<&CapPolicy>,
     plan: &CapPlan,
@@ -62,7 +62,7 @@ pub fn checks(
     let usd = |name, limit: Option<Nanos>, spent: Nanos| {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
-    // The others: an agent that has its place keeps it.
+    // Only other agents count: an agent that already has a place keeps it.
     let others = snapshot.slots_used.saturating_sub(snapshot.has_slot.into());
     let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
     agents.passes |= snapshot.has_slot;
@@ -91,12 +91,12 @@ pub fn decide(
     let checks = checks(policy, plan, snapshot, Nanos::ZERO, estimate);
     match check::deciding(&checks) {
         None => Ok(()),
-        // A check that is no denial would be a fault of this file; then nothing is charged.
+        // Every check has a denial. If one had none, nothing would be charged.
         Some(check) => Err(Denial::from_reason(check.name.as_str()).unwrap_or(Denial::ServiceUnavailable)),
     }
 }
 
-/// The limits of a policy that bind `POST /spend` and wallets only.
+/// The limits of a policy that apply only to `POST /spend` and wallets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpendPolicy {
     /// Largest single spend.
@@ -147,7 +147,7 @@ mod tests {
         );
     }
 
-    /// All combinations of failing conditions: the first in the documented order answers.
+    /// For all combinations of failing conditions, the first in the documented order decides.
     #[test]
     fn the_first_failing_check_answers() {
         let order = [

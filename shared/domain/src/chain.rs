@@ -1,19 +1,19 @@
-//! Hash chains over entries that anyone can verify offline (decision D25): each entry names the hash of the one before
-//! it, and its own hash is `hex(SHA-256(previous || "\n" || JCS(entry)))`, JCS being RFC 8785.
+//! Hash chains of entries that anyone can verify offline (decision D25): each entry contains the hash of the previous
+//! one, and its own hash is `hex(SHA-256(previous || "\n" || JCS(entry)))`, where JCS is RFC 8785.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// What the first entry names as the one before it.
+/// Hash that the first entry has in place of a previous one.
 pub const GENESIS: &str = "genesis";
 
-/// The hash of `entry`, which follows the one whose hash is `previous`. `None` for what has no canonical form: a number
-/// beyond the range of doubles, or a map with keys that are no strings.
+/// Returns the hash of `entry`, which follows the entry with the hash `previous`. `None` if it has no canonical form: a
+/// number exceeds the range of doubles, or a map has keys that are not strings.
 pub fn entry_hash(previous: &str, entry: &impl Serialize) -> Option<String> {
     Some(hex::encode(hash_of(previous, &canonical(entry)?)))
 }
 
-/// Like [`entry_hash`], of what is canonical already.
+/// Like [`entry_hash`], for an entry in canonical form.
 pub fn hash_of(previous: &str, canonical: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
@@ -22,7 +22,7 @@ pub fn hash_of(previous: &str, canonical: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The canonical form (RFC 8785) of a JSON value.
+/// Returns the canonical form (RFC 8785) of a JSON value.
 pub fn canonical(value: &impl Serialize) -> Option<Vec<u8>> {
     serde_json_canonicalizer::to_vec(value).ok()
 }

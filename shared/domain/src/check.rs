@@ -1,31 +1,31 @@
-//! A check that decides on a call or a spend, and what it measured: a dry run lists them, and explanations are made of
-//! them.
+//! A check that decides on a call or a spend, with its numbers. Dry runs list the checks, and explanations are built
+//! from them.
 //!
-//! A check passes when what was spent and what is asked for together stay within the limit. Which checks there are, and
-//! in which order, says the table of reasons ([`reason`](crate::reason)).
+//! A check passes if the amount spent and the requested amount together stay within the limit. The table of reasons
+//! ([`reason`](crate::reason)) defines the checks and their order.
 
 mod sentence;
 
 pub use crate::reason::{CheckName, Reset, Unit};
 pub use sentence::{CheckedAmount, amount_in, usd};
 
-/// A check as it stands for one call or spend, before that is charged.
+/// A check for one call or spend, before the charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// Which one.
+    /// The check.
     pub name: CheckName,
-    /// What is allowed; `None` where nothing binds.
+    /// The limit; `None` if there is none.
     pub limit: Option<u64>,
-    /// What is used up; `None` where nothing is counted.
+    /// The amount used up; `None` if the check counts nothing.
     pub spent: Option<u64>,
-    /// The part of it in calls under way; `None` where there is no such part.
+    /// The part of `spent` that belongs to calls in flight; `None` if the check has no such part.
     pub held: Option<u64>,
-    /// Whether it lets the call or spend through.
+    /// Whether the call or spend passes the check.
     pub passes: bool,
 }
 
 impl Check {
-    /// A check that is so or is not.
+    /// Creates a check without numbers.
     pub const fn state(name: CheckName, passes: bool) -> Self {
         Self {
             name,
@@ -36,7 +36,7 @@ impl Check {
         }
     }
 
-    /// A check that `spent` and `more` together stay within `limit`. Nothing more is always let through.
+    /// Creates the check that `spent` and `more` together stay within `limit`. Passes if `more` is zero.
     pub fn within(name: CheckName, limit: Option<u64>, spent: u64, more: u64) -> Self {
         let over = limit.is_some_and(|limit| spent.saturating_add(more) > limit);
         Self {
@@ -48,16 +48,16 @@ impl Check {
         }
     }
 
-    /// The same, `held` of it being in calls under way.
+    /// Sets the part of the spent amount that belongs to calls in flight.
     #[must_use]
     pub fn with_held(mut self, held: u64) -> Self {
-        // A call under way since yesterday is no part of what was spent today.
+        // A call in flight since yesterday is not part of today's spending.
         self.held = self.spent.map(|spent| held.min(spent));
         self
     }
 }
 
-/// The check that decides: the first that does not pass.
+/// Returns the check that decides: the first that does not pass.
 pub fn deciding(checks: &[Check]) -> Option<&Check> {
     checks.iter().find(|check| !check.passes)
 }

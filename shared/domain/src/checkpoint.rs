@@ -1,4 +1,4 @@
-//! Checkpoints of audit chains: how many entries there are and the hash of the last one, in the text form of C2SP's
+//! Checkpoints of audit chains: the number of entries and the hash of the last one, in the text form of C2SP's
 //! tlog-checkpoint, so that a signature over it (see `crypto::checkpoint_key`) is a C2SP signed note.
 
 use super::mode::Mode;
@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Longest note that is read.
+/// Longest note that is parsed, in bytes.
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Most signatures that a note can have.
+/// Maximum number of signatures of a note.
 const SIGNATURES_MAX: usize = 16;
 /// What the line of the [later end](Checkpoint::later) begins with.
 const LATER: &str = "later ";
@@ -18,11 +18,11 @@ const SIGNATURE: &str = "\u{2014} ";
 /// The state of a chain at some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which chain.
+    /// The name of the chain.
     pub origin: String,
-    /// How many entries it had.
+    /// The number of its entries.
     pub size: u64,
-    /// The hash of the last one; that of nothing ([`hash_of_none`]) for an empty chain.
+    /// The hash of the last entry; [`hash_of_none`] for an empty chain.
     pub hash: [u8; 32],
     /// The end that the chain had when this was signed, if it had grown on by then: so nobody is given an earlier state
     /// that looks like the present one.
@@ -38,23 +38,23 @@ pub struct End {
     pub hash: [u8; 32],
 }
 
-/// A note taken apart; who signed is not checked yet.
+/// A parsed note. Its signatures are not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
-    /// What it says.
+    /// The checkpoint in its text.
     pub checkpoint: Checkpoint,
-    /// What is signed, to the byte.
+    /// The exact bytes that are signed.
     pub text: &'a str,
-    /// Name of the key, key id (four bytes) and signature.
+    /// For each signature: the name of the key, and the key id (four bytes) followed by the signature.
     pub signatures: Vec<(&'a str, Vec<u8>)>,
 }
 
-/// The name of a chain, in notes and as the name of the key that signs them.
+/// Returns the name of a chain, which is also the name of the key that signs its notes.
 pub fn origin(account: &str, mode: Mode) -> String {
     format!("tollgate/{account}/{mode}")
 }
 
-/// Stands for the hash of an empty chain.
+/// Returns the hash of an empty chain.
 pub fn hash_of_none() -> [u8; 32] {
     Sha256::digest([]).into()
 }
@@ -108,7 +108,7 @@ fn end(size: &str, hash: &str) -> Option<End> {
 }
 
 impl<'a> Note<'a> {
-    /// Puts a signed note together.
+    /// Builds a signed note.
     pub fn compose(text: &str, key_name: &str, signature: &[u8]) -> String {
         format!("{text}\n{SIGNATURE}{key_name} {}\n", STANDARD.encode(signature))
     }

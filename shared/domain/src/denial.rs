@@ -1,12 +1,12 @@
-//! How a call is denied. The reasons themselves are rows of the one table in [`reason`](crate::reason).
+//! Properties of denials. The reasons are rows of the table in [`reason`](crate::reason).
 
 pub use crate::reason::{Denial, Stage};
 
-/// The seconds of `Retry-After` on `rate_limited`: the window is a minute that opened at the key's first request,
-/// so this wait always helps (decision D30).
+/// Seconds of `Retry-After` on `rate_limited`. The window is one minute from the key's first request, so this wait is
+/// always long enough (decision D30).
 pub const RATE_RETRY_AFTER_S: u32 = 60;
 
-/// The message of [`Denial::NoProviderKey`] for a call to a named upstream, which says what name is missing.
+/// Returns the message of [`Denial::NoProviderKey`] for a call to a named upstream: it says which name is missing.
 pub fn no_named_provider_key(upstream: &str) -> String {
     format!(
         "No provider key is stored for this agent under the name `{upstream}`, the upstream of this model."
@@ -14,12 +14,13 @@ pub fn no_named_provider_key(upstream: &str) -> String {
 }
 
 impl Denial {
-    /// Whether the body names the plan, its limit and the way up.
+    /// Returns whether the body names the plan, its limit and the upgrade.
     pub const fn names_plan(self) -> bool {
         matches!(self.stage(), Stage::Plan) || matches!(self, Self::PlanKeyLimit)
     }
 
-    /// Whether an SDK may repeat the call by itself: only where nothing was charged and waiting helps (decision D46).
+    /// Returns whether an SDK may retry the call automatically: only if nothing was charged and waiting helps (decision
+    /// D46).
     pub const fn may_retry(self) -> bool {
         matches!(self, Self::ServiceUnavailable | Self::RateLimited)
     }

@@ -1,9 +1,9 @@
-//! Denials of a virtual key beyond its requests a minute (decision D70). The first [`OWN_RECORDS`] of a reason in a
-//! rate window have an audit entry each; the rest share one entry, the *window's record*, written when the window has
-//! ended.
+//! Denials of a virtual key beyond its rate limit (decision D70). In each rate window, the first [`OWN_RECORDS`]
+//! denials of a reason have an audit entry each. The others share one entry, the *window's record*, written when the
+//! window has ended.
 //!
-//! Nothing is stored for a denial of the rest. The random part of its id carries a tag of the window, from which the id
-//! of the window's record follows:
+//! The store keeps nothing for these other denials. The random part of such a denial's id contains a tag of the window,
+//! from which the id of the window's record is computed:
 //!
 //! | bits | id of a denial | id of the window's record |
 //! |---|---|---|
@@ -17,15 +17,16 @@ use super::id::{Kind, made_at_ms};
 use entropy::{NoEntropy, id_bits};
 use sha2::{Digest, Sha256};
 
-/// Denials of a reason that have an audit entry each, of those beyond the rate in one window of a key (decision D70).
+/// Denials of one reason beyond the rate that have an audit entry each, in one window of a key (decision D70).
 pub const OWN_RECORDS: u64 = 10;
 
-/// The type of the audit entry of the rest.
+/// Type of the audit entry for the other denials.
 pub const KIND: &str = "decisions.denied";
-/// The field of its data that holds the id of the window's record.
+/// Field of its data with the id of the window's record.
 pub const ID_FIELD: &str = "decisionId";
 
-/// Bits of the window's end in the id of a denial: 17 minutes, so the id's time determines the others.
+/// Bits of the window's end in the id of a denial. They span 17 minutes, so the time in the id determines the other
+/// bits.
 const END_BITS: u32 = 20;
 /// Bits of the tag.
 const TAG_BITS: u32 = 30;
@@ -44,12 +45,12 @@ pub struct DenialWindow<'a> {
 }
 
 impl DenialWindow<'_> {
-    /// The id of the window's record, `deny_…`.
+    /// Returns the id of the window's record, `deny_…`.
     pub fn record_id(self) -> String {
         record_id(self.ends_ms, self.tag())
     }
 
-    /// A new id for a denial of the rest, made at `at_ms`.
+    /// Creates an id for a denial without its own entry, made at `at_ms`.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         let end = u128::from(self.ends_ms) & mask(END_BITS);
         let fixed = (end << TAG_BITS | self.tag()) << (RANDOM_BITS - END_BITS - TAG_BITS);
@@ -64,8 +65,8 @@ impl DenialWindow<'_> {
     }
 }
 
-/// Returns the id of the window's record for a denial's id minted in one; every denial id with a time gives some id.
-/// `None` if it is not a denial id.
+/// Returns the id of the window's record for the id of a denial, assuming that [`mint`](DenialWindow::mint) created it:
+/// other denial ids yield an id without a record. `None` if it is not a denial id.
 pub fn record_of(decision_id: &str) -> Option<String> {
     if !Kind::Deny.has_form(decision_id) {
         return None;
@@ -73,14 +74,14 @@ pub fn record_of(decision_id: &str) -> Option<String> {
     let bits = ulid::Ulid::from_string(decision_id.strip_prefix(Kind::Deny.prefix())?).ok()?;
     let random = bits.random() >> (RANDOM_BITS - END_BITS - TAG_BITS);
     let low = u64::try_from(random >> TAG_BITS & mask(END_BITS)).ok()?;
-    // The end nearest to the time of the id that has these lowest bits: clocks differ, and a window lasts a minute.
+    // The end nearest to the id's time with these lowest bits, since clocks differ and a window lasts a minute.
     let span = 1_u64 << END_BITS;
     let first = made_at_ms(decision_id)?.checked_sub(span / 2)?;
     let ends_ms = first + (low.wrapping_sub(first) & (span - 1));
     Some(record_id(ends_ms, random & mask(TAG_BITS)))
 }
 
-/// When the window of the record `id` ended; `None` for what is no id.
+/// Returns when the window of the record `id` ended; `None` if it is not an id.
 pub fn end_of(record_id: &str) -> Option<u64> {
     made_at_ms(record_id)
 }

@@ -1,4 +1,4 @@
-//! E-mail addresses, as users are known by.
+//! E-mail addresses of users.
 
 use crate::printable::is_seen;
 
@@ -7,12 +7,13 @@ const LONGEST: usize = 254;
 
 /// Longest part of a domain between two dots (RFC 1035).
 const LABEL_LONGEST: usize = 63;
-/// Characters of a local part beside letters and digits (RFC 5322, `atext`).
+/// Characters of a local part in addition to letters and digits (RFC 5322, `atext`).
 const ATOM: &str = "!#$%&'*+/=?^_`{|}~-";
 
-/// Normalises an e-mail to lower case, as it is stored and compared; `None` if it is not `local@domain`: words of
-/// letters, digits and `atext` (RFC 5322) with dots between them, and a name with at least one dot. Letters can be of
-/// any alphabet (RFC 6531). Quoted local parts, comments and addresses in brackets are none.
+/// Normalises an e-mail address to lower case, the form that is stored and compared. `None` if it is not
+/// `local@domain`: the local part must be words of letters, digits and `atext` (RFC 5322) separated by dots, and the
+/// domain a name with at least one dot. Letters of any alphabet are allowed (RFC 6531). Quoted local parts, comments
+/// and addresses in brackets are not.
 pub fn parse(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let (local, domain) = text.split_once('@')?;
@@ -20,7 +21,7 @@ pub fn parse(text: &str) -> Option<String> {
     (parts && text.len() <= LONGEST).then_some(text)
 }
 
-/// Normalises the e-mail of a user who may have it from a version that took more for one; `None` if it never was one.
+/// Normalises an address that an earlier version with looser rules may have accepted; `None` if no version accepted it.
 pub fn parse_known(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let (local, domain) = text.split_once('@')?;
@@ -30,7 +31,7 @@ pub fn parse_known(text: &str) -> Option<String> {
     (parts && text.len() <= LONGEST && !text.chars().any(odd)).then_some(text)
 }
 
-/// Letters and digits, and the marks that some alphabets write them with.
+/// Returns whether this is a letter, a digit, or a combining mark of some alphabets.
 fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || (!c.is_ascii() && is_seen(c))
 }
@@ -49,7 +50,7 @@ fn is_label(label: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What no version took for an address.
+    /// Texts that no version accepted as an address.
     const NEVER: [&str; 7] = [
         "",
         "ann",

@@ -1,6 +1,6 @@
-//! An entry of the audit trail (decisions D40, D50): a pure function of the line that a script appended, and linked to
-//! the entry before it by its hash. What is hashed is the canonical JSON that listings and exports show, so everything
-//! that makes it (names, order of checks, forms of amounts) never changes.
+//! An entry of the audit trail (decisions D40, D50): a pure function of the line that a script appended, linked to the
+//! previous entry by its hash. The hashed text is the canonical JSON that listings and exports show, so everything that
+//! it depends on (names, order of checks, forms of amounts) never changes.
 
 mod call;
 mod checks;
@@ -17,72 +17,72 @@ use super::id::Kind;
 use crate::timestamp::iso_from_ms;
 use serde_json::{Map, Value, json};
 
-/// The type of an entry whose line cannot be parsed, since the store was changed by hand.
+/// Type of an entry whose line cannot be parsed, for example after a manual change of the store.
 pub const UNREADABLE: &str = "unreadable";
-/// Longest part of such a line that its entry shows, in characters.
+/// Maximum number of characters of such a line that its entry shows.
 const SHOWN_MAX: usize = 1000;
 
-/// The latest version of lines that this release reads. A line says its version before what follows the time, as in
-/// `<seq> <at_ms> v2 <rest>`; without one it is of version 1. A new denial reason, check or kind of end makes a new
-/// version, so that no earlier release seals a line that it does not understand.
+/// The latest version of lines that this release reads. A line has its version after the time, as in `<seq> <at_ms> v2
+/// <rest>`; a line without one has version 1. A new denial reason, check or kind of end needs a new version, so that no
+/// earlier release seals a line that it does not understand.
 ///
-/// | version | what it added |
+/// | version | addition |
 /// |---|---|
 /// | 1 | |
 /// | 2 | the [measurements](crate::measured::Measured) in the line of a call that ended |
 /// | 3 | [who](EndedBy) ended a call's hold, where it was not its edge |
 pub const LINE_VERSION: u64 = 3;
 
-/// What happened, once.
+/// An audit entry: one event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its place in the trail, from 1 on without a gap.
+    /// Number in the trail, starting at 1 without gaps.
     pub seq: u64,
-    /// `allow_…` or `deny_…` for a decision on a call, `aud_…` for everything else.
+    /// Id: `allow_…` or `deny_…` for a decision on a call, `aud_…` for everything else.
     pub id: String,
-    /// When, by the store's clock.
+    /// Time by the store's clock, in ms since 1970.
     pub at_ms: u64,
-    /// What: `agent.frozen`, `decision.denied`, …
+    /// Type: `agent.frozen`, `decision.denied`, …
     pub kind: String,
-    /// To which agent.
+    /// The affected agent.
     pub agent: Option<String>,
-    /// By whom: an API key's id, a virtual key's id, `operator`, …
+    /// The actor: an API key's id, a virtual key's id, `operator`, …
     pub actor: String,
-    /// The details. Never a secret.
+    /// The details. Never contain a secret.
     pub data: Map<String, Value>,
 }
 
-/// An entry in its place in the chain, as it is shown and exported.
+/// An entry at its position in the chain, as shown and exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// One JSON object: what was hashed, and `hash`.
+    /// One JSON object: the hashed fields, and `hash`.
     pub json: String,
-    /// Its hash, which the next entry names.
+    /// The entry's hash, which the next entry contains.
     pub hash: [u8; 32],
 }
 
 impl Entry {
-    /// The entry of the line in place `seq`: `<seq> <at_ms> <rest>`. A line that makes no sense, or names another
-    /// place, is an entry of the type [`UNREADABLE`], so that no line can stop the chain.
+    /// Parses the line at position `seq`: `<seq> <at_ms> <rest>`. A malformed line, or one with another number, becomes
+    /// an entry of the type [`UNREADABLE`], so that no line can stop the chain.
     pub fn of_line(seq: u64, line: &[u8]) -> Self {
         let text = std::str::from_utf8(line).ok();
         text.and_then(|text| read(seq, text))
             .unwrap_or_else(|| unreadable(seq, line))
     }
 
-    /// Puts the entry behind the one whose hash is `previous`.
+    /// Links the entry to the one whose hash is `previous`.
     pub fn seal(&self, previous: &str) -> Option<Sealed> {
         let text = self.canonical(previous)?;
         let hash = chain::hash_of(previous, text.as_bytes());
         with_hash(&text, hash)
     }
 
-    /// Shows the entry with the hash that is stored for it, whether or not it is the right one.
+    /// Builds the entry with its stored hash, without verifying it.
     pub fn shown(&self, previous: &str, hash: [u8; 32]) -> Option<Sealed> {
         with_hash(&self.canonical(previous)?, hash)
     }
 
-    /// What is hashed.
+    /// Returns the hashed text.
     fn canonical(&self, previous: &str) -> Option<String> {
         let value = json!({
             "seq": self.seq,
@@ -97,19 +97,19 @@ impl Entry {
         String::from_utf8(chain::canonical(&value)?).ok()
     }
 
-    /// The id of the decision, or of the denials, that it is about.
+    /// Returns the id of the decision, or of the window's record, that the entry is about.
     pub fn decision_id(&self) -> &str {
         decision_id(&self.kind, &self.id, self.data.get(denial_window::ID_FIELD))
     }
 
-    /// Returns the index lists of the entry: of its agent, of its type, and of both.
+    /// Returns the index lists of the entry: by agent, by type, and by both.
     pub fn indexes(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let (agent, kind) = (self.agent.as_deref(), Some(self.kind.as_str()));
         let of_agent = agent.map(|agent| [(Some(agent), None), (Some(agent), kind)]);
         std::iter::once((None, kind)).chain(of_agent.into_iter().flatten())
     }
 
-    /// The entry of a JSON object as [`Entry::seal`] wrote it.
+    /// Parses a JSON object written by [`Entry::seal`].
     pub fn of_json(json: &str) -> Option<Self> {
         let mut value: Map<String, Value> = serde_json::from_str(json).ok()?;
         let text = |value: Option<Value>| match value {
@@ -132,7 +132,7 @@ impl Entry {
     }
 }
 
-/// The id by which an entry of this type and id is found among decisions; `said` is its field
+/// Returns the id under which decisions find an entry of this type and id. `said` is its field
 /// [`ID_FIELD`](denial_window::ID_FIELD).
 pub fn decision_id<'a>(kind: &str, id: &'a str, said: Option<&'a Value>) -> &'a str {
     let of_window = said
@@ -147,23 +147,23 @@ fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
     Some(Sealed { json, hash })
 }
 
-/// Whether a later release wrote the line. Such a line has no [`Entry`] here and must be left to a later release.
+/// Returns whether a later release wrote the line. This release has no [`Entry`] for it, and must leave it alone.
 pub fn is_of_later_release(line: &[u8]) -> bool {
     let rest = line.splitn(3, |byte| *byte == b' ').nth(2);
-    // Nearly every line has no version, and is read as text once only.
+    // Nearly all lines have no version, and are parsed as text only once.
     let marked = rest.filter(|rest| rest.starts_with(b"v"));
     let text = marked.and_then(|rest| std::str::from_utf8(rest).ok());
     text.is_some_and(|text| version(text).0 > LINE_VERSION)
 }
 
-/// The version of what follows the time, and the rest behind it.
+/// Returns the version in the text after the time, and the rest after the version.
 fn version(text: &str) -> (u64, &str) {
     let marked = text.strip_prefix('v').and_then(|text| text.split_once(' '));
     let version = marked.and_then(|(digits, rest)| Some((digits.parse().ok()?, rest)));
     version.unwrap_or((1, text))
 }
 
-/// `<seq> <at_ms> <rest>`, with or without a version before the rest.
+/// Parses `<seq> <at_ms> <rest>`, with or without a version before the rest.
 fn read(seq: u64, text: &str) -> Option<Entry> {
     let (number, rest) = text.split_once(' ')?;
     let (at_ms, rest) = rest.split_once(' ')?;
@@ -182,7 +182,7 @@ fn read(seq: u64, text: &str) -> Option<Entry> {
     }
 }
 
-/// A mutation: JSON composed by the twin of the script, and the words that the script added.
+/// Parses a change: the JSON composed by the script's twin, and the words that the script appended.
 fn change(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
     let mut said = values.next()?.ok()?;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 macro_rules! events {
     ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
-        /// What an event is called.
+        /// Name of an event.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum EventName {
             $($(#[$doc])+ $name,)+
@@ -22,10 +22,10 @@ macro_rules! events {
         }
 
         impl EventName {
-            /// Those that a webhook can subscribe to: the specification's eight.
+            /// All events that a webhook can subscribe to: the eight of the specification.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The name, as payloads and subscriptions have it.
+            /// Returns the name used in payloads and subscriptions.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -33,7 +33,7 @@ macro_rules! events {
                 }
             }
 
-            /// The event of this name, of those that a webhook can subscribe to.
+            /// Parses the name of an event that a webhook can subscribe to.
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|event| event.as_str() == name)
             }
@@ -60,30 +60,30 @@ events! {
     AuditInjectionDetected = "audit.injection_detected";
 }
 
-/// Most events that follow from one entry.
+/// Maximum number of events that one entry causes.
 pub const EVENTS_MAX: usize = 2;
 
 /// A webhook event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What it is.
+    /// Name of the event.
     pub name: EventName,
-    /// The agent it is about.
+    /// The affected agent.
     pub agent: Option<String>,
-    /// Its fields, `agentId` and `auditSeq` among them.
+    /// The fields, including `agentId` and `auditSeq`.
     pub data: Map<String, Value>,
 }
 
-/// The entry that makes [`EventName::WebhookTest`]; its data names the webhook.
+/// Type of the entry that causes [`EventName::WebhookTest`]; its data names the webhook.
 pub const TESTED: &str = "webhook.tested";
 
-/// The events that follow from `entry`, at most [`EVENTS_MAX`].
+/// Returns the events that `entry` causes, at most [`EVENTS_MAX`].
 pub fn from_entry(entry: &Entry) -> Vec<Event> {
     let events = [happened(entry), low_balance(entry)];
     events.into_iter().flatten().collect()
 }
 
-/// What the entry is about.
+/// Returns the event for the entry's type, without a low-balance event.
 fn happened(entry: &Entry) -> Option<Event> {
     let payload = Payload::new(entry);
     match entry.kind.as_str() {
@@ -124,7 +124,7 @@ fn deposit(payload: Payload<'_>) -> Event {
     payload.event(EventName::WalletDeposit)
 }
 
-/// A spend that waits, or that was blocked when it was asked for or approved.
+/// Returns the event of a spend that waits, or was blocked when it was requested or approved.
 fn spend(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
     let payload = payload.copy("intentId").amount("amount", "amountNanos");
     let payload = payload.copy("currency").copy("runId");
@@ -160,7 +160,8 @@ fn spend(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
     })
 }
 
-/// A call that Cap or the plan's limits at its end denied. What is refused before Cap runs is no violation of a policy.
+/// Returns the event of a call denied by Cap or by the plan's limits that follow it. A refusal before Cap is not a
+/// policy violation.
 fn denied_call(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
     let denial = Denial::from_reason(entry.data.get("reason")?.as_str()?)?;
     if denial.stage() == Stage::BeforeCap {
@@ -184,7 +185,7 @@ fn denied_call(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
     Some(payload.event(EventName::PolicyViolation))
 }
 
-/// A debit that crossed the wallet's threshold, whatever it was for.
+/// Returns the event of a debit that crossed the wallet's threshold, whatever its purpose.
 fn low_balance(entry: &Entry) -> Option<Event> {
     let owner = entry.data.get("lowOwner")?.as_str()?;
     let payload = Payload::new(entry).value("owner", owner);

@@ -1,13 +1,13 @@
-//! Ids that Tollgate makes: a prefix and a time-sortable random part (decision D3), such as
-//! `allow_01KAH3V9J8…` (26 characters of Crockford's base 32: 48 bits of milliseconds, 80 random bits).
+//! Ids that Tollgate creates: a prefix and a time-sortable random part (decision D3), such as `allow_01KAH3V9J8…` (26
+//! characters of Crockford's base 32: 48 bits of milliseconds, 80 random bits).
 
 use super::number::{self, Number};
 use entropy::{NoEntropy, id_bits};
 
-/// Characters behind the prefix of an id.
+/// Characters after the prefix of an id.
 pub const RANDOM_LEN: usize = ulid::ULID_LEN;
 
-/// What an id names; it decides the prefix.
+/// Kind of the named object. It determines the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An account: the tenant.
@@ -20,7 +20,7 @@ pub enum Kind {
     Invitation,
     /// A management API key.
     ApiKey,
-    /// An agent made by `POST /agents`.
+    /// An agent created by `POST /agents`.
     Agent,
     /// A wallet.
     Wallet,
@@ -34,13 +34,13 @@ pub enum Kind {
     Allow,
     /// A refusal before Cap ran.
     Deny,
-    /// A run id made for a call that brought none, and a request id.
+    /// A run id created for a call without one, and a request id.
     Request,
     /// A payout intent.
     Intent,
-    /// A transaction, and a deposit that becomes one.
+    /// A transaction, or a deposit that becomes one.
     Transaction,
-    /// An entry of the audit trail that is no decision on a call.
+    /// An entry of the audit trail that is not a decision on a call.
     Audit,
     /// A webhook.
     Webhook,
@@ -95,35 +95,35 @@ impl Kind {
         }
     }
 
-    /// A new id of this kind, made at `at_ms`.
+    /// Creates an id of this kind at `at_ms`.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
         Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
     }
 
-    /// A new id of this kind that carries a number in its last 53 bits; the 27 before them are random.
+    /// Creates an id of this kind with a number in its last 53 bits; the 27 bits before it are random.
     pub fn mint_with(self, at_ms: u64, number: Number) -> Result<String, NoEntropy> {
         let random = id_bits()? >> number::BITS << number::BITS;
         Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))
     }
 
-    /// Returns the number in an id of this kind, if it has one; a random id may look as if it did.
+    /// Returns the number in an id of this kind, if it has one. A random id may seem to contain one.
     pub fn number_in(self, id: &str) -> Option<Number> {
         let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
         let low = bits & ((1 << number::BITS) - 1);
         u64::try_from(low).ok().and_then(Number::from_u64)
     }
 
-    /// Makes an id of this kind from given bits, so that the same request finds the same record.
+    /// Creates an id of this kind from given bits, so that the same request finds the same record.
     pub fn derived(self, bits: u128) -> String {
         self.write(ulid::Ulid(bits))
     }
 
-    /// Makes the id of this kind for a number and a time; deterministic.
+    /// Creates the id of this kind for a number and a time. Deterministic.
     pub fn numbered(self, at_ms: u64, number: u64) -> String {
         self.write(ulid::Ulid::from_parts(at_ms, number.into()))
     }
 
-    /// Whether `id` has the form of an id of this kind.
+    /// Returns whether `id` has the form of an id of this kind.
     pub fn has_form(self, id: &str) -> bool {
         let rest = id.strip_prefix(self.prefix()).unwrap_or_default();
         rest.len() == RANDOM_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())

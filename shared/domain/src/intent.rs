@@ -1,7 +1,7 @@
-//! Payout intents: what was asked for and what became of it (specification "Payout intent", decisions D23 to D26, D50).
+//! Payout intents: requests and their outcomes (specification "Payout intent", decisions D23 to D26, D50).
 //!
-//! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that
-//! is in use never changes; what must be said differently gets a new reason.
+//! The whole timeline is hashed and exported. So the texts of this file are part of the data: a text in use never
+//! changes, and different wording needs a new reason.
 
 pub use crate::reason::Reason;
 
@@ -15,8 +15,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 crate::words! {
-    /// What kind of request a record belongs to. The last two are made at most once like the others, and are no
-    /// intents.
+    /// Kind of request that a record belongs to. The last two are also executed at most once, but are not intents.
     pub enum Kind {
         /// `POST /spend`
         Spend = "spend",
@@ -36,7 +35,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// Where an intent stands; the last two are final.
+    /// State of an intent. The last two are final.
     pub enum State {
         /// It waits for somebody to approve or deny it.
         PendingApproval = "pending_approval",
@@ -76,24 +75,24 @@ crate::words! {
 }
 
 crate::schema_types! {
-    /// What happened in the life of an intent.
+    /// An event in the life of an intent.
     IntentEvent = is::words(EventType::ALL.iter().map(|event| event.as_str()));
 }
 
-/// An event of a timeline, before it is chained.
+/// An event of a timeline, not yet chained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened.
+    /// Time in ms since 1970.
     pub at_ms: u64,
-    /// What it was.
+    /// Type of the event.
     pub kind: EventType,
-    /// Why; for a request, what the caller said about it.
+    /// Reason; for a request, the caller's text.
     pub reasoning: String,
     /// The intent's amount.
     pub amount: Nanos,
 }
 
-/// A chained event, as it is exported: exactly what was hashed, and the hash.
+/// A chained event in exported form: exactly the hashed fields, and the hash.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = TimelineEntry)]
 pub struct Entry {
@@ -101,13 +100,13 @@ pub struct Entry {
     at: String,
     #[schema(value_type = IntentEvent)]
     event_type: &'static str,
-    /// What was done, for people.
+    /// Action, for people.
     #[schema(example = "Spend requested")]
     action: &'static str,
-    /// Why, for people.
+    /// Reason, for people.
     #[schema(example = "12.5 USD for agent research-bot.")]
     reasoning: String,
-    /// As it is hashed: the double nearest to the amount, in the text of its canonical form.
+    /// The double nearest to the amount, in the text of its canonical form.
     #[serde(serialize_with = "as_hashed")]
     #[schema(example = 12.5)]
     amount: f64,
@@ -121,7 +120,7 @@ pub struct Entry {
     entry_hash: Option<String>,
 }
 
-/// Writes a number as the canonical form does: serde writes `10.0` and `1e-6` for `10` and `0.000001`.
+/// Writes a number in its canonical form: serde writes `10.0` and `1e-6` for `10` and `0.000001`.
 fn as_hashed<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     let text = canonical(number).and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(|| S::Error::custom("a number without canonical form"))?;
@@ -150,7 +149,7 @@ pub fn timeline(events: &[Event]) -> Vec<Entry> {
             previous_entry_hash: previous.clone(),
             entry_hash: None,
         };
-        // As a value: the canonical form takes no text of numbers.
+        // Converted to a value, since the canonical form does not accept numbers as text.
         let value = serde_json::to_value(&entry).ok();
         let hash = value
             .and_then(|value| entry_hash(&previous, &value))
@@ -163,7 +162,7 @@ pub fn timeline(events: &[Event]) -> Vec<Entry> {
 }
 
 impl EventType {
-    /// What was done, for people.
+    /// Returns the action, for people.
     const fn action(self) -> &'static str {
         match self {
             Self::SpendRequested => "Spend requested",

@@ -1,4 +1,4 @@
-//! Nouns and rules, without I/O: what an amount, a key, a plan, a denial and a decision are.
+//! Domain types and rules without I/O: amounts, keys, plans, denials and decisions.
 
 pub mod amount;
 pub mod blocked;

@@ -1,6 +1,6 @@
-//! What the edge measured of a call that it sent to a provider: one word of the call's line in the audit trail, and the
-//! object `call` of its entry. Entries are hashed with it, so a word or a field here never changes its meaning; a new
-//! one needs a new [line version](crate::entry::LINE_VERSION).
+//! Measurements of a call that the edge sent to a provider: one word of the call's line in the audit trail, and the
+//! object `call` of its entry. Entries are hashed with it, so a word or field never changes its meaning; a new one
+//! needs a new [line version](crate::entry::LINE_VERSION).
 
 use serde_json::{Value, json};
 
@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 pub(crate) const NUMBER_MAX: u64 = 1_000_000_000;
 /// Longest name of an upstream, in bytes.
 pub const UPSTREAM_NAME_MAX: usize = 40;
-/// Bytes of a usual word.
+/// Initial capacity for a word, in bytes.
 const WORD_BYTES: usize = 80;
-/// Parts of a word.
+/// Number of parts of a word.
 const PARTS: usize = 10;
 
-/// Measurements of one call. What is not known is `None`.
+/// Measurements of one call. Unknown ones are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
-    /// The API that was called.
+    /// The called endpoint.
     pub endpoint: Endpoint,
-    /// Whether the caller asked for a stream.
+    /// Whether the caller requested a stream.
     pub streamed: bool,
     /// Name of the upstream, if the call went to one of `[upstreams.<name>]`; see [`is_upstream_name`].
     pub upstream: Option<String>,
-    /// Tokens of the prompt, cached ones included, as the provider reported them.
+    /// Tokens of the prompt, including cached ones, as the provider reported them.
     pub input_tokens: Option<u64>,
-    /// Of these, the tokens that the provider read from its cache.
+    /// The part of these tokens that the provider read from its cache.
     pub cached_tokens: Option<u64>,
     /// Tokens of the answer, as the provider reported them.
     pub output_tokens: Option<u64>,
-    /// From sending the request to the end of the answer, in ms.
+    /// Time from sending the request to the end of the answer, in ms.
     pub latency_ms: Option<u64>,
-    /// From sending the request to the first byte of the answer, in ms.
+    /// Time from sending the request to the first byte of the answer, in ms.
     pub first_byte_ms: Option<u64>,
     /// How the exchange with the provider ended.
     pub end: CallEnd,
@@ -76,16 +76,16 @@ crate::words! {
     }
 }
 
-/// Whether an upstream may have this name: 1 to [`UPSTREAM_NAME_MAX`] of `a-z`, `0-9`, `_` and `-`.
+/// Returns whether an upstream may have this name: 1 to [`UPSTREAM_NAME_MAX`] characters of `a-z`, `0-9`, `_` and `-`.
 pub fn is_upstream_name(name: &str) -> bool {
     let is_allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=UPSTREAM_NAME_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 impl Measured {
-    /// The word of the audit line, without a space:
-    /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`. What is not
-    /// known is empty, and so are a name and a number that [`parse`](Self::parse) would refuse.
+    /// Returns the word of the audit line, without a space:
+    /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`. Unknown
+    /// values are empty, and so are names and numbers that [`parse`](Self::parse) would refuse.
     pub fn to_word(&self) -> String {
         let mut word = String::with_capacity(WORD_BYTES);
         let mut push = |part: &str| word.push_str(part);
@@ -119,7 +119,7 @@ impl Measured {
         word
     }
 
-    /// Parses what [`to_word`](Self::to_word) composed; `None` if malformed.
+    /// Parses the word of [`to_word`](Self::to_word); `None` if malformed.
     pub fn parse(word: &str) -> Option<Self> {
         let parts: Vec<&str> = word.split(',').collect();
         let [
@@ -156,7 +156,7 @@ impl Measured {
         })
     }
 
-    /// The object `call` of an entry.
+    /// Returns the object `call` of an entry.
     pub fn shown(&self) -> Value {
         json!({
             "endpoint": self.endpoint.as_str(),
@@ -177,7 +177,7 @@ fn digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }
 
-/// An empty text is an unknown number.
+/// Parses a number. An empty text is an unknown one.
 fn number(text: &str) -> Option<Option<u64>> {
     if text.is_empty() {
         return Some(None);

@@ -16,10 +16,10 @@ pub struct Nanos(u64);
 impl Nanos {
     /// No money.
     pub const ZERO: Self = Self(0);
-    /// The largest single amount: 9,000,000 USD (D4). It lies below 2⁵³, so the scripts compare it exactly.
+    /// The largest single amount: 9,000,000 USD (D4). It is less than 2⁵³, so the scripts compare it exactly.
     pub const MAX: Self = Self(9_000_000 * NANOS_PER_USD);
 
-    /// `nanos` nano-USD, or `None` above [`Nanos::MAX`].
+    /// Returns `nanos` nano-USD; `None` above [`Nanos::MAX`].
     pub const fn new(nanos: u64) -> Option<Self> {
         if nanos <= Self::MAX.0 {
             Some(Self(nanos))
@@ -28,24 +28,24 @@ impl Nanos {
         }
     }
 
-    /// A sum that the store keeps, such as what an account spent in a month; it may exceed [`Nanos::MAX`].
+    /// Creates a sum that the store keeps, such as an account's spending in a month; it may exceed [`Nanos::MAX`].
     pub const fn from_stored(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The count of nano-USD.
+    /// Returns the count of nano-USD.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The sum, or the largest representable amount.
+    /// Returns the sum, or the largest representable amount.
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The double nearest to the number of USD, for what is hashed as JCS writes numbers (decision D50). Nothing is
-    /// ever computed from it.
+    /// Returns the double nearest to the number of USD, for hashing: JCS writes numbers as doubles (decision D50).
+    /// Nothing is ever computed from it.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -55,7 +55,7 @@ impl Nanos {
         self.0 as f64 / NANOS_PER_USD as f64
     }
 
-    /// With exactly two fraction digits, rounded down: the form of `Wallet.balance` (specification §4.1).
+    /// Formats the amount with exactly two fraction digits, rounded down, as in `Wallet.balance` (specification §4.1).
     pub fn two_digits(self) -> String {
         format!(
             "{}.{:02}",
@@ -65,7 +65,7 @@ impl Nanos {
     }
 }
 
-/// A sum of any number of amounts, exact where [`Nanos`] would saturate.
+/// A sum of any number of amounts, exact beyond the limit of [`Nanos`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NanosSum(u128);
 
@@ -82,7 +82,7 @@ fn write_usd(whole: impl itoa::Integer, fraction: u64, f: &mut fmt::Formatter<'_
     if fraction == 0 {
         return Ok(());
     }
-    // With a 1 before them, nine digits are written whatever their zeros.
+    // The added 1 keeps leading zeros: nine digits follow it.
     let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
     f.write_str(".")?;
     f.write_str(fraction.trim_end_matches('0'))
@@ -102,8 +102,8 @@ impl fmt::Display for NanosSum {
     }
 }
 
-/// Implements what answers need of a type of money: an exact JSON number of USD, which never passes through a float,
-/// and the schema [`Usd`].
+/// Implements the answer form of a type of money: an exact JSON number of USD, which never passes through floating
+/// point, and the schema [`Usd`].
 macro_rules! answered_as_usd {
     ($($name:ident)+) => {$(
         impl Serialize for $name {

@@ -1,5 +1,5 @@
-//! Names that callers choose: agent ids (decision D6) and run ids (specification §4.4). Neither can hold the `/`
-//! that separates the parts of a store key.
+//! Names that callers choose: agent ids (decision D6) and run ids (specification §4.4). Neither can contain `/`, which
+//! separates the parts of a store key.
 
 use crate::id::{Kind, RANDOM_LEN};
 
@@ -8,21 +8,22 @@ pub const AGENT_ID_MAX: usize = 128;
 /// Longest run id.
 pub const RUN_ID_MAX: usize = 200;
 
-/// Whether `name` has 1 to `longest` characters of `A-Z a-z 0-9 . _ : -`.
+/// Returns whether `name` has 1 to `longest` characters of `A-Z a-z 0-9 . _ : -`.
 fn well_formed(name: &[u8], longest: usize) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:-".contains(byte);
     (1..=longest).contains(&name.len()) && name.iter().all(allowed)
 }
 
-/// Why [`is_dot_segment`] names nothing. Completes the sentence "agent …".
+/// Why a [dot segment](is_dot_segment) is refused as a name. Completes the sentence "agent …".
 pub const NO_DOT_SEGMENT: &str =
     "must not be `.` or `..`: clients resolve these parts of a path before they send it";
-/// The form of a name that is no dot segment, as a JSON Schema pattern that needs no look-ahead. Beside it stands the
-/// longest length.
+/// Pattern of a name that is not a dot segment, for JSON Schema without look-ahead. The schema also has the longest
+/// length.
 pub const NEW_NAME_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_:-]|\.{3})[A-Za-z0-9._:-]*$";
 
-/// Whether the name is a dot segment of a path (RFC 3986 §5.2.4). Clients resolve these, even as `%2e%2e`, so that no
-/// path reaches what they name. They are refused where a name is taken in; records that have one stay readable.
+/// Returns whether the name is a dot segment of a path (RFC 3986 §5.2.4). Clients resolve these, even as `%2e%2e`, so
+/// that no path reaches an object of this name. New names of this form are refused; existing records with one stay
+/// readable.
 pub fn is_dot_segment(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
@@ -53,7 +54,7 @@ pub fn is_agent_id(name: &str) -> bool {
     well_formed(name.as_bytes(), AGENT_ID_MAX) && name != "user"
 }
 
-/// Whether this may name a run.
+/// Returns whether this may name a run.
 pub fn is_run_id(name: &[u8]) -> bool {
     well_formed(name, RUN_ID_MAX)
 }

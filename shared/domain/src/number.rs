@@ -1,28 +1,28 @@
-//! Numbers of wallets and escrows (decision D3): each carries the bucket of its record.
+//! Numbers of wallets and escrows (decision D3). Each contains the bucket of its record.
 //!
-//! `number = place * 1024 + bucket`. Places count the milliseconds since 2026, one for each number of a bucket; so no
-//! two accounts draw the same number, whatever a lost server forgets, and numbers sort by when they were drawn. All
-//! stay below 2^53, the largest integer that every JSON reader knows.
+//! `number = place * 1024 + bucket`. A place is a number of milliseconds since 2026, and is used once in each bucket.
+//! So no two accounts draw the same number, even after the store lost data, and numbers sort by the time of drawing.
+//! All stay below 2^53, the largest integer that every JSON reader supports.
 //!
-//! An earlier version counted wallets and escrows of the whole store one by one. Those numbers are all below [`FIRST`]:
-//! a store that holds 2^40 records has hundreds of terabytes of memory.
+//! An earlier version numbered wallets and escrows of the whole store consecutively. Those numbers are all below
+//! [`FIRST`]: a store with 2^40 records would need hundreds of terabytes of memory.
 
 use std::fmt;
 
-/// Buckets, and so numbers of one place.
+/// Number of buckets, and thus of numbers for one place.
 pub const BUCKETS: u16 = 1024;
-/// Lowest number that carries its bucket.
+/// Lowest number that contains its bucket.
 pub const FIRST: u64 = 1 << 40;
 /// The lowest place.
 pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
-/// The largest number: beyond it JSON readers lose digits.
+/// The largest number: JSON readers lose digits of larger ones.
 pub const LAST: u64 = (1 << 53) - 1;
 /// The time of place 0 in Unix milliseconds: the beginning of 2026.
 pub const EPOCH_MS: u64 = 1_767_225_600_000;
 /// Bits of the largest number.
 pub(super) const BITS: u32 = 53;
 
-/// A number that carries its bucket.
+/// A number that contains its bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(u64);
 
@@ -35,23 +35,23 @@ impl Number {
         Self::from_u64(number).filter(|number| number.bucket() == bucket)
     }
 
-    /// Checks a number; `None` for one of an earlier version, or an invalid one.
+    /// Converts a number; `None` for one of an earlier version, or an invalid one.
     pub fn from_u64(number: u64) -> Option<Self> {
         (FIRST..=LAST).contains(&number).then_some(Self(number))
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The bucket of the record that has the number.
+    /// Returns the bucket of the record with this number.
     #[expect(clippy::cast_possible_truncation, reason = "the remainder is below 1024")]
     pub const fn bucket(self) -> u16 {
         (self.0 % BUCKETS as u64) as u16
     }
 
-    /// Its place among the numbers of its bucket.
+    /// Returns the place of the number in its bucket.
     pub const fn place(self) -> u64 {
         self.0 / BUCKETS as u64
     }
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(Number::new(beyond, 0), None, "{beyond}");
         }
         assert_eq!(Number::from_u64(LAST + 1), None);
-        // They last for centuries.
+        // The numbers last for centuries.
         const YEAR_MS: u64 = 366 * 24 * 3_600_000;
         assert!(last / YEAR_MS > 250);
     }

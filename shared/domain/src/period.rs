@@ -1,4 +1,4 @@
-//! UTC days and months, as the counters name them. The scripts compute the same two numbers from the store's clock.
+//! UTC days and months of counters. The scripts compute the same two numbers from the store's clock.
 
 /// Milliseconds in a day.
 pub const DAY_MS: u64 = 86_400_000;
@@ -13,7 +13,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// The period of `at_ms` milliseconds since 1970.
+    /// Returns the period of `at_ms` milliseconds since 1970.
     pub const fn at(at_ms: u64) -> Self {
         let day = at_ms / DAY_MS;
         let (year, month, _) = civil_date(day);
@@ -32,8 +32,8 @@ impl Period {
 
 /// Returns year, month and day of the day `day` days after 1970-01-01.
 ///
-/// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last of one, and eras have 400
-/// years.
+/// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last day of a year, and eras
+/// have 400 years.
 pub(crate) const fn civil_date(day: u64) -> (u64, u64, u64) {
     let since_era_0 = day + 719_468;
     let (era, day_of_era) = (since_era_0 / 146_097, since_era_0 % 146_097);

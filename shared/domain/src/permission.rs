@@ -1,4 +1,4 @@
-//! What an API key may do (decisions D8, D49).
+//! Permissions of API keys (decisions D8, D49).
 
 crate::words! {
     /// One permission of an API key.
@@ -6,15 +6,16 @@ crate::words! {
     pub enum Permission {
         /// GET routes.
         Read = "read",
-        /// All other routes, less approvals.
+        /// All other routes, except approvals.
         Write = "write",
-        /// Approving and denying intents; a plain write key cannot, so that an agent cannot approve itself.
+        /// Approving and denying intents. A key with only write permission cannot, so that an agent cannot approve
+        /// itself.
         Approve = "approve",
     }
 }
 
 impl Permission {
-    /// Reads `read,write`; `None` when any word is no permission.
+    /// Parses `read,write`; `None` if any word is not a permission.
     pub fn parse_list(text: &str) -> Option<Vec<Self>> {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         let mut list: Vec<Self> = words.map(Self::parse).collect::<Option<_>>()?;
@@ -23,7 +24,7 @@ impl Permission {
         Some(list)
     }
 
-    /// Writes what [`Permission::parse_list`] reads.
+    /// Formats a list for [`Permission::parse_list`].
     pub fn list_text(list: &[Self]) -> String {
         list.iter()
             .map(|permission| permission.as_str())

@@ -6,39 +6,39 @@ use super::money::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The table that is compiled in; it is also the documented default file.
+/// The compiled-in table, which is also the documented default file.
 pub const DEFAULT_PLANS: &str = include_str!("../../../config/plans.toml");
 
 /// One plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Active virtual keys of the whole account.
+    /// Active virtual keys of the account.
     pub active_virtual_keys: Option<u64>,
-    /// Proxy requests a minute and key.
+    /// Proxy requests per minute and key.
     pub proxy_requests_per_minute: Option<u64>,
     /// Agents that may spend in a month.
     pub cap_agents_per_month: Option<u64>,
-    /// USD tracked in a month, all agents together.
+    /// USD tracked in a month, for all agents together.
     #[serde(default, deserialize_with = "usd")]
     pub tracked_usd_per_month: Option<Nanos>,
     /// Custom agents of an account (`TIER_LIMIT`, decision D53).
     pub custom_agents: Option<u64>,
-    /// Management requests a minute and API key, operations of specification §4.1.
+    /// Management requests per minute and API key, for operations of specification §4.1.
     pub wallet_requests_per_minute: Option<u64>,
-    /// Management requests a day and API key, operations of specification §4.2.
+    /// Management requests per day and API key, for operations of specification §4.2.
     pub agent_requests_per_day: Option<u64>,
-    /// Management requests a minute and API key, all other routes.
+    /// Management requests per minute and API key, for all other routes.
     pub management_requests_per_minute: Option<u64>,
-    /// Whether people manage webhooks in the dashboard; API keys always do (specification "Events", decision D42).
+    /// Whether webhooks can be managed in the dashboard; API keys always can (specification "Events", decision D42).
     #[serde(default = "yes")]
     pub webhooks_in_dashboard: bool,
-    /// Whether calls may stream, where `proxy.streaming` is on.
+    /// Whether calls may stream, if `proxy.streaming` is on.
     #[serde(default = "yes")]
     pub streaming: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
-    /// Where to get it.
+    /// Where to upgrade.
     pub upgrade_url: Option<String>,
 }
 
@@ -48,12 +48,12 @@ pub fn no_streaming(name: &str) -> String {
 }
 
 impl Plan {
-    /// Whether the plan admits a call by the form of its answer; `is_stream`: the call asks for a stream.
+    /// Returns whether the plan admits a call; `is_stream` says whether the call requests a stream.
     pub const fn admits(&self, is_stream: bool) -> bool {
         !is_stream || self.streaming
     }
 
-    /// The part that Cap checks.
+    /// Returns the limits that Cap checks.
     pub const fn cap(&self) -> CapPlan {
         CapPlan {
             agents: self.cap_agents_per_month,
@@ -76,18 +76,18 @@ impl Plans {
         toml::from_str(text)
     }
 
-    /// A plan by its name. A plan that is not found means deny (decision D7).
+    /// Returns a plan by its name. If there is none, the call is denied (decision D7).
     pub fn get(&self, name: &str) -> Option<&Plan> {
         self.0.get(name)
     }
 
-    /// Returns the names, the lowest plan first: each before the one that it can be upgraded to. Plans without upgrade
-    /// path come last, alphabetically.
+    /// Returns the names by rank: each plan before the one that it can be upgraded to. Plans without an upgrade path
+    /// come last, alphabetically.
     pub fn by_rank(&self) -> Vec<&str> {
         let steps_up = |name: &str| {
             let mut plan = self.get(name);
             let mut steps = 0;
-            // A table whose plans lead in a circle has an end here, too.
+            // Bounded, in case the upgrade paths of a table form a circle.
             while steps < self.0.len()
                 && let Some(next) = plan.and_then(|plan| plan.upgrade_to.as_deref())
             {
@@ -101,10 +101,11 @@ impl Plans {
         names
     }
 
-    /// The first plan up from `name` that `has` what is wanted, and the plan below it, whose address leads there.
-    pub fn way_to(&self, name: &str, has: impl Fn(&Plan) -> bool) -> Option<(&str, &Plan)> {
+    /// Returns the first plan above `name` for which `has` is true, and the plan below it, whose upgrade URL leads
+    /// there.
+    pub fn upgrade_path_to(&self, name: &str, has: impl Fn(&Plan) -> bool) -> Option<(&str, &Plan)> {
         let mut below = self.get(name)?;
-        // A table whose plans lead in a circle has an end here, too.
+        // Bounded, in case the upgrade paths of a table form a circle.
         for _ in 0..self.0.len() {
             let next = below.upgrade_to.as_deref()?;
             let plan = self.get(next)?;
@@ -116,7 +117,7 @@ impl Plans {
         None
     }
 
-    /// The names, in alphabetical order.
+    /// Returns the names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -126,7 +127,7 @@ const fn yes() -> bool {
     true
 }
 
-/// An amount that is written as a decimal string, so that it is read exactly.
+/// Parses an amount written as a decimal string, so that it is exact.
 fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
     let text = String::deserialize(deserializer)?;
     amount::parse_limit(&text)
@@ -181,14 +182,17 @@ mod tests {
     fn the_way_up_leads_to_a_plan_that_has_what_is_wanted() {
         let plans = Plans::parse(DEFAULT_PLANS).unwrap();
         let way = |name: &str| {
-            let found = plans.way_to(name, |plan| plan.webhooks_in_dashboard)?;
+            let found = plans.upgrade_path_to(name, |plan| plan.webhooks_in_dashboard)?;
             Some((found.0, found.1.upgrade_url.as_deref()?))
         };
         assert_eq!(way("free"), Some(("startup", "/plan?to=startup")));
         assert_eq!(way("builder"), Some(("startup", "/plan?to=startup")));
         assert_eq!(way("enterprise"), None);
         let circle = "[b]\nupgrade_to = \"a\"\n[a]\nupgrade_to = \"b\"\n";
-        assert_eq!(Plans::parse(circle).unwrap().way_to("a", |_| false), None);
+        assert_eq!(
+            Plans::parse(circle).unwrap().upgrade_path_to("a", |_| false),
+            None
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What a call costs: the price table, its resolution by model name and service tier, the estimate before a call and
-//! the real cost after it (specification §4.4 steps 4 and 7; decisions D4, D31 to D33, D65).
+//! The cost of a call: the price table, its look-up by model name and service tier, the estimate before a call and the
+//! real cost after it (specification §4.4 steps 4 and 7; decisions D4, D31 to D33, D65).
 //!
 //! Prices are integers of pico-USD per token (USD per million tokens × 10⁶). A call is summed in pico-USD and rounded
 //! up to the nano once, at the end. An unpublished figure is replaced by the highest one that could apply, so a gap in
@@ -42,7 +42,7 @@ pub use reported_cost::{BadCost, reported_cost};
 pub use table::PriceTable;
 pub use usage::{EmbeddingsUsage, ResponsesUsage, Usage};
 
-/// The table of `config/prices.toml`, compiled in: what serves when there is no file.
+/// The table of `config/prices.toml`, compiled in for installations without a file.
 pub const DEFAULT_PRICES: &str = include_str!("../../../config/prices.toml");
 
 #[cfg(test)]

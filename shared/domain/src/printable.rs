@@ -1,10 +1,10 @@
-//! Which characters show what they are: for names, for secrets, which people copy, for answers of receivers, which
-//! people read, and for texts that are searched for attempts to instruct an agent.
+//! Classification of characters by visibility: for names; for secrets, which people copy; for answers of receivers,
+//! which people read; and for texts that are searched for attempts to instruct an agent.
 
 use std::ops::RangeInclusive;
 
-/// Characters that show nothing: those that Unicode says to ignore where they cannot be shown
-/// (Default_Ignorable_Code_Point), the blank of Braille, and those that break lines or annotate.
+/// Invisible characters: those that Unicode declares ignorable where they cannot be shown
+/// (Default_Ignorable_Code_Point), the Braille blank, and those that break lines or annotate.
 pub const HIDDEN: [RangeInclusive<char>; 18] = [
     '\u{ad}'..='\u{ad}',
     '\u{34f}'..='\u{34f}',
@@ -26,32 +26,32 @@ pub const HIDDEN: [RangeInclusive<char>; 18] = [
     '\u{e0000}'..='\u{e0fff}',
 ];
 
-/// What stands for whatever cannot be shown.
+/// Replacement for characters that cannot be shown.
 const HIDDEN_MARK: char = '?';
 
-/// Whether a character can be seen, or is a space.
+/// Returns whether a character is visible or a space.
 pub fn is_printable(c: char) -> bool {
     let may_be_hidden = c >= *HIDDEN[0].start();
     !(c.is_control() || may_be_hidden && HIDDEN.iter().any(|range| range.contains(&c)))
 }
 
-/// Whether a reader sees something at a character: it is neither hidden nor white space.
+/// Returns whether a character is visible: neither hidden nor white space.
 pub fn is_seen(c: char) -> bool {
     is_printable(c) && !c.is_whitespace()
 }
 
-/// Whether a character that shows nothing is as wide as one that does: readers take it for a space.
+/// Returns whether an invisible character has the width of a visible one, so that readers take it for a space.
 pub const fn is_blank(c: char) -> bool {
     matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
 }
 
-/// Whether a character sets the direction of what follows, so that a text is read in another order than it has.
+/// Returns whether a character sets the direction of the text after it, so that the text is displayed in another order.
 pub const fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The bytes as one printable line that is not longer than they are: white space becomes a space, every other control
-/// or hidden character and every broken piece of UTF-8 a question mark. A character cut off at the end is left out.
+/// Converts the bytes to one printable line that is not longer: white space becomes a space, and every other control or
+/// hidden character and every invalid UTF-8 sequence a question mark. A character cut off at the end is omitted.
 pub fn one_line(bytes: &[u8]) -> String {
     let mut line = String::with_capacity(bytes.len());
     let mut chunks = bytes.utf8_chunks().peekable();
@@ -69,7 +69,7 @@ pub fn one_line(bytes: &[u8]) -> String {
     line
 }
 
-/// Whether the bytes are the beginning of a character that more bytes could complete.
+/// Returns whether the bytes are an incomplete character that more bytes could complete.
 fn is_begun(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,11 +1,11 @@
-//! Rates of the management API: which plan limit a request counts against (decisions D10, D53), and the technical
+//! Rates of the management API: the plan limit that a request counts against (decisions D10, D53), and the technical
 //! limits (decision D71).
 
 use super::plan::Plan;
 use std::time::Duration;
 
 crate::words! {
-    /// A rate; each API key has one counter per rate, with the word in its key.
+    /// A rate. Each API key has one counter per rate; the counter's store key contains the rate's word.
     pub enum Rate {
         /// The operations of specification §4.1.
         WalletMinute = "rate-wallet",
@@ -24,7 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Rate {
-    /// Duration of a window. A window opens at the first request after the previous one's end.
+    /// Returns the duration of a window. A window opens at the first request after the end of the previous one.
     pub const fn window(self) -> Duration {
         match self {
             Self::WalletMinute | Self::PerMinute | Self::Test | Self::Session => MINUTE,

@@ -1,40 +1,40 @@
-//! The one table of reasons: why a call is denied, why an intent is blocked, and what is checked for it. The rows stand
-//! in order of precedence (specification §4.4 and "Errors", decisions D23 and D29).
+//! The table of all reasons: why a call is denied, why an intent is blocked, and which check decides. The rows are in
+//! order of precedence (specification §4.4 and "Errors", decisions D23 and D29).
 //!
-//! A new reason is a row here, and the rule itself; CONTRIBUTING.md lists the steps. Answers, headers, metric labels,
-//! OpenAPI and the dashboard's words iterate what is made of this table. Words and sentences of blocked intents are
-//! hashed with their timelines: one that is in use never changes.
+//! A new reason needs a row here and the rule itself; CONTRIBUTING.md lists the steps. Answers, headers, metric labels,
+//! OpenAPI and the dashboard's texts are generated from this table. Words and sentences of blocked intents are hashed
+//! with their timelines, so a used one never changes.
 
 use crate::period::{DAY_MS, Period};
 
-/// The moment at which a denial is decided. It picks the prefix of the decision id.
+/// The stage at which a denial is decided. It determines the prefix of the decision id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Before Cap ran: the id starts `deny_`.
     BeforeCap,
-    /// Cap itself: the id is the Cap decision's and starts `allow_`.
+    /// Cap itself. The id is that of the Cap decision and starts with `allow_`.
     Cap,
-    /// The plan's limits at the end of Cap: id as for Cap, and the body names the plan.
+    /// The plan's limits after Cap. Same id as for Cap; the body names the plan.
     Plan,
 }
 
-/// What a check counts in.
+/// Unit of a check's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nano-USD.
     Usd,
     /// Keys, requests or agents.
     Count,
-    /// Nothing: it is so or it is not.
+    /// No unit: the check has no numbers.
     State,
 }
 
-/// When what a check counted starts again from nothing.
+/// When the counter of a check restarts at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
     /// Never by itself.
     Never,
-    /// With the key's minute, which only the store knows.
+    /// With the key's minute, whose end only the store knows.
     Minute,
     /// At 00:00 UTC.
     Day,
@@ -43,7 +43,7 @@ pub enum Reset {
 }
 
 impl Reset {
-    /// When what is counted at `at_ms` starts again; `None` where the calendar does not tell.
+    /// Returns when a counter restarts that counts at `at_ms`; `None` if the calendar does not determine it.
     pub fn after(self, at_ms: u64) -> Option<u64> {
         let day = at_ms / DAY_MS;
         match self {
@@ -59,17 +59,16 @@ impl Reset {
     }
 }
 
-/// Makes [`Denial`], [`CheckName`] and [`Reason`] of the rows.
+/// Generates [`Denial`], [`CheckName`] and [`Reason`] from the rows.
 ///
-/// A row is a name, its word, what is checked, and the dashboard's title for a denial by it. Then follow, each where it
-/// applies:
+/// A row has a name, its word, a description of the check, and the dashboard's title for a denial. It may also have:
 ///
-/// * `call`: it denies a proxied call, with this status, at this [`Stage`], with this sentence
-/// * `check`: its [`Unit`], when it counts anew ([`Reset`]), why it does not pass, and the dashboard's title for the
-///   check. In the sentence, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}` for when it
-///   counts anew
-/// * `block`: it blocks an intent, with this sentence; `violation` where Cap, a policy or the plan does (decision D45),
-///   `state` where the books or a person do
+/// * `call`: it denies a proxied call, with this status, at this [`Stage`], with this message
+/// * `check`: its [`Unit`], when its counter restarts ([`Reset`]), the message if it does not pass, and the dashboard's
+///   title for the check. In the message, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}`
+///   for the restart of the counter
+/// * `block`: it blocks an intent, with this sentence; `violation` if Cap, a policy or the plan decides (decision D45),
+///   `state` if the ledger or a person does
 macro_rules! reasons {
     ($($name:ident $word:literal, $doc:literal, $title:literal {
         $(call: $status:literal $stage:ident $message:literal;)?
@@ -84,16 +83,16 @@ macro_rules! reasons {
             /// Every denial, in order of precedence.
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $status),)?)+];
 
-            /// The value of `reason`, `error.code`, `X-Service-Reason` and the metrics' label.
+            /// Returns the value of `reason`, `error.code`, `X-Service-Reason` and the metrics' label.
             pub const fn reason(self) -> &'static str { match self { $($(Self::$name => row!($word, $status),)?)+ } }
 
-            /// The HTTP status.
+            /// Returns the HTTP status.
             pub const fn status(self) -> u16 { match self { $($(Self::$name => $status,)?)+ } }
 
-            /// When it is decided.
+            /// Returns the stage at which it is decided.
             pub const fn stage(self) -> Stage { match self { $($(Self::$name => Stage::$stage,)?)+ } }
 
-            /// The sentence for people.
+            /// Returns the sentence for people.
             pub const fn message(self) -> &'static str { match self { $($(Self::$name => $message,)?)+ } }
         }
 
@@ -105,16 +104,16 @@ macro_rules! reasons {
             /// Every check, in order of precedence.
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $failed),)?)+];
 
-            /// Its word: the reason of a denial by it.
+            /// Returns its word, which is also the reason of its denial.
             pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $failed),)?)+ } }
 
-            /// What it counts in.
+            /// Returns the unit of its numbers.
             pub const fn unit(self) -> Unit { match self { $($(Self::$name => Unit::$unit,)?)+ } }
 
-            /// When what it counted starts again.
+            /// Returns when its counter restarts.
             pub const fn reset(self) -> Reset { match self { $($(Self::$name => Reset::$reset,)?)+ } }
 
-            /// The sentence for a check that did not pass, with places for its numbers.
+            /// Returns the message for a check that did not pass, with placeholders for its numbers.
             pub(crate) const fn failed(self) -> &'static str { match self { $($(Self::$name => $failed,)?)+ } }
         }
 
@@ -123,27 +122,29 @@ macro_rules! reasons {
         pub enum Reason { $($(#[doc = $doc] #[doc = concat!("\n\n", $sentence)] $name,)?)+ }
 
         impl Reason {
-            /// All of them.
+            /// All reasons.
             pub const ALL: &[Self] = &[$($(row!(Self::$name, $sentence),)?)+];
 
-            /// The word used in records, hashes and answers.
+            /// Returns the word used in records, hashes and answers.
             pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $sentence),)?)+ } }
 
-            /// The sentence for people, in `blocked_reason` and in the timeline.
+            /// Returns the sentence for people, in `blocked_reason` and in the timeline.
             pub const fn sentence(self) -> &'static str { match self { $($(Self::$name => $sentence,)?)+ } }
 
-            /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
+            /// Returns whether Cap, a policy or the plan decides (decision D45), as opposed to the ledger's state or a
+            /// person.
             pub(crate) const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
         }
 
-        /// The dashboard's titles: the word of a reason, the title of a denial by it and, where there is a check, that
-        /// of the check.
+        /// The dashboard's titles: the word of a reason, the title of its denial and, if it has a check, the title of
+        /// the check.
         pub const TITLES: &[(&str, &str, Option<&str>)] =
             &[$(($word, $title, check_title!($($check_title)?)),)+];
     };
 }
 
-/// The first. The second is a value of a section, and there to choose the rows that have it.
+/// Expands to its first argument. The second argument is a value of an optional section, which selects the rows that
+/// have it.
 macro_rules! row {
     ($it:expr, $of:literal) => {
         $it
@@ -308,21 +309,21 @@ reasons! {
 }
 
 impl Denial {
-    /// The denial of a reason word, as the store's scripts return it.
+    /// Returns the denial for a reason word returned by the store's scripts.
     pub fn from_reason(reason: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|denial| denial.reason() == reason)
     }
 }
 
 impl CheckName {
-    /// The check of a word.
+    /// Returns the check for a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|check| check.as_str() == word)
     }
 }
 
 impl Reason {
-    /// The reason of a word.
+    /// Returns the reason for a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }

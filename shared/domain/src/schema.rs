@@ -16,7 +16,7 @@ pub const EXAMPLE_TIME: &str = "2026-11-21T08:15:30.123Z";
 /// Hexadecimal digits of examples.
 pub const EXAMPLE_HEX: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-/// Names schemas: a type without values for each, whose schema is described by its own documentation.
+/// Declares names of schemas. Each is a type without values, and its documentation is the description of the schema.
 #[macro_export]
 macro_rules! schema_types {
     ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)+) => {
@@ -53,12 +53,12 @@ schema_types! {
     PreviousHash = text().pattern(Some("^([0-9a-f]{64}|genesis)$")).examples(["genesis"]);
 }
 
-/// A schema of texts.
+/// Returns a schema of texts.
 pub fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
 }
 
-/// A schema of one of these words.
+/// Builds a schema of these words.
 pub fn words(words: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
     text().enum_values(Some(words.into_iter().map(Value::from)))
 }

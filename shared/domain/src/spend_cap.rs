@@ -1,5 +1,5 @@
-//! The checks of `POST /spend` as a pure function: those of Cap, preceded by the policy's limit of one transaction and
-//! followed by wallet and approval (decision D23). The texts of the spend are checked elsewhere, before all.
+//! The checks of `POST /spend` as a pure function: those of Cap, preceded by the policy's limit per transaction and
+//! followed by wallet and approval (decision D23). The texts of the spend are checked elsewhere, before all of these.
 
 use super::cap::{self, CapPlan, CapPolicy, CapSnapshot, SpendPolicy};
 use super::check::{Check, CheckName};
@@ -10,13 +10,13 @@ use super::money::Nanos;
 pub struct WalletSnapshot {
     /// Balance.
     pub balance: Nanos,
-    /// Most that it may spend in a UTC day.
+    /// Maximum spend of the wallet in a UTC day.
     pub spend_limit: Option<Nanos>,
     /// Spent today.
     pub day_spent: Nanos,
 }
 
-/// Everything that a spend is checked against.
+/// State that a spend is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpendSnapshot {
     /// The policy in effect.
@@ -27,7 +27,7 @@ pub struct SpendSnapshot {
     pub plan: CapPlan,
     /// Counters of agent, run and account.
     pub cap: CapSnapshot,
-    /// Part of the agent's spend that is in calls in flight.
+    /// The part of the agent's spending that belongs to calls in flight.
     pub held: Nanos,
     /// The agent's wallet, if it has one.
     pub wallet: Option<WalletSnapshot>,

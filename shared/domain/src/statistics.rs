@@ -1,8 +1,8 @@
-//! What an audit entry adds to the statistics of a UTC day: a pure function of the entry, so every sealer adds the
-//! same, and anyone can recompute it from an export.
+//! The contribution of an audit entry to the statistics of a UTC day: a pure function of the entry, so all sealers add
+//! the same, and anyone can recompute it from an export.
 //!
-//! A call counts on the day of its approval, to which its cost is charged (decision D37), also if it ends after
-//! midnight; everything else on the day of its entry.
+//! A call counts on the day of its approval, to which its cost is charged (decision D37), even if it ends after
+//! midnight; everything else counts on the day of its entry.
 
 use super::denial::Denial;
 use super::denial_window;
@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Last valid day; scripts write no later one.
 const DAY_MAX: u64 = 3_000_000;
 
-/// Approved calls and spend. Both can be negative, when a charge is corrected or given back.
+/// Approved calls and their spend. Both can be negative if a charge is corrected or given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amounts {
     /// Approved calls.
@@ -24,7 +24,7 @@ pub struct Amounts {
 }
 
 impl Amounts {
-    /// Nothing.
+    /// Zero.
     pub const NONE: Self = Self { calls: 0, nanos: 0 };
 
     const fn call(nanos: i64) -> Self {
@@ -35,7 +35,7 @@ impl Amounts {
         Self { calls: 0, nanos }
     }
 
-    /// Saturating sum.
+    /// Returns the saturating sum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -52,7 +52,7 @@ pub enum Effect<'a> {
     Refused(&'static str, u64),
     /// An agent was charged.
     Charged(&'a str, Amounts),
-    /// A hold was kept: its agent stays charged until it is corrected.
+    /// A hold was kept: the estimate stays charged to its agent until it is corrected.
     Kept {
         /// The agent.
         agent: &'a str,
@@ -61,15 +61,15 @@ pub enum Effect<'a> {
         /// Charged amount.
         amounts: Amounts,
     },
-    /// A call ended, possibly one whose hold was kept; the effect depends on that.
+    /// A call ended, possibly after its hold was kept, which changes the effect.
     Ended {
         /// The agent.
         agent: &'a str,
         /// The id of the decision.
         id: &'a str,
-        /// Addition if its hold was open.
+        /// Addition if the hold was open.
         otherwise: Amounts,
-        /// Addition if its hold was kept.
+        /// Addition if the hold was kept.
         after_kept: Amounts,
     },
 }
@@ -139,7 +139,7 @@ fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
             amounts: Amounts::call(charged),
         },
         How::Estimated => ended(Amounts::call(charged), Amounts::NONE),
-        // Its entry is a denial.
+        // The call's entry is a denial.
         How::Unsent => return None,
         How::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
         How::Voided => {

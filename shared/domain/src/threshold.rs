@@ -1,4 +1,4 @@
-//! Shares of a limit at which people are told: long before the limit denies anything.
+//! Shares of a limit at which users are notified, well before the limit denies anything.
 
 use super::money::Nanos;
 use super::reason::Reset;
@@ -7,17 +7,17 @@ crate::words! {
     /// A share of a limit.
     #[derive(PartialOrd, Ord)]
     pub enum Threshold {
-        /// Half of it.
+        /// Half of the limit.
         Half = "50",
-        /// From here on it needs attention.
+        /// From this share on, the limit needs attention.
         Most = "80",
-        /// Nearly all of it.
+        /// Nearly all of the limit.
         Nearly = "95",
     }
 }
 
 crate::words! {
-    /// A limit that is watched.
+    /// A watched limit.
     #[derive(PartialOrd, Ord)]
     pub enum Watched {
         /// The daily limit of an agent's policy.
@@ -30,7 +30,7 @@ crate::words! {
 }
 
 impl Threshold {
-    /// The share, in percent.
+    /// Returns the share, in percent.
     pub const fn percent(self) -> u64 {
         match self {
             Self::Half => 50,
@@ -39,7 +39,7 @@ impl Threshold {
         }
     }
 
-    /// Returns the highest threshold that `spent` has reached. A limit of zero has none: it denies from the start.
+    /// Returns the highest threshold that `spent` has reached. A limit of zero has none, since it denies everything.
     pub fn reached(spent: Nanos, limit: Nanos) -> Option<Self> {
         if limit == Nanos::ZERO {
             return None;
@@ -51,7 +51,7 @@ impl Threshold {
 }
 
 impl Watched {
-    /// When it counts anew.
+    /// Returns when its counter restarts.
     pub const fn reset(self) -> Reset {
         match self {
             Self::Day => Reset::Day,

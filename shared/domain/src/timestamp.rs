@@ -4,21 +4,21 @@ use crate::period::civil_date;
 use jiff::civil::Date;
 use jiff::fmt::temporal::Pieces;
 
-/// The last moment that [`iso_from_ms`] can write, in ms since 1970: 9999-12-30T22:00:00.999Z. What lies behind it is
-/// read as it, so it is no moment to be kept or shown.
+/// The last time that [`iso_from_ms`] can write, in ms since 1970: 9999-12-30T22:00:00.999Z. Later times are converted
+/// to it, so it does not stand for a real time.
 pub const LAST_MS: u64 = 253_402_207_200_999;
 /// The date of [`jiff::Timestamp::MAX`].
 const LAST_DATE: Date = jiff::civil::date(9999, 12, 30);
 
-/// An ISO 8601 UTC timestamp with milliseconds, such as `2026-11-20T22:36:43.123Z`.
+/// Formats an ISO 8601 UTC timestamp with milliseconds, such as `2026-11-20T22:36:43.123Z`.
 pub fn iso_from_ms(at_ms: u64) -> String {
     let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.3}")
 }
 
-/// A moment as sentences say it, such as `2026-11-20 22:37 UTC`: with seconds where it is no full minute. Parts of a
-/// second round up, so that what ends then has ended.
+/// Formats a time for sentences, such as `2026-11-20 22:37 UTC`, with seconds if they are not zero. Fractions of a
+/// second round up, so that an end is never stated too early.
 pub fn spoken_from_ms(at_ms: u64) -> String {
     let iso = iso_from_ms(at_ms.div_ceil(1000).saturating_mul(1000));
     let (date, time) = iso.split_once('T').unwrap_or((iso.as_str(), ""));
@@ -34,7 +34,7 @@ pub fn ms_from_iso(text: &str) -> Option<u64> {
     u64::try_from(jiff::Timestamp::as_millisecond(at)).ok()
 }
 
-/// The last moment, for a timestamp that lies behind it.
+/// Returns the last time for a timestamp after it.
 fn end_of_time(text: &str) -> Option<jiff::Timestamp> {
     let pieces = Pieces::parse(text).ok()?;
     let at = pieces.date().to_datetime(pieces.time()?);
@@ -42,7 +42,7 @@ fn end_of_time(text: &str) -> Option<jiff::Timestamp> {
     (at.date() >= LAST_DATE).then_some(jiff::Timestamp::MAX)
 }
 
-/// A timestamp such as `2026-11-20T22:36:43.123456Z`.
+/// Buffer for a timestamp such as `2026-11-20T22:36:43.123456Z`.
 #[derive(Debug)]
 pub struct IsoMicros([u8; 27]);
 
@@ -63,7 +63,7 @@ impl IsoMicros {
         Self(text)
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! The macro [`words!`](macro@crate::words), which declares an enum whose variants have a word each.
+//! The macro [`words!`](macro@crate::words), which declares an enum with one word for each variant.
 
-/// Declares an enum whose variants stand for one word each, in records, keys, labels and answers. The compiler warns of
-/// two variants with the same word.
+/// Declares an enum with one word for each variant, for records, keys, labels and answers. Two variants with the same
+/// word cause a compiler warning.
 ///
 /// ```ignore
 /// domain::words! {
@@ -26,12 +26,12 @@ macro_rules! words {
             /// Every variant, in the order of their declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The word.
+            /// Returns the word of the variant.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// The variant of this word.
+            /// Returns the variant with this word.
             pub fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-/// The operating system has no randomness; whatever needs it must fail.
+/// The operating system has no randomness; every operation that needs it must fail.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system's random number generator failed")]
 pub struct NoEntropy(#[source] getrandom::Error);

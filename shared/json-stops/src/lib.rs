@@ -29,7 +29,7 @@ pub fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
     })
 }
 
-/// [`stops_in`] for one lane.
+/// Implements [`stops_in`] for one lane.
 fn stops_of(lane: u8x16) -> u32 {
     let is_control = lane.min(u8x16::splat(0x1f)).simd_eq(lane);
     let is_quote = lane.simd_eq(u8x16::splat(b'"'));

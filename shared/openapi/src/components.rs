@@ -1,5 +1,5 @@
-//! The schemas of a document, each once under its name. What is derived from structs is made exact here: answers have
-//! no other fields than they are said to have, and a field that can be null is there all the same.
+//! The schemas of a document, each once under its name. Schemas derived from structs are made exact: answers have only
+//! the documented fields, and nullable fields are required.
 
 mod flat;
 
@@ -12,7 +12,7 @@ const PLACE: &str = "#/components/schemas/";
 
 /// Marks a property that examples leave out.
 pub const NOT_IN_EXAMPLES: &str = "x-not-in-examples";
-/// Marks a field that can be null and can be left out as well.
+/// Marks a nullable field that may also be absent.
 const LEFT_OUT: &str = "x-can-be-left-out";
 
 /// The named schemas.
@@ -23,7 +23,7 @@ pub struct Components {
 }
 
 impl Components {
-    /// A reference to the schema of `T`, which is added with everything that it refers to.
+    /// Returns a reference to the schema of `T`, and adds that schema with everything that it refers to.
     pub fn schema<T: ToSchema>(&mut self) -> Json {
         let mut found = Vec::new();
         T::schemas(&mut found);
@@ -41,7 +41,7 @@ impl Components {
         reference(&T::name())
     }
 
-    /// A reference to this schema under this name.
+    /// Returns a reference to this schema under this name.
     pub fn named(&mut self, name: &str, schema: Json) -> Json {
         self.add(name, schema);
         reference(name)
@@ -55,19 +55,19 @@ impl Components {
         }
     }
 
-    /// The schema that a reference names; another schema is itself.
+    /// Returns the schema that a reference names; any other schema is returned unchanged.
     pub(crate) fn dereference<'a>(&'a self, schema: &'a Json) -> &'a Json {
         let name = schema.get("$ref").and_then(Json::text);
         let named = name.and_then(|name| self.schemas.get(name.strip_prefix(PLACE)?));
         named.unwrap_or(schema)
     }
 
-    /// Names with two different schemas; there must be none.
+    /// Returns the names with two different schemas. There must be none.
     pub fn clashes(&self) -> &[String] {
         &self.clashes
     }
 
-    /// All of them, by name.
+    /// Returns all schemas by name.
     pub fn into_json(self) -> Json {
         Json::Object(
             self.schemas
@@ -78,7 +78,7 @@ impl Components {
     }
 }
 
-/// The schema without the marks that only the making of documents reads.
+/// Returns the schema without the marks that only the making of documents reads.
 fn unmarked(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(unmarked).collect()),
@@ -92,7 +92,7 @@ fn unmarked(schema: Json) -> Json {
     }
 }
 
-/// What code says of itself, less where it stands in our own papers: ` (decision D5)`, ` (specification §4.1)`.
+/// Removes references to internal documents from a doc comment: ` (decision D5)`, ` (specification §4.1)`.
 pub fn public(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::with_capacity(text.len());
@@ -107,12 +107,12 @@ pub fn public(text: &str) -> String {
     kept + rest
 }
 
-/// A reference to the schema of this name.
+/// Returns a reference to the schema of this name.
 pub fn reference(name: &str) -> Json {
     object([("$ref", format!("{PLACE}{name}").into())])
 }
 
-/// The schema with `null` beside it.
+/// Returns the schema with `null` as an alternative.
 pub fn or_null(mut schema: Json) -> Json {
     match schema.get("type").cloned() {
         Some(Json::Text(kind)) if schema.get("enum").is_none() => {
@@ -126,7 +126,7 @@ pub fn or_null(mut schema: Json) -> Json {
     }
 }
 
-/// Whether `null` is allowed.
+/// Returns whether `null` is allowed.
 fn is_nullable(schema: &Json) -> bool {
     let is_null = |schema: &Json| schema.get("type").and_then(Json::text) == Some("null");
     let listed = schema.get("type").map(Json::items).unwrap_or_default();
@@ -159,7 +159,7 @@ fn exact(schema: Json) -> Json {
     }
 }
 
-/// The description of a nullable field is beside the choice, not inside it.
+/// Moves the description of a nullable field out of its alternatives.
 fn described(mut schema: Json) -> Json {
     let says = match schema.get_mut("oneOf") {
         Some(Json::List(choices)) => choices.iter_mut().find_map(|choice| match choice.get("$ref") {
@@ -203,7 +203,7 @@ mod tests {
     #[schema(as = Leaf, rename_all = "camelCase")]
     #[expect(dead_code, reason = "only its schema is used")]
     struct A<'a> {
-        /// Always there.
+        /// Always present.
         first_field: &'a str,
         or_null: Option<u64>,
         #[schema(value_type = Option<super::super::types::Usd>)]

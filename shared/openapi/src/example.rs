@@ -3,13 +3,13 @@
 use super::components::{Components, NOT_IN_EXAMPLES};
 use super::json::Json;
 
-/// How deep schemas refer to each other, at most.
+/// Maximum depth of references between schemas.
 const DEPTH_MAX: usize = 16;
 
-/// A value of the schema.
+/// Returns an example value of the schema.
 ///
 /// # Errors
-/// The path of a part for which none follows: it needs an `example`.
+/// The path of a part that has no derivable example: it needs an explicit `example`.
 pub fn from_schema(components: &Components, schema: &Json) -> Result<Json, String> {
     part(components, schema, "", DEPTH_MAX)
 }
@@ -61,7 +61,7 @@ fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Res
     }
 }
 
-/// The example that a schema states: its own, its default, its only value or the first of its words.
+/// Returns the example in the schema itself: its own, its default, its only value or the first of its words.
 fn stated(schema: &Json) -> Option<&Json> {
     let first = |word: &str| schema.get(word)?.items().first();
     first("examples")
@@ -70,7 +70,7 @@ fn stated(schema: &Json) -> Option<&Json> {
         .or_else(|| schema.get("x-default"))
 }
 
-/// The type, `null` aside.
+/// Returns the type, `null` aside.
 fn kind(schema: &Json) -> Option<&str> {
     let kind = schema.get("type")?;
     let listed = kind

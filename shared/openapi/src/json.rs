@@ -1,4 +1,4 @@
-//! JSON whose objects keep the order in which their fields were given: a document is read by people too.
+//! JSON whose objects preserve the order of their fields, since people also read the documents.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -18,31 +18,31 @@ pub enum Json {
     Text(String),
     /// A list.
     List(Vec<Json>),
-    /// An object, its fields in order.
+    /// An object with its fields in order.
     Object(Vec<(String, Json)>),
 }
 
-/// An object with these fields.
+/// Returns an object with these fields.
 pub fn object<const N: usize>(fields: [(&str, Json); N]) -> Json {
     Json::Object(fields.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
 impl Json {
-    /// The same value in this form; what cannot be written as JSON becomes `null`.
+    /// Converts a value. A value that cannot be written as JSON becomes `null`.
     pub fn from_serialize(value: &impl Serialize) -> Self {
         let text = serde_json::to_string(value).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or(Self::Null)
     }
 
-    /// Reads JSON.
+    /// Parses JSON.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The parser's error.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// The field of an object.
+    /// Returns the field of an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.fields()
             .iter()
@@ -50,7 +50,7 @@ impl Json {
             .map(|(_, value)| value)
     }
 
-    /// The field of an object, to be changed.
+    /// Returns the field of an object, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
             Self::Object(fields) => fields
@@ -61,7 +61,7 @@ impl Json {
         }
     }
 
-    /// The fields of an object; none of anything else.
+    /// Returns the fields of an object; an empty slice for any other value.
     pub fn fields(&self) -> &[(String, Self)] {
         match self {
             Self::Object(fields) => fields,
@@ -69,7 +69,7 @@ impl Json {
         }
     }
 
-    /// The items of a list; none of anything else.
+    /// Returns the items of an array; an empty slice for any other value.
     pub fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,
@@ -77,7 +77,7 @@ impl Json {
         }
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -95,7 +95,7 @@ impl Json {
         }
     }
 
-    /// Takes a field out of an object.
+    /// Removes a field of an object and returns it.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         match self {
             Self::Object(fields) => {
@@ -106,26 +106,26 @@ impl Json {
         }
     }
 
-    /// Takes a field out of an object, or makes an empty object.
+    /// Removes a field of an object and returns it; an empty object if it is absent.
     pub fn take_or_empty(&mut self, name: &str) -> Self {
         self.get_mut(name)
             .map_or(Self::Object(Vec::new()), std::mem::take)
     }
 
-    /// The same object with one more field.
+    /// Returns the object with one more field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Self>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// The same schema with an example.
+    /// Returns the schema with an example.
     #[must_use]
     pub fn eg(self, example: impl Into<Self>) -> Self {
         self.with("examples", Self::List(vec![example.into()]))
     }
 
-    /// Indented, with a newline at the end: as documents are kept.
+    /// Formats with indentation and a final newline, the form of stored documents.
     pub fn pretty(&self) -> String {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"

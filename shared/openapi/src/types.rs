@@ -1,5 +1,5 @@
-//! The schemas of what has a form of its own: money, moments, ids by their kind, and the words of the domain's own
-//! lists. Structs that hold such a value as a text say in `value_type` which of these it is.
+//! Schemas of values with their own format: money, times, ids by their kind, and the word lists of the domain. A struct
+//! that holds such a value as text names its schema in `value_type`.
 
 use crypto::{api_key, virtual_key};
 use domain::check::CheckName;
@@ -33,11 +33,11 @@ pub use domain::schema::{NanoUsd, PreviousHash, Sha256, Time, Usd};
 const EXAMPLE_ULID: &str = "01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
 
 domain::schema_types! {
-    /// An amount that can be below zero: money that leaves a wallet.
+    /// An amount that can be negative: money that leaves a wallet.
     SignedUsd = ObjectBuilder::new().schema_type(Type::Number).examples([json!(12.5)]);
     /// A day of the UTC calendar.
     Day = text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))).examples([&EXAMPLE_TIME[..10]]);
-    /// The id of an agent: one that Tollgate made (`agent_…`) or any other that the caller chose.
+    /// The id of an agent: created by Tollgate (`agent_…`) or chosen by the caller.
     AgentId = text().pattern(Some(format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"))).examples(["research-bot"]);
     /// The id of a run: 1 to 200 characters that the caller chose.
     RunId = text().pattern(Some(format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"))).examples(["nightly-42"]);
@@ -49,11 +49,11 @@ domain::schema_types! {
     SessionId = id(&[Kind::Session]);
     /// The id of an invitation.
     InvitationId = id(&[Kind::Invitation]);
-    /// What a page sends with every change, so that no other site can make a browser ask for one.
+    /// The token that a page sends with every change, so that no other site can make a browser request one.
     CsrfToken = text().pattern(Some("^[0-9a-f]{64}$")).examples([EXAMPLE_HEX]);
     /// The id of a management API key.
     ApiKeyId = id(&[Kind::ApiKey]);
-    /// The id of a wallet. Its number names it as well.
+    /// The id of a wallet. Its number identifies it too.
     WalletId = id(&[Kind::Wallet]);
     /// The number of a wallet, unique in the whole installation: the specification's bot_wallet id.
     WalletNumber = record_number().examples([json!(28_997_222_400_417_u64)]);
@@ -63,7 +63,7 @@ domain::schema_types! {
     PolicyId = id(&[Kind::Policy]);
     /// The id of a stored provider key.
     ProviderKeyId = id(&[Kind::ProviderKey]);
-    /// The id of a virtual key. It is not the secret.
+    /// The id of a virtual key. This is not the secret.
     VirtualKeyId = id(&[Kind::VirtualKey]);
     /// The id of a decision on a proxied call: `allow_…` when Cap decided, `deny_…` for a refusal before Cap ran.
     DecisionId = id(&[Kind::Allow, Kind::Deny]);
@@ -71,29 +71,29 @@ domain::schema_types! {
     IntentId = id(&[Kind::Intent]);
     /// The id of a transaction.
     TransactionId = id(&[Kind::Transaction]);
-    /// The id of an entry of the audit trail: that of the decision where it is one.
+    /// The id of an entry of the audit trail: the decision's id if the entry is about a decision.
     AuditEntryId = id(&[Kind::Audit, Kind::Allow, Kind::Deny]);
     /// The id of a webhook.
     WebhookId = id(&[Kind::Webhook]);
-    /// The id of a delivery; receivers drop duplicates by it.
+    /// The id of a delivery. Receivers use it to drop duplicates.
     DeliveryId = id(&[Kind::Delivery]);
-    /// Who did it: an API key, a user of the dashboard, the operator or Tollgate itself.
+    /// The actor: an API key, a user of the dashboard, the operator or Tollgate itself.
     Actor = text().min_length(Some(1)).examples([format!("{}{EXAMPLE_ULID}", Kind::ApiKey.prefix())]);
-    /// The secret of a virtual key: what an agent calls the proxy with.
+    /// The secret of a virtual key, with which an agent calls the proxy.
     VirtualKeySecret = text().pattern(Some(format!("^{}[0-9a-f]{{64}}$", virtual_key::PREFIX)))
         .examples([format!("{}{EXAMPLE_HEX}", virtual_key::PREFIX)]);
     /// The secret of a management API key.
     ApiKeySecret = text().pattern(Some("^(svc|sk_service)_(live|test)_[0-9a-f]{64}$"))
         .examples([format!("{}{EXAMPLE_HEX}", api_key::Family::Svc.prefix(Mode::Live))]);
-    /// `live` or `test`. Records of the one never mix with those of the other.
+    /// `live` or `test`. Records of the two modes never mix.
     ModeName = words(Mode::ALL.map(Mode::as_str));
-    /// What an API key may do.
+    /// A permission of an API key.
     PermissionName = words(Permission::ALL.map(Permission::as_str));
     /// The role of a user, the strongest first.
     RoleName = words(Role::ALL.into_iter().rev().map(Role::as_str));
     /// What kind of request an intent belongs to.
     IntentKind = words(intent::Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
-    /// Where an intent stands. `settled` and `blocked` are final.
+    /// State of an intent. `settled` and `blocked` are final.
     IntentState = words(intent::State::ALL.iter().map(|state| state.as_str()));
     /// It was carried out.
     Settled = words([intent::State::Settled.as_str()]);
@@ -103,55 +103,55 @@ domain::schema_types! {
     Blocked = words([intent::State::Blocked.as_str()]);
     /// Why a spend or a call on an escrow was refused.
     BlockedReason = words(intent::Reason::ALL.iter().map(|reason| reason.as_str()));
-    /// Where an escrow stands.
+    /// State of an escrow.
     EscrowState = words(EscrowStatus::ALL.iter().map(|status| status.as_str()));
-    /// It was made, and no money moved yet.
+    /// It was created, and no money has moved yet.
     EscrowPending = words([EscrowStatus::Pending.as_str()]);
     /// The payer's money is in it.
     EscrowFundedWord = words([EscrowStatus::Funded.as_str()]);
-    /// How it was resolved.
+    /// Resolution of the escrow.
     EscrowResolution = words([EscrowStatus::Released.as_str(), EscrowStatus::Disputed.as_str()]);
-    /// What moved a wallet.
+    /// Type of a transaction.
     TransactionKind = words(TransactionType::ALL.iter().map(|kind| kind.as_str()));
     /// A check that decides on a call or a spend, in order of precedence.
     CheckWord = words(CheckName::ALL.iter().map(|check| check.as_str()));
     /// Why the proxy denies a call, in order of precedence.
     DenialReason = words(Denial::ALL.iter().map(|denial| denial.reason()));
-    /// How an approved call ended; `open` while it is under way.
+    /// Outcome of an approved call; `open` while it is in flight.
     Outcome = words(How::ALL.map(How::as_str).into_iter().chain(["open", "denied"]));
-    /// Where an agent comes from.
+    /// Origin of an agent.
     AgentSource = words(["custom", "marketplace"]);
     /// Whether an agent may spend.
     AgentState = words(["active", "frozen"]);
-    /// Whether a key works.
+    /// State of a virtual key.
     KeyState = words(["active", "revoked"]);
-    /// Whether an API key works.
+    /// State of an API key.
     ApiKeyState = words(["active", "expired", "revoked"]);
-    /// Why something waits for somebody.
+    /// Why something needs attention.
     AttentionKind = words(["frozen_agent", "approval_waiting", "failing_webhook", "kept_hold", "low_balance", "near_limit"]);
-    /// A limit whose thresholds are noticed.
+    /// A limit with thresholds.
     WatchedLimit = words(Watched::ALL.map(Watched::as_str));
-    /// Where a wallet stands: frozen while its agent is, closed when its agent was deleted.
+    /// State of a wallet: frozen while its agent is frozen, closed if its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
     /// Whether a deposit counts already, or was taken back before it arrived.
     DepositWord = words(DepositState::ALL.iter().map(|state| state.as_str()));
     /// Where a run stands.
     RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
-    /// Whether a webhook is delivered to.
+    /// State of a webhook.
     WebhookState = words([webhook::Status::Active, webhook::Status::Disabled].map(webhook::Status::as_str));
-    /// Where a delivery stands.
+    /// State of a delivery.
     DeliveryState = words([delivery::State::Pending, delivery::State::Delivered, delivery::State::Failed].map(delivery::State::as_str));
     /// An event that webhooks subscribe to.
     WebhookEvent = words(EventName::ALL.iter().map(|event| event.as_str()));
-    /// An event as it is delivered: one that webhooks subscribe to, or the test.
+    /// A delivered event: one that webhooks subscribe to, or the test event.
     DeliveredEvent = words(EventName::ALL.iter().chain(&[EventName::WebhookTest]).map(|event| event.as_str()));
     /// An object of any fields.
     Free = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true))).examples([json!({ "deliver": "report.pdf" })]);
-    /// The currency: one unit of account at par.
+    /// The currency. Both have the same value in the ledger.
     Currency = words(["USD", "USDC"]);
 }
 
-/// The number of a wallet or an escrow.
+/// Returns the number of a wallet or an escrow.
 fn record_number() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::Integer)
@@ -159,7 +159,7 @@ fn record_number() -> ObjectBuilder {
         .maximum(Some(number::LAST))
 }
 
-/// An id of one of these kinds.
+/// Builds the schema of an id of one of these kinds.
 fn id(kinds: &[Kind]) -> ObjectBuilder {
     let prefixes: Vec<&str> = kinds.iter().map(|kind| kind.prefix()).collect();
     let example = format!("{}{EXAMPLE_ULID}", prefixes.first().unwrap_or(&""));

@@ -4,22 +4,22 @@ use super::BadSettings;
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
-/// Longest configurable duration in ms: 7 days. Sums of several stay far below what timers, and doubles in the store's
-/// scripts, hold exactly.
+/// Longest configurable duration in ms: 7 days. Sums of several durations stay far below the limits of timers, and of
+/// the exact integers in the store's scripts (doubles).
 pub(crate) const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 /// Longest retention of idempotency keys (decision D26), and longest configurable duration in days.
 const DAYS_MAX: i64 = 36_500;
-/// Least `store.max_clock_difference_ms`: what the alert `TollgateStoreClock` allows, so that it fires whenever
-/// everything is denied.
+/// Minimum of `store.max_clock_difference_ms`: the difference allowed by the alert `TollgateStoreClock`, so that the
+/// alert fires whenever everything is denied.
 pub(crate) const CLOCK_DIFFERENCE_MS_MIN: i64 = 60_000;
 /// The upper end of a setting that only the machine bounds.
 const ANY: i64 = i64::MAX;
 
-/// Least and greatest value of each number that has such bounds. They hold for each element of a list.
+/// Minimum and maximum of each bounded number. They apply to each element of a list.
 pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 40] = [
     ("store.timeout_ms", 1..=WEEK_MS),
     ("store.durability_timeout_ms", 1..=WEEK_MS),
-    // The greatest is less than a period.
+    // The maximum is less than a period.
     (
         "store.max_clock_difference_ms",
         CLOCK_DIFFERENCE_MS_MIN..=3_600_000,
@@ -27,7 +27,7 @@ pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 40] = [
     ("proxy.max_connections", 1..=ANY),
     ("proxy.max_connections_per_address", 1..=ANY),
     ("proxy.max_body_bytes", 1..=ANY),
-    // Each takes some 400 bytes.
+    // Each takes about 400 bytes.
     ("proxy.max_remembered_keys", 1..=10_000_000),
     ("proxy.client_timeout_ms", 1..=WEEK_MS),
     ("proxy.hold_grace_ms", 0..=WEEK_MS),
@@ -43,7 +43,7 @@ pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 40] = [
     ("admin.max_connections", 1..=ANY),
     ("admin.max_connections_per_address", 1..=ANY),
     ("admin.client_timeout_ms", 1..=WEEK_MS),
-    // An account's quarter of it must hold the longest body.
+    // One account's quarter must fit the longest body.
     ("admin.max_buffered_bytes", 4 << 20..=ANY),
     ("admin.drain_delay_ms", 0..=300_000),
     ("sessions.absolute_hours", 1..=720),
@@ -76,7 +76,7 @@ pub(crate) fn check(settings: &Table) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Checks one number; the error says what it must be.
+/// Checks one number. The error says which values are allowed.
 pub(crate) fn check_number(number: i64, bounds: &RangeInclusive<i64>) -> Result<(), String> {
     match (bounds.start(), bounds.end()) {
         _ if bounds.contains(&number) => Ok(()),
@@ -85,7 +85,7 @@ pub(crate) fn check_number(number: i64, bounds: &RangeInclusive<i64>) -> Result<
     }
 }
 
-/// The number of this name, or those of a list. Other types than numbers are refused elsewhere.
+/// Returns the number with this name, or the numbers of a list. Values of other types are refused elsewhere.
 fn numbers<'a>(settings: &'a Table, name: &str) -> impl Iterator<Item = i64> + 'a {
     let keys = name.split_once('.');
     let value = keys.and_then(|(section, key)| settings.get(section)?.get(key));
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::load_from;
 
-    /// The line that refuses a value, or `None` if no bound does.
+    /// Returns the message that refuses a value; `None` if it is within the bounds.
     fn refused(name: &str, value: i64) -> Option<String> {
         let mut settings: Table = include_str!("../../../config/tollgate.toml").parse().unwrap();
         assert!(numbers(&settings, name).next().is_some(), "{name} has no number");

@@ -5,13 +5,13 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 use std::path::Path;
 
-/// Reads the file of `ca_file` in this section of the settings. Returns its text in PEM; `None` if `file` is empty,
-/// which stands for the usual certificates.
+/// Reads the `ca_file` of this section of the settings. Returns its text in PEM; `None` if `file` is empty, which
+/// selects the system's certificates.
 ///
-/// A file without a certificate would trust nobody, and each connection would fail.
+/// A file without a certificate is refused: nothing would be trusted, and each connection would fail.
 ///
 /// # Errors
-/// [`BadSettings`] names key and file: it cannot be read, or it does not hold certificates alone.
+/// [`BadSettings`] with key and file: it cannot be read, or does not consist of certificates.
 pub fn read(section: &str, file: &Path) -> Result<Option<Vec<u8>>, BadSettings> {
     if file.as_os_str().is_empty() {
         return Ok(None);

@@ -14,7 +14,7 @@ pub struct Collector {
     pub uri: Uri,
     /// Host name or address, without brackets.
     pub host: String,
-    /// Its port.
+    /// Port of the collector.
     pub port: u16,
     /// Headers of each request; they may be secret.
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Collector {
 }
 
 impl Collector {
-    /// Returns the configured collector; `None` if there is none.
+    /// Returns the configured collector; `None` if none is configured.
     ///
     /// # Errors
     /// One line that names the setting, never a header's value.
@@ -62,12 +62,12 @@ impl Collector {
         }))
     }
 
-    /// Whether it uses TLS.
+    /// Returns whether it uses TLS.
     pub fn is_https(&self) -> bool {
         self.uri.scheme_str() == Some("https")
     }
 
-    /// Host and port, for the log.
+    /// Returns host and port, for the log.
     pub fn authority(&self) -> &str {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }

@@ -3,15 +3,15 @@
 use serde::Deserialize;
 use std::fmt;
 
-/// Most replicas that can be demanded.
+/// Maximum number of replicas that can be required.
 const REPLICAS_MAX: u8 = 9;
 
 /// The demanded durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Durability {
-    /// As durable as the server can confirm: in a replica's memory if it has one, and on disk if it can confirm that;
-    /// else as [`Durability::Async`].
+    /// As durable as the server can confirm: in a replica's memory if it has a replica, and on disk if it can confirm
+    /// that; otherwise as [`Durability::Async`].
     Auto,
     /// In the memory of the master only.
     Async,
@@ -22,13 +22,13 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Whether changes of money are refused while a server cannot be that durable.
+    /// Returns whether changes of money are refused while a server cannot guarantee this durability.
     pub const fn is_required(self) -> bool {
         matches!(self, Self::Aof | Self::Replicas(_))
     }
 }
 
-/// An unknown word.
+/// An unknown value.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`store.durability` must be auto, async, aof or replicas(n) with n from 1 to {REPLICAS_MAX}, not `{0}`"

@@ -1,6 +1,6 @@
 //! The configuration: a TOML file, overridden by the environment, validated in full before anything starts.
 //!
-//! `config/tollgate.toml` is compiled in: it documents every setting and holds every default.
+//! `config/tollgate.toml` is compiled in. It documents every setting and contains every default.
 
 mod bounds;
 pub mod ca_file;
@@ -44,7 +44,7 @@ pub struct Settings {
     pub store: StoreSettings,
     pub proxy: ProxySettings,
     pub upstream: UpstreamSettings,
-    /// Read apart: its names are not known before.
+    /// Parsed separately, since the names of the upstreams are not known in advance.
     #[serde(skip)]
     pub upstreams: NamedUpstreams,
     pub admin: AdminSettings,
@@ -229,7 +229,7 @@ fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAd
         .map_err(|_| D::Error::custom(format!("{text:?} is not IP:PORT, such as 127.0.0.1:8080")))
 }
 
-/// Ranges in canonical form, as clients' addresses are compared.
+/// Converts ranges to the canonical form in which client addresses are compared.
 fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let ranges = texts.iter().map(|text| {
@@ -266,7 +266,7 @@ pub struct LimitSettings {
 }
 
 impl LimitSettings {
-    /// The budgets of records.
+    /// Returns the budgets of records.
     pub fn budgets(&self) -> Budgets {
         Budgets::new(|budget| match budget {
             Budget::Agents => self.agents,
@@ -313,43 +313,43 @@ pub struct TelemetrySettings {
 }
 
 impl Settings {
-    /// How long a hold outlives the deadline of its upstream.
+    /// Returns how long a hold stays open after the deadline of its upstream.
     pub const fn hold_grace(&self) -> Duration {
         Duration::from_millis(self.proxy.hold_grace_ms)
     }
 
-    /// The names of all providers.
+    /// Returns the names of all providers.
     pub fn providers(&self) -> Providers {
         Providers::new(self.upstream.provider.clone(), self.upstreams.clone())
     }
 
-    /// Longest time of a stream, until its usage was awaited.
+    /// Returns the longest duration of a stream, including the wait for its usage.
     pub const fn stream_life(&self) -> Duration {
         Duration::from_millis(self.proxy.stream_total_ms + self.proxy.stream_drain_ms)
     }
 
-    /// Lifetime of a transfer's or deposit's idempotency record.
+    /// Returns the lifetime of a transfer's or deposit's idempotency record.
     pub const fn idempotency_life(&self) -> Duration {
         Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
     }
 
-    /// Longest idle time of a dashboard session.
+    /// Returns the longest idle time of a dashboard session.
     pub const fn session_idle(&self) -> Duration {
         Duration::from_secs(self.sessions.idle_minutes * 60)
     }
 
-    /// Longest lifetime of a dashboard session.
+    /// Returns the longest lifetime of a dashboard session.
     pub const fn session_life(&self) -> Duration {
         Duration::from_secs(self.sessions.absolute_hours * 3600)
     }
 
-    /// Base URL of the admin server in links.
+    /// Returns the base URL of the admin server in links.
     pub fn public_url(&self) -> String {
         let configured = public_url::normalized(&self.admin.public_url);
         configured.unwrap_or_else(|| format!("http://{}", self.admin.listen))
     }
 
-    /// Base URL of the edge for users, without `/v1`.
+    /// Returns the base URL of the edge for users, without `/v1`.
     pub fn edge_url(&self) -> String {
         let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {
             "http"

@@ -1,10 +1,10 @@
-//! The two listeners of each server: a port belongs to one of them.
+//! Addresses of the two listeners of each server. No two of them may share a port.
 
 use crate::{BadSettings, Settings};
 use std::net::SocketAddr;
 
-/// Validates the addresses of both servers. With the same port, half of an edge's connections would get the wrong
-/// listener, or one of the two would never receive any.
+/// Validates the addresses of both servers. If two listeners shared a port, half of an edge's connections would reach
+/// the wrong one, or one of them would never receive any.
 ///
 /// # Errors
 /// [`BadSettings`] names both keys.
@@ -23,7 +23,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Whether a connection could belong to both. Port 0 is a free one for each.
+/// Returns whether a connection could belong to both. Port 0 selects a free port for each.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (here, there) = (one.ip().to_canonical(), other.ip().to_canonical());
     let shares_address = here == there || here.is_unspecified() || there.is_unspecified();

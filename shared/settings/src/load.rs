@@ -13,17 +13,17 @@ use toml::{Table, Value};
 /// Path of the configuration without `--config`.
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
-/// The section whose keys are sections with names of the operator's.
+/// The section whose keys are subsections with names chosen by the operator.
 const UPSTREAMS: &str = "upstreams";
 
-/// `store.max_clock_difference_ms` of the compiled-in configuration; a test excludes that it cannot be parsed.
+/// Returns `store.max_clock_difference_ms` of the compiled-in configuration. A test verifies that it can be parsed.
 pub fn default_max_clock_difference_ms() -> u64 {
     load_from(None, std::iter::empty()).map_or(CLOCK_DIFFERENCE_MS_MIN.unsigned_abs(), |settings| {
         settings.store.max_clock_difference_ms
     })
 }
 
-/// Budgets of the compiled-in configuration; a test excludes that it cannot be parsed.
+/// Returns the budgets of the compiled-in configuration. A test verifies that they can be parsed.
 pub fn default_budgets() -> Budgets {
     load_from(None, std::iter::empty()).map_or(Budgets::new(|_| 0), |settings| settings.limits.budgets())
 }
@@ -93,7 +93,7 @@ fn assemble(
         }
     }
     let secrets = secrets.iter().map(|(name, key)| (name.as_str(), key.as_str()));
-    master_key::let_environment_win(&mut settings, secrets)?;
+    master_key::apply_environment_override(&mut settings, secrets)?;
     bounds::check(&settings)?;
     let upstream = settings.get("upstream").and_then(Value::as_table);
     let named = upstreams::read(in_file, in_env, upstream.unwrap_or(&Table::new()))?;
@@ -171,7 +171,7 @@ fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
     Ok(())
 }
 
-/// Overrides one setting from the environment; its default determines the type.
+/// Overrides one setting from the environment. The type of the default determines the type.
 fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -> Result<(), BadSettings> {
     let slot = settings.get_mut(section).and_then(|keys| keys.get_mut(key));
     let slot = slot.ok_or_else(|| {
@@ -197,7 +197,7 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
     Ok(())
 }
 
-/// Validates what neither the types nor the [bounds](bounds::BOUNDS) express.
+/// Validates rules that neither the types nor the [bounds](bounds::BOUNDS) express.
 fn check(settings: &Settings) -> Result<(), BadSettings> {
     if !(0.0..=1.0).contains(&settings.limits.guard_share) {
         return Err(BadSettings(

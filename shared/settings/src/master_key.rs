@@ -1,4 +1,4 @@
-//! `secrets.master_key` and `secrets.master_key_file`: one of them names the master keys.
+//! `secrets.master_key` and `secrets.master_key_file`: exactly one of them provides the master keys.
 
 use crate::{BadSettings, Settings};
 use crypto::seal::Keyring;
@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Where Docker shows secrets to a container, with the modes of the host: there the folder keeps others out.
+/// Folder in which Docker shows secrets to a container, with the file modes of the host. The folder's own mode keeps
+/// other users out.
 const SHOWN_BY_DOCKER: &str = "/run/secrets";
 /// Permission bits of users who are neither owner nor in the group.
 const ANY_BY_OTHERS: u32 = 0o007;
@@ -17,10 +18,10 @@ pub(crate) const SECTION: &str = "secrets";
 const KEY: &str = "master_key";
 const FILE: &str = "master_key_file";
 
-/// Refuses a file that has both keys.
+/// Refuses a file that sets both keys.
 ///
 /// # Errors
-/// [`BadSettings`] names both.
+/// [`BadSettings`] with both keys.
 pub(crate) fn check_file(given: &Table) -> Result<(), BadSettings> {
     let is_given = |key: &str| {
         let value = given.get(SECTION).and_then(|keys| keys.get(key));
@@ -34,12 +35,12 @@ pub(crate) fn check_file(given: &Table) -> Result<(), BadSettings> {
     }
 }
 
-/// Lets the one that the environment has win over the other one of the file (decision D58). `variables` are those of
-/// the section, with their keys.
+/// Makes a setting in the environment override the other one in the file (decision D58). `variables` are those of the
+/// section, with their keys.
 ///
 /// # Errors
-/// [`BadSettings`] names both variables.
-pub(crate) fn let_environment_win<'a>(
+/// [`BadSettings`] with both variables.
+pub(crate) fn apply_environment_override<'a>(
     settings: &mut Table,
     variables: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<(), BadSettings> {
@@ -68,10 +69,10 @@ pub(crate) fn let_environment_win<'a>(
 }
 
 impl Settings {
-    /// The master keys.
+    /// Returns the master keys.
     ///
     /// # Errors
-    /// [`BadSettings`] when there is none, or one is malformed; the text never contains a key.
+    /// [`BadSettings`] if there is none, or one is malformed; the text never contains a key.
     pub fn keyring(&self) -> Result<Keyring, BadSettings> {
         let file = &self.secrets.master_key_file;
         let text: SecretString = if file.as_os_str().is_empty() {
@@ -100,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The mode of a file that others have any right to.
+/// Returns the mode of a file if other users have any access to it.
 fn exposed_mode(file: &Path) -> Option<u32> {
     let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o7777;
     (mode & ANY_BY_OTHERS != 0).then_some(mode)
@@ -137,7 +138,7 @@ mod tests {
         let error = load("master_key = \"a2V5\"\nmaster_key_file = \"/x\"", &[]).unwrap_err();
         let both = ["`secrets.master_key`", "`secrets.master_key_file`"];
         assert!(both.iter().all(|key| error.contains(key)), "{error}");
-        // An empty one is none.
+        // An empty value counts as absent.
         let none = (FILE_IN_ENV.0, "");
         assert_eq!(load("", &[IN_ENV, none]).unwrap().0, "a2V5");
     }

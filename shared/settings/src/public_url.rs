@@ -1,13 +1,13 @@
-//! The addresses that people and programs use for a server (`admin.public_url`, `proxy.public_url`), in one form: what
-//! depends on `https://` compares text.
+//! The addresses that people and programs use for a server (`admin.public_url`, `proxy.public_url`), normalized, so
+//! that checks for `https://` can compare text.
 
 use crate::{BadSettings, Settings};
 use http::Uri;
 
-/// Validates both.
+/// Validates both addresses.
 ///
 /// # Errors
-/// [`BadSettings`] for one that is no address.
+/// [`BadSettings`] for an invalid address.
 pub(crate) fn check(settings: &Settings) -> Result<(), BadSettings> {
     let urls = [
         ("admin.public_url", &settings.admin.public_url),

@@ -15,7 +15,7 @@ impl Settings {
     /// Loads the plans of `plans.file`.
     ///
     /// # Errors
-    /// [`BadSettings`] names the file and what is wrong with it.
+    /// [`BadSettings`] with the file and its fault.
     pub fn plans(&self) -> Result<Plans, BadSettings> {
         let text = read(&self.plans.file, PLANS_FILE, DEFAULT_PLANS)?;
         Plans::parse(&text).map_err(|error| bad(&self.plans.file, &error))
@@ -24,7 +24,7 @@ impl Settings {
     /// Loads the prices of `prices.file`, without the operator's imports in the store.
     ///
     /// # Errors
-    /// [`BadSettings`] names the file and what is wrong with it.
+    /// [`BadSettings`] with the file and its fault.
     pub fn prices(&self) -> Result<PriceTable, BadSettings> {
         let text = read(&self.prices.file, PRICES_FILE, DEFAULT_PRICES)?;
         PriceTable::from_toml(&text).map_err(|error| bad(&self.prices.file, &error))
@@ -41,7 +41,7 @@ fn read<'a>(file: &Path, default: &str, builtin: &'a str) -> Result<Cow<'a, str>
         .map_err(|error| BadSettings(format!("{}: {error}", file.display())))
 }
 
-/// One line that names the file and the whole chain of causes.
+/// Builds one line with the file and the whole chain of causes.
 fn bad(file: &Path, error: &dyn std::error::Error) -> BadSettings {
     let mut line = format!("{}: {error}", file.display());
     let mut source = error.source();

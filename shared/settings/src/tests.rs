@@ -1,4 +1,4 @@
-//! The configuration as an operator meets it: defaults, overrides, and one clear line for each mistake.
+//! Tests of the configuration: defaults, overrides, and one clear line for each mistake.
 
 use super::*;
 use secrecy::ExposeSecret as _;
@@ -129,7 +129,7 @@ fn every_mistake_is_one_line_that_names_the_key() {
     }
 }
 
-/// Every setting whose name says that it is a time: one without a bound would end as a deadline in the past.
+/// Covers every setting with a name of a duration: an unbounded one could overflow into a deadline in the past.
 #[test]
 fn every_duration_has_an_upper_bound() {
     let defaults: toml::Table = include_str!("../../../config/tollgate.toml").parse().unwrap();
@@ -162,7 +162,7 @@ fn every_duration_has_an_upper_bound() {
     assert_eq!(most.stream_life().as_secs(), 14 * 24 * 3600);
 }
 
-/// The key is a secret of the edge's: the admin server and the command line know the certificate alone.
+/// The private key belongs to the edge: the admin server and the command line only know the certificate.
 #[test]
 fn a_certificate_without_its_key_is_fine_for_programs_that_do_not_serve_it() {
     let settings = from("[proxy]\ntls_cert = \"gate.crt\"\n").unwrap();

@@ -1,4 +1,4 @@
-//! `[upstreams.<name>]`: further providers by name, and which of them serves a model.
+//! `[upstreams.<name>]`: further providers by name, and the models that each serves.
 
 mod path_template;
 mod pattern;
@@ -13,18 +13,19 @@ pub(crate) use read::{EnvSetting, read};
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// Most named upstreams. With `[upstream]` they are as many as the providers that an agent can have keys for.
+/// Maximum number of named upstreams. Together with `[upstream]` this is the number of providers for which an agent can
+/// have keys.
 pub(crate) const UPSTREAMS_MAX: usize = 31;
 /// Longest name, in characters.
 pub const NAME_MAX: usize = 40;
-/// Most patterns of models of one upstream.
+/// Maximum number of model patterns of one upstream.
 pub const PATTERNS_MAX: usize = 64;
 /// The provider whose keys start with [`OPENAI_KEY_PREFIX`] in every configuration (specification "Provider keys").
 pub const OPENAI: &str = "openai";
-/// Prefix of the keys of OpenAI, and of every provider that is not a named upstream.
+/// Prefix of OpenAI's keys, and of the keys of every provider that is not a named upstream.
 const OPENAI_KEY_PREFIX: &str = "sk-";
 
-/// Whether provider keys can be stored under a name: 1 to [`NAME_MAX`] characters of `a-z 0-9 . _ -`.
+/// Returns whether provider keys can be stored under a name: 1 to [`NAME_MAX`] characters of `a-z 0-9 . _ -`.
 pub fn is_provider_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(plain)
@@ -33,7 +34,7 @@ pub fn is_provider_name(name: &str) -> bool {
 /// Checks a `base_url`; the path of a call is appended to it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the URL.
 pub(crate) fn check_base_url(base_url: &str) -> Result<(), &'static str> {
     match base_url {
         text if !text.starts_with("https://") && !text.starts_with("http://") => {
@@ -44,22 +45,22 @@ pub(crate) fn check_base_url(base_url: &str) -> Result<(), &'static str> {
     }
 }
 
-/// How a request carries the provider key.
+/// Form in which a request sends the provider key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
     /// `Authorization: Bearer <key>`
     Bearer,
-    /// `api-key: <key>`, as Azure reads it.
+    /// `api-key: <key>`, as Azure expects it.
     ApiKey,
 }
 
-/// How a provider comes to report the usage of a streamed chat completion.
+/// Method by which a provider is made to report the usage of a streamed chat completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum StreamUsage {
-    /// `stream_options.include_usage` is put into the request, where the caller did not do that.
+    /// The edge adds `stream_options.include_usage` to the request if the caller did not.
     Ask,
-    /// It reports it unasked, or not at all: the request stays as it is.
+    /// The provider reports it without a request, or not at all: the request is not changed.
     Unasked,
 }
 
@@ -79,11 +80,11 @@ impl TryFrom<String> for StreamUsage {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct NamedUpstream {
-    /// 1 to [`NAME_MAX`] characters of `a-z 0-9 _ -`; also the provider name of the keys that are sent to it.
+    /// 1 to [`NAME_MAX`] characters of `a-z 0-9 _ -`; also the provider name of the keys sent to it.
     pub name: String,
     pub base_url: String,
     pub auth: Auth,
-    /// Its query is that of `query`, as for the next two.
+    /// Includes the query of the setting `query`, like the next two.
     pub chat_path: PathTemplate,
     pub responses_path: PathTemplate,
     pub embeddings_path: PathTemplate,
@@ -98,8 +99,8 @@ pub struct NamedUpstream {
 }
 
 impl NamedUpstream {
-    /// Whether calls for `model` can be sent to it: a pattern matches, and the model stays within its segment of the
-    /// path.
+    /// Returns whether calls for `model` can be sent to it: a pattern matches, and the model's name stays within its
+    /// path segment.
     pub fn serves(&self, model: &str) -> bool {
         let has_segment = [&self.chat_path, &self.responses_path, &self.embeddings_path]
             .iter()
@@ -109,8 +110,8 @@ impl NamedUpstream {
     }
 }
 
-/// The named upstreams, in the order in which they are tried: that of the file, then those that only the environment
-/// names, by name.
+/// The named upstreams in the order in which they are tried: the order of the file, then those that only the
+/// environment names, by name.
 #[derive(Debug, Clone, Default)]
 pub struct NamedUpstreams(Vec<NamedUpstream>);
 
@@ -120,7 +121,7 @@ impl NamedUpstreams {
         self.0.iter().position(|upstream| upstream.serves(model))
     }
 
-    /// The upstreams, in order.
+    /// Returns the upstreams, in order.
     pub fn all(&self) -> &[NamedUpstream] {
         &self.0
     }
@@ -130,31 +131,31 @@ impl NamedUpstreams {
     }
 }
 
-/// The upstream of a call, as far as names go.
+/// The upstream of a call, judged by names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served<'a> {
     /// Name of the upstream; `None` for `[upstream]`.
     pub upstream: Option<&'a str>,
-    /// Provider whose key of the agent is sent.
+    /// Provider; the agent's key of this provider is sent.
     pub provider: &'a str,
     /// Precedes the model's name in the price table.
     pub price_prefix: &'a str,
 }
 
 impl Served<'_> {
-    /// Whether calls go to OpenAI itself, as far as names say so.
+    /// Returns whether calls go to OpenAI itself, judged by the names.
     pub fn is_openai(&self) -> bool {
         self.upstream.is_none() && self.provider == OPENAI
     }
 
-    /// Whether the upstream reports the tier that served a call: `[upstream]`, as OpenAI does. Of one by name that is
-    /// not known.
+    /// Returns whether the upstream reports the tier that served a call. `[upstream]` does, as OpenAI; for a named
+    /// upstream it is unknown.
     pub const fn reports_tier(&self) -> bool {
         self.upstream.is_none()
     }
 }
 
-/// The names of all providers, for what needs no connection: provider keys, prices, predictions.
+/// The names of all providers, for uses without a connection: provider keys, prices, predictions.
 #[derive(Debug, Clone)]
 pub struct Providers {
     /// `upstream.provider`
@@ -189,7 +190,7 @@ impl Providers {
         }
     }
 
-    /// Returns what a key for `provider` must start with; empty for a named upstream without `key_prefix`.
+    /// Returns the required prefix of a key for `provider`; empty for a named upstream without `key_prefix`.
     pub fn key_prefix(&self, provider: &str) -> &str {
         match self.named.named(provider) {
             Some(upstream) if !upstream.key_prefix.is_empty() => &upstream.key_prefix,
@@ -198,7 +199,8 @@ impl Providers {
         }
     }
 
-    /// The names under which agents' keys are used: `upstream.provider`, then the named upstreams in their order.
+    /// Returns the providers whose keys of agents are used: `upstream.provider`, then the named upstreams in their
+    /// order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let named = self.named.all().iter().map(|upstream| &*upstream.name);
         std::iter::once(&*self.default).chain(named)

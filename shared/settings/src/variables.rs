@@ -1,21 +1,21 @@
-//! Environment variables that begin like settings: those that are none are mistakes.
+//! Environment variables with names like settings: those that match no setting are mistakes.
 
 use crate::BadSettings;
 use toml::{Table, Value};
 
-/// What the names of all settings begin with.
+/// Prefix of the names of all settings.
 pub(crate) const PREFIX: &str = "TOLLGATE_";
-/// Variables of compose.yaml, from which it makes those of its containers. They begin like a section.
+/// Variables of compose.yaml, which derives those of its containers from them. They start like a section.
 const OF_COMPOSE: [&str; 3] = [
     "TOLLGATE_UPSTREAM_BASE_URL",
     "TOLLGATE_ADMIN_PUBLIC_URL",
     "TOLLGATE_ADMIN_BIND",
 ];
 
-/// Reads the variables that may be settings; others may hold any bytes.
+/// Reads the variables that may be settings. Other variables may contain any bytes.
 ///
 /// # Errors
-/// [`BadSettings`] names one whose value is no text.
+/// [`BadSettings`] with a variable whose value is not text.
 pub(crate) fn read() -> Result<Vec<(String, String)>, BadSettings> {
     let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let ours = ours.filter(|(name, _)| name.starts_with(PREFIX));
@@ -26,8 +26,8 @@ pub(crate) fn read() -> Result<Vec<(String, String)>, BadSettings> {
     .collect()
 }
 
-/// Refuses a name without `__` that begins with a section, as in `TOLLGATE_STORE_URL`: the program would run with the
-/// default instead. Other names that begin with [`PREFIX`] belong to scripts, builds and tests.
+/// Refuses a name without `__` that begins with a section, such as `TOLLGATE_STORE_URL`: the program would silently use
+/// the default. Other names that begin with [`PREFIX`] belong to scripts, builds and tests.
 ///
 /// # Errors
 /// [`BadSettings`] names the variable and its right spelling.
@@ -59,8 +59,8 @@ pub(crate) fn check_name(name: &str, settings: &Table, more_sections: &[&str]) -
     )))
 }
 
-/// Whether Kubernetes or Docker may have made the variable, for a service that is called like a section
-/// (`tollgate-admin`: `TOLLGATE_ADMIN_SERVICE_HOST`, `TOLLGATE_ADMIN_PORT_8081_TCP`). No key begins so.
+/// Returns whether Kubernetes or Docker may have created the variable for a service with the name of a section
+/// (`tollgate-admin`: `TOLLGATE_ADMIN_SERVICE_HOST`, `TOLLGATE_ADMIN_PORT_8081_TCP`). No key begins like that.
 fn is_service_link(key: &str) -> bool {
     key == "port" || key.starts_with("port_") || key.starts_with("service_")
 }
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// A key that is named so could be misspelled without a word.
+    /// A misspelled key with such a name would be ignored silently.
     #[test]
     fn no_key_begins_like_a_service_link() {
         let defaults: Table = include_str!("../../../config/tollgate.toml").parse().unwrap();

@@ -1,29 +1,29 @@
-//! Reads the lines of server-sent events in pieces: where an event ends, and what its data says. Lines end with CR, LF
-//! or CRLF, as the standard has it.
+//! Incremental parser of server-sent events: detects the end of an event and reads its data. Lines end with CR, LF or
+//! CRLF, as in the standard.
 
 use crate::facts::{EventFacts, Format, StreamFacts, append_word, set_word};
 use crate::json::JsonScan;
 use memchr::memchr2;
 
-/// Longest name of a field that matters, `event`, behind a byte order mark, and one byte more.
+/// Length of the longest relevant field name, `event`, after a byte order mark, plus one byte.
 const NAME_MAX: usize = 9;
-/// May be the first bytes of a stream.
+/// A stream may start with these bytes.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// The beginning of a line of data, as providers write it.
+/// Start of a data line, as providers write it.
 const DATA: &[u8] = b"data: ";
-/// What a chat stream says at its end.
+/// Data of the last event of a chat stream.
 const DONE: &[u8] = b"[DONE]";
-/// First bytes of an event's data that are kept, to tell [`DONE`].
+/// Number of first bytes of an event's data that are kept, to recognize [`DONE`].
 const FIRST_MAX: usize = 8;
 
-/// Where in a line the reader is.
+/// Position of the parser in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// In its name; so many bytes of it were read.
+    /// In the field name.
     Name,
-    /// Behind the colon: one space belongs to neither name nor value.
+    /// After the colon: one space belongs to neither name nor value.
     Colon(Field),
-    /// In its value.
+    /// In the field value.
     Value(Field),
 }
 
@@ -39,20 +39,20 @@ enum Field {
 pub(crate) struct EventReader {
     line: Line,
     name: Vec<u8>,
-    /// The line has bytes.
+    /// Whether the current line has any bytes.
     is_begun: bool,
-    /// No line has ended yet.
+    /// Whether no line has ended yet.
     at_start: bool,
-    /// The last byte was CR: a LF that follows belongs to it.
+    /// Whether the last byte was CR: a following LF belongs to it.
     after_cr: bool,
     /// The first bytes of the data.
     first: Vec<u8>,
-    /// The field `event`, as far as it was read.
+    /// The value of the field `event`, as far as it has been read.
     kind: Vec<u8>,
     json: JsonScan,
-    /// What the event says.
+    /// Facts about the current event.
     pub(crate) event: EventFacts,
-    /// What all events say.
+    /// Facts about the whole stream.
     pub(crate) stream: StreamFacts,
 }
 
@@ -79,12 +79,12 @@ impl EventReader {
         self.json.reset();
     }
 
-    /// Whether the data is [`DONE`].
+    /// Returns whether the data is [`DONE`].
     pub(crate) fn is_done(&self) -> bool {
         self.first.trim_ascii() == DONE
     }
 
-    /// Whether nothing is missing but the end of the event: its data is no JSON, or a whole one.
+    /// Returns whether only the end of the event is missing: its data is not JSON, or complete JSON.
     pub(crate) fn is_whole(&self) -> bool {
         let first = self.first.trim_ascii();
         match first.first() {
@@ -94,7 +94,8 @@ impl EventReader {
         }
     }
 
-    /// Whether the piece begins with the LF of the CRLF whose CR ended the last event. It is read then.
+    /// Reads the LF at the start of the piece if it belongs to the CRLF whose CR ended the last event. Returns whether
+    /// it did.
     pub(crate) fn read_late_lf(&mut self, piece: &[u8]) -> bool {
         let is_late =
             self.after_cr && self.line == Line::Name && !self.is_begun && piece.first() == Some(&b'\n');
@@ -116,7 +117,7 @@ impl EventReader {
                     at += 1;
                     self.after_cr = byte == b'\r';
                     if self.end_line() {
-                        // The LF of a CRLF belongs to the event, if it is there.
+                        // The LF of a CRLF belongs to the event if it is in the piece.
                         if self.after_cr && piece.get(at) == Some(&b'\n') {
                             self.after_cr = false;
                             at += 1;
@@ -130,12 +131,12 @@ impl EventReader {
         (at, false)
     }
 
-    /// Ends a line; whether it was empty, which ends the event.
+    /// Ends a line. Returns whether it was empty, which ends the event.
     fn end_line(&mut self) -> bool {
         let was_empty = !std::mem::take(&mut self.is_begun);
         self.at_start = false;
         match self.line {
-            // The lines of an event's data are joined by line ends, which are white space to JSON.
+            // The lines of an event's data are joined by line ends, which are white space in JSON.
             Line::Value(Field::Data) => self.json.read(b"\n", &mut self.event, &mut self.stream),
             Line::Value(Field::Event) => {
                 set_word(&mut self.event.kind, &self.kind);
@@ -148,7 +149,7 @@ impl EventReader {
         was_empty
     }
 
-    /// Reads within a line, whose end is not the first byte. Returns the number of bytes.
+    /// Reads within a line whose end is not the first byte. Returns the number of bytes read.
     fn in_line(&mut self, rest: &[u8]) -> usize {
         self.is_begun = true;
         match self.line {
@@ -197,7 +198,7 @@ impl EventReader {
                 match first.first() {
                     None | Some(b'{') => self.json.read(bytes, &mut self.event, &mut self.stream),
                     Some(_) if DONE.starts_with(first) => {}
-                    // Of what is no JSON object, all counts as text.
+                    // If the data is not a JSON object, all of it counts as text.
                     Some(_) => self.stream.text_bytes += bytes.len() as u64,
                 }
             }

@@ -1,22 +1,22 @@
-//! What the events of a stream say, and where they say it.
+//! Facts about the events of a stream, and where they occur.
 
-/// Longest `usage` object that is read, in bytes. OpenAI's has about 400.
+/// Longest `usage` object that is kept, in bytes. OpenAI's has about 400.
 pub(crate) const USAGE_BYTES_MAX: usize = 16 << 10;
-/// Longest `type` or `service_tier` that is read, in bytes.
+/// Longest `type` or `service_tier` that is kept, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The shape of a stream's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Chunks of `POST /v1/chat/completions`: `usage` and `service_tier` stand in a chunk, text in the `delta` of a
+    /// Chunks of `POST /v1/chat/completions`: `usage` and `service_tier` are in a chunk, text is in the `delta` of a
     /// choice, and `[DONE]` comes last.
     Chat,
-    /// Events of `POST /v1/responses`: `usage` and `service_tier` stand in the `response` of the last event, text in
+    /// Events of `POST /v1/responses`: `usage` and `service_tier` are in the `response` of the last event, text is in
     /// `delta`.
     Responses,
 }
 
-/// What all events so far said.
+/// Facts from all events so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamFacts {
     /// The latest `service_tier`.
@@ -27,29 +27,29 @@ pub(crate) struct StreamFacts {
     pub(crate) media_bytes: u64,
 }
 
-/// What the event says that is being read.
+/// Facts about the event that is being read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventFacts {
     /// `type`, or the field `event` of the event itself.
     pub(crate) kind: Vec<u8>,
-    /// It has a `usage` object.
+    /// Whether it has a `usage` object.
     pub(crate) has_usage: bool,
-    /// That object, as JSON, until it is taken.
+    /// The `usage` object as JSON, until it is taken.
     pub(crate) usage: Option<Vec<u8>>,
-    /// Its `choices` have an element.
+    /// Whether its `choices` have an element.
     pub(crate) has_choice: bool,
-    /// A choice has a `finish_reason`.
+    /// Whether a choice has a `finish_reason`.
     pub(crate) has_finish: bool,
-    /// It has an `error` that is a text or an object.
+    /// Whether it has an `error` that is a text or an object.
     pub(crate) has_error: bool,
-    /// It has a `service_tier`.
+    /// Whether it has a `service_tier`.
     pub(crate) has_tier: bool,
-    /// A key has an escape, as no provider writes one: it may be `error`.
+    /// Whether a key has an escape, which no provider writes: the key may be `error`.
     pub(crate) has_odd_key: bool,
 }
 
 impl EventFacts {
-    /// Forgets the event. `kind` keeps its memory for the next one.
+    /// Clears the facts for the next event. `kind` keeps its buffer.
     pub(crate) fn reset(&mut self) {
         let mut kind = std::mem::take(&mut self.kind);
         kind.clear();
@@ -59,7 +59,8 @@ impl EventFacts {
         };
     }
 
-    /// Whether it is part of an answer by all that it said so far. All else may be an error, and echo a key.
+    /// Returns whether the event is part of an answer, judged by its facts so far. Any other event may be an error and
+    /// echo a key.
     pub(crate) fn is_plain(&self, format: Format) -> bool {
         let is_known = match format {
             Format::Chat => self.has_choice || self.has_usage,
@@ -68,18 +69,18 @@ impl EventFacts {
         is_known && !self.has_odd_key && !self.is_error(format)
     }
 
-    /// Whether it says that the call failed.
+    /// Returns whether the event reports that the call failed.
     pub(crate) fn is_error(&self, format: Format) -> bool {
         let is_failed_response = format == Format::Responses && self.kind == b"response.failed";
         self.has_error || self.kind == b"error" || is_failed_response
     }
 
-    /// Whether it has the usage and nothing else.
+    /// Returns whether it contains the usage and nothing else.
     pub(crate) const fn is_usage_frame(&self) -> bool {
         self.has_usage && !self.has_choice && !self.has_error
     }
 
-    /// Whether it ends a response.
+    /// Returns whether it ends a response.
     pub(crate) fn ends_response(&self) -> bool {
         matches!(
             self.kind.as_slice(),
@@ -88,19 +89,19 @@ impl EventFacts {
     }
 }
 
-/// Appends to a text of which only the beginning matters.
+/// Appends to a text, of which only the start is kept.
 pub(crate) fn append_word(word: &mut Vec<u8>, bytes: &[u8]) {
     let room = WORD_BYTES_MAX.saturating_sub(word.len());
     word.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
-/// Replaces a text of which only the beginning matters.
+/// Replaces a text, of which only the start is kept.
 pub(crate) fn set_word(word: &mut Vec<u8>, bytes: &[u8]) {
     word.clear();
     append_word(word, bytes);
 }
 
-/// Appends to a `usage` object; `false` if it is too long for one.
+/// Appends to a `usage` object. Returns `false` if it is too long.
 pub(crate) fn append_usage(usage: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let fits = usage.len() + bytes.len() <= USAGE_BYTES_MAX;
     if fits {

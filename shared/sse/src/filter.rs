@@ -1,37 +1,38 @@
-//! Which bytes of a stream pass, and when: whole events, and long ones as they come.
+//! Decides which bytes of a stream pass, and when: whole events, and long events piece by piece.
 
 use crate::event::EventReader;
 use crate::facts::Format;
 use bytes::Bytes;
 
-/// An event passes when all of it came. From so many bytes on it passes as it comes: no event of text is as long.
+/// Bytes of an event that are held until it is complete. From this length on it passes piece by piece. No event with
+/// text is that long.
 pub const HELD_MAX: usize = 16 << 10;
-/// Bytes behind the last event that are held while the usage is still to come.
+/// Maximum bytes after the last event that are held while the usage is still missing.
 const HELD_BEHIND_END_MAX: usize = 64 << 10;
-/// A key in a long event is searched for whole, if it is not longer than this.
+/// Longest key that is found as a whole in a long event, in bytes.
 const KEY_MAX: usize = 1 << 10;
-/// Bytes of sound and images in base64 that count as one byte of text: about three times what they cost. A second of
-/// sound is 64,000 of them, and about 20 tokens.
+/// Base64 bytes of audio and images that count as one byte of text: this is about three times their cost. A second of
+/// audio has 64,000 of them, and about 20 tokens.
 const MEDIA_BYTES_A_TEXT_BYTE: u64 = 256;
 
-/// Removes fragments of keys from an event that is no part of an answer; `None` if it has none.
+/// Removes fragments of keys from an event that is not part of an answer; `None` if it has none.
 pub type Redact = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
-/// Whether a `usage` object is one that a call can be settled by.
+/// Returns whether a call can be settled by a `usage` object.
 pub type IsUsage = Box<dyn Fn(&[u8]) -> bool + Send>;
 
 /// Filters the pieces of one stream.
 pub struct Filter {
     format: Format,
     reader: EventReader,
-    /// Usage frames pass: the caller asked for them.
+    /// Whether usage frames pass, because the caller requested them.
     usage_passes: bool,
     redact: Redact,
     is_usage: IsUsage,
-    /// Bytes of the current event that did not pass yet.
+    /// Bytes of the current event that have not passed yet.
     held: Vec<u8>,
-    /// The current event is longer than [`HELD_MAX`], and the beginning of it passed.
+    /// Whether the current event is longer than [`HELD_MAX`], so that its start has passed.
     is_long: bool,
-    /// The last event came, and it and what follows wait for [`Filter::release`].
+    /// Set once the last event arrived: its bytes and those after it wait for [`Filter::release`].
     end: Option<Vec<Bytes>>,
     released: bool,
     /// The last event that ended did not pass.
@@ -42,18 +43,18 @@ pub struct Filter {
     is_finished: bool,
     /// The latest plausible `usage`.
     usage: Option<Vec<u8>>,
-    /// It stands in the current event.
+    /// Whether the usage is in the current event.
     usage_is_new: bool,
-    /// Where it stood; `None` until its event ended.
+    /// Position of the usage; `None` until its event ends.
     usage_place: Option<UsagePlace>,
 }
 
-/// Where a `usage` stood.
+/// Place of a `usage` in the stream.
 #[derive(Clone, Copy)]
 struct UsagePlace {
-    /// Bytes of text that came up to the end of its event.
+    /// Bytes of text before the end of the usage's event.
     behind_text: u64,
-    /// In a frame of its own.
+    /// Whether the usage is in a frame of its own.
     is_alone: bool,
     /// In the last event.
     is_last: bool,
@@ -68,7 +69,7 @@ impl std::fmt::Debug for Filter {
 }
 
 impl Filter {
-    /// Creates a filter. `usage_passes`: the caller asked for the usage frame.
+    /// Creates a filter. `usage_passes`: the caller requested the usage frame.
     pub fn new(format: Format, usage_passes: bool, (redact, is_usage): (Redact, IsUsage)) -> Self {
         Self {
             format,
@@ -89,15 +90,15 @@ impl Filter {
         }
     }
 
-    /// The latest plausible `usage` object so far, as JSON.
+    /// Returns the latest plausible `usage` object so far, as JSON.
     pub fn usage(&self) -> Option<&[u8]> {
         self.usage.as_deref()
     }
 
-    /// Whether that is of the whole answer; else it is of the answer so far. `is_complete`: the body ended in order.
-    /// That of a chat completion is whole if no text came behind it and the answer is whole: the body ended in order,
-    /// the last event came, or the usage stood in a frame of its own, which comes behind the answer. That of a response
-    /// stands in its last event.
+    /// Returns whether the usage is that of the whole answer, and not only of the answer so far. `is_complete`: the
+    /// body ended properly. In a chat completion this requires that no text follows the usage, and that the body ended
+    /// properly, the last event arrived, or the usage has its own frame, which follows the answer. In a response the
+    /// usage is in the last event.
     pub fn usage_is_whole(&self, is_complete: bool) -> bool {
         let Some(place) = self.usage_place else {
             return false;
@@ -112,46 +113,46 @@ impl Filter {
         }
     }
 
-    /// The latest `service_tier` so far that is not empty.
+    /// Returns the latest `service_tier` so far that is not empty.
     pub fn service_tier(&self) -> Option<&str> {
         std::str::from_utf8(self.reader.stream.service_tier.as_deref()?).ok()
     }
 
-    /// Bytes of the text so far, unescaped and in UTF-8; sound and images by their length.
+    /// Returns the bytes of the text so far, unescaped and in UTF-8; audio and images count by their length.
     pub const fn text_bytes(&self) -> u64 {
         let facts = &self.reader.stream;
         facts.text_bytes + facts.media_bytes / MEDIA_BYTES_A_TEXT_BYTE
     }
 
-    /// Events that ended so far.
+    /// Returns the number of events that have ended.
     pub const fn events(&self) -> u64 {
         self.events
     }
 
-    /// Whether the last event came and its end is held.
+    /// Returns whether the last event arrived and its end is held.
     pub const fn is_at_end(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether the answer is whole by what its events say, though its last event need not have come.
+    /// Returns whether the answer is complete, judged by its events, even if the last event is missing.
     pub fn is_finished(&self) -> bool {
         self.is_finished || self.usage_is_whole(false) || self.is_at_end()
     }
 
-    /// Whether what may have passed so far ends with a whole event.
+    /// Returns whether the bytes that may have passed so far end with a complete event.
     pub const fn is_between_events(&self) -> bool {
         !self.is_long
     }
 
-    /// Whether no more can be held behind the last event.
+    /// Returns whether no more bytes can be held after the last event.
     pub fn is_full(&self) -> bool {
         let held = self.end.iter().flatten().map(Bytes::len).sum::<usize>();
         held > HELD_BEHIND_END_MAX
     }
 
-    /// Takes the next piece, and appends what of it may pass to `out`.
+    /// Reads the next piece, and appends the bytes that may pass to `out`.
     pub fn push(&mut self, piece: &Bytes, out: &mut Vec<Bytes>) {
-        // What passes of this piece begins here.
+        // Start of the bytes of this piece that pass.
         let mut from = 0;
         let mut at = 0;
         if self.held.is_empty() && self.reader.read_late_lf(piece) {
@@ -171,14 +172,14 @@ impl Filter {
         self.pass(piece.slice(from..), out);
     }
 
-    /// The body ended: an event that lacks nothing but its end passes, and one that breaks off never does.
+    /// Handles the end of the body: an event that lacks only its end passes, an incomplete one never does.
     pub fn close(&mut self, out: &mut Vec<Bytes>) {
         if !self.held.is_empty() && self.reader.is_whole() {
             self.end_event(&Bytes::new(), 0, 0..0, out);
         }
     }
 
-    /// Returns what waited for the settlement. Nothing that comes later waits for it.
+    /// Returns the bytes that waited for the settlement. Later bytes do not wait.
     pub fn release(&mut self) -> Vec<Bytes> {
         self.released = true;
         self.end.take().unwrap_or_default()
@@ -199,7 +200,7 @@ impl Filter {
         }
     }
 
-    /// Passes bytes of the current event, without keys if they may be of an error.
+    /// Passes bytes of the current event, without keys if they may belong to an error.
     fn pass_event(&mut self, mut bytes: Vec<u8>, is_plain: bool, out: &mut Vec<Bytes>) {
         if !is_plain && let Some(redacted) = (self.redact)(&bytes) {
             bytes = redacted;
@@ -207,7 +208,7 @@ impl Filter {
         self.pass(bytes.into(), out);
     }
 
-    /// The piece ends within an event, of which it has `range`. Returns where what passes goes on.
+    /// Handles `range` of a piece that ends within an event. Returns the start of the next bytes that pass.
     fn in_event(
         &mut self,
         piece: &Bytes,
@@ -231,7 +232,7 @@ impl Filter {
         range.end
     }
 
-    /// An event ends with `range` of the piece. Returns where what passes goes on.
+    /// Handles `range` of a piece with the end of an event. Returns the start of the next bytes that pass.
     fn end_event(
         &mut self,
         piece: &Bytes,
@@ -274,19 +275,19 @@ impl Filter {
     }
 }
 
-/// The number of bytes at the end of which `is_of` holds; none if they are `max` or more.
+/// Returns the number of final bytes for which `is_of` holds; 0 if there are `max` or more.
 fn ending(bytes: &[u8], is_of: fn(u8) -> bool, max: usize) -> usize {
     let ending = bytes.iter().rev().take(max).take_while(|byte| is_of(**byte));
     let ending = ending.count();
     if ending < max { ending } else { 0 }
 }
 
-/// Line ends may end the event: they wait, since the last event does.
+/// Returns whether this is a line end. Line ends may end the event, so they wait, as the last event does.
 const fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Whether a byte may stand in a key, in its masked form, or behind it.
+/// Returns whether a byte may occur in a key, in its masked form, or after it.
 const fn is_in_key(byte: u8) -> bool {
     is_line_end(byte) || !byte.is_ascii() || matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',')
 }

@@ -1,19 +1,19 @@
-//! Scans a JSON text that comes in pieces for the few values that matter. It keeps no tree and no text, so an event of
-//! a megabyte costs no more memory than a short one. What is not JSON is scanned all the same and says nothing.
+//! Incremental scan of a JSON text for a few values. It stores neither a tree nor text, so an event of 1 MB takes no
+//! more memory than a short one. Text that is not JSON is scanned too and yields no facts.
 
 use crate::facts::{EventFacts, Format, StreamFacts, append_usage, append_word, set_word};
 use memchr::memchr2;
 
-/// Deepest nesting that is understood. Below it nothing is found.
+/// Deepest nesting that is scanned. Nothing is found in deeper values.
 const DEPTH_MAX: usize = 64;
-/// Longest beginning of an event that is remembered, in bytes.
+/// Longest start of an event that is remembered, in bytes.
 const BEGINNING_MAX: usize = 1024;
-/// Words of 8 bytes of a string that are searched before `memchr2` is called.
+/// Number of 8-byte words of a string that are searched before `memchr2` is called.
 const SHORT_WORDS: usize = 4;
-/// The event of a response whose `delta` is sound in base64.
+/// Type of the events whose `delta` is audio in base64.
 const AUDIO_DELTA: &[u8] = b"response.audio.delta";
 
-/// A key that matters, or another one.
+/// Kind of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Key {
     #[default]
@@ -26,7 +26,7 @@ enum Key {
     ServiceTier,
     Type,
     Usage,
-    /// Of a text that is not billed: `role`, `id`.
+    /// A text that is not billed: `role`, `id`.
     Label,
     /// Of sound and images in base64, or their addresses: `data`, `url`, `b64_json`.
     Media,
@@ -50,18 +50,18 @@ impl Key {
     }
 }
 
-/// Where in a string the scan is.
+/// Position of the scan in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     /// In no escape.
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Begun,
     /// In `\uXXXX`, with this many digits and their value.
     Unicode(u8, u32),
 }
 
-/// What becomes of the string that is read.
+/// Purpose of the current string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Key,
@@ -78,36 +78,36 @@ enum Use {
 pub(crate) struct JsonScan {
     format: Format,
     place: Place,
-    /// The string that is read.
+    /// Use and position of the current string.
     string: Option<(Use, Escape)>,
-    /// The key, `type` or `service_tier` that is read and came in parts, as far as it matters.
+    /// Start of a key, `type` or `service_tier` that arrives in several pieces.
     name: Vec<u8>,
-    /// The depth at which the `usage` ends that is read, and its text so far.
+    /// Depth at which the current `usage` ends, and its text so far.
     usage: Option<(usize, Vec<u8>)>,
-    /// Nothing of the event was read yet.
+    /// Whether nothing of the event has been read.
     is_new: bool,
     beginning: Beginning,
 }
 
-/// Where in the text the scan is.
+/// Position of the scan in the text.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     /// Open objects and arrays.
     depth: usize,
-    /// A bit for each depth: whether it is an object.
+    /// A bit for each depth: whether the value is an object.
     objects: u64,
     /// The current key of the three outermost depths, from 1 on.
     path: [Key; 4],
-    /// The key of the value that comes next.
+    /// The key of the next value.
     key: Key,
-    /// The next string of this object is a key.
+    /// Whether the next string of this object is a key.
     key_comes: bool,
-    /// The depth at which the `delta` ends that is read.
+    /// Depth at which the current `delta` ends.
     delta: Option<usize>,
 }
 
-/// Beginning of an event, up to its first text, and the state of the scan there. The chunks of a stream mostly begin
-/// alike: one that begins like the last one that was read is read from its text on, in a fifth of the time.
+/// Start of an event up to its first text, and the state of the scan there. The chunks of a stream mostly have the same
+/// start: a chunk with the start of the previous one is scanned only from its text on, which takes a fifth of the time.
 #[derive(Debug, Default)]
 struct Beginning {
     bytes: Vec<u8>,
@@ -128,13 +128,13 @@ impl JsonScan {
         }
     }
 
-    /// Makes it ready for another event.
+    /// Resets the scan for another event.
     pub(crate) fn reset(&mut self) {
         self.place = Place::default();
         (self.string, self.usage, self.is_new) = (None, None, true);
     }
 
-    /// Whether all that was opened is closed.
+    /// Returns whether all brackets are closed.
     pub(crate) const fn is_closed(&self) -> bool {
         self.place.depth == 0 && self.string.is_none()
     }
@@ -184,7 +184,7 @@ impl JsonScan {
         bytes.len()
     }
 
-    /// Remembers how an event begins whose first text comes.
+    /// Remembers the start of an event when its first text is reached.
     fn learn_beginning(&mut self, bytes: &[u8], event: &EventFacts, stream: &StreamFacts) {
         let says_more = event.has_usage || event.has_finish || event.has_error || event.has_odd_key;
         if !event.has_choice || says_more || bytes.len() > BEGINNING_MAX {
@@ -227,7 +227,7 @@ impl JsonScan {
         (1..=DEPTH_MAX).contains(&self.place.depth) && self.place.objects >> (self.place.depth - 1) & 1 == 1
     }
 
-    /// A value begins that is the first or another element of `choices`.
+    /// Handles the start of a value that may be an element of `choices`.
     fn begin_value(&self, event: &mut EventFacts) {
         let in_choices = self.place.depth == 2 && self.place.path[1] == Key::Choices && !self.in_object();
         event.has_choice |= self.format == Format::Chat && in_choices;
@@ -259,14 +259,14 @@ impl JsonScan {
         (self.place.key, self.place.key_comes) = (Key::Other, is_object);
     }
 
-    /// Whether the value of a key at this depth is the error of the event, of its response, or of a choice.
+    /// Returns whether the value of a key at this depth is the error of the event, of its response, or of a choice.
     fn is_error(&self, key: Key, depth: usize) -> bool {
         let of_response =
             self.format == Format::Responses && depth == 2 && self.place.path[1] == Key::Response;
         key == Key::Error && (depth == 1 || of_response || self.in_a_choice())
     }
 
-    /// Whether the current object is an element of `choices`.
+    /// Returns whether the current object is an element of `choices`.
     fn in_a_choice(&self) -> bool {
         self.format == Format::Chat && self.place.depth == 3 && self.place.path[1] == Key::Choices
     }
@@ -287,7 +287,7 @@ impl JsonScan {
         1
     }
 
-    /// What the string is that begins.
+    /// Returns the use of the string that starts here.
     fn use_of_string(&self, event: &mut EventFacts) -> Use {
         if self.place.key_comes {
             return Use::Key;
@@ -308,7 +308,7 @@ impl JsonScan {
         }
     }
 
-    /// Whether a string that is the next value is text, or media.
+    /// Returns whether the next value, if it is a string, is text or media.
     fn is_text(&self) -> bool {
         match self.format {
             Format::Chat => self.place.delta.is_some() && !matches!(self.place.key, Key::Label | Key::Type),
@@ -380,7 +380,7 @@ impl JsonScan {
         }
     }
 
-    /// Ends a string whose text, or enough of it, is `word`.
+    /// Ends a string with the text `word`, of which only the start may be kept.
     fn end_string(&mut self, used: Use, word: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) {
         match used {
             Use::Key => {
@@ -396,13 +396,13 @@ impl JsonScan {
                 event.has_tier = true;
                 set_word(stream.service_tier.get_or_insert_default(), word);
             }
-            // Some providers send an empty one in each chunk.
+            // Some providers send an empty string in each chunk.
             Use::FinishReason => event.has_finish |= !word.is_empty(),
             Use::Text | Use::Media | Use::Nothing => {}
         }
     }
 
-    /// Keeps what belongs to a `usage` that is read, and hands it over at its end.
+    /// Stores the text of the current `usage`, and passes it to the event at its end.
     fn capture(&mut self, bytes: &[u8], event: &mut EventFacts) {
         let Some((end, text)) = &mut self.usage else {
             return;
@@ -417,8 +417,8 @@ impl JsonScan {
     }
 }
 
-/// Where the first quote or backslash is; the length if there is none. Most strings of an event are a few bytes long,
-/// for which a call of `memchr2` costs several times as much as eight bytes at a time.
+/// Returns the position of the first quote or backslash; the length if there is none. Most strings of an event have
+/// only a few bytes, for which calling `memchr2` costs several times as much as comparing eight bytes at a time.
 fn quote_or_backslash(text: &[u8]) -> usize {
     let (words, _) = text.as_chunks::<8>();
     for (nth, word) in words.iter().take(SHORT_WORDS).enumerate() {
@@ -436,7 +436,8 @@ fn quote_or_backslash(text: &[u8]) -> usize {
     .unwrap_or(text.len() - from)
 }
 
-/// The highest bit of each byte of the word that is `byte`. Above the lowest of them there may be false ones.
+/// Returns a word with the highest bit set in each byte of `word` that equals `byte`. Bits above the lowest one may be
+/// false positives.
 const fn bytes_that_are(byte: u8, word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let zeros = word ^ (ONES * byte as u64);

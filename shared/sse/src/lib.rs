@@ -1,21 +1,21 @@
-//! Server-sent events of a model's answer, as they pass through the edge. Bytes come in pieces that end anywhere; they
-//! leave unchanged, except for what must not pass yet or not at all:
+//! Server-sent events of a model's answer on their way through the edge. Bytes arrive in pieces with arbitrary
+//! boundaries. They leave unchanged, except for those that must be held back or removed:
 //!
-//! * the usage frame that the edge asked for and the caller did not;
+//! * a usage frame that the edge requested and the caller did not;
 //! * an error, which may echo a key;
 //! * the end of the last event, until the call is settled.
 //!
-//! An event therefore passes when all of it came, or in parts from [`HELD_MAX`] bytes on; half an event is of no use to
-//! a caller, and one that breaks off never passes. What is no part of an answer by its form is searched for keys. Each
-//! event's JSON is scanned for the usage, which settles the call, and for the length of the text, which stands in for a
-//! usage that never comes.
+//! An event therefore passes once it is complete, or in parts from [`HELD_MAX`] bytes on. Half an event is useless to a
+//! caller, so an incomplete one never passes. Events that do not look like part of an answer are searched for keys.
+//! Each event's JSON is scanned for the usage, which settles the call, and for the length of the text, which is used if
+//! no usage arrives.
 //!
 //! ```text
 //! pieces ─ filter ─ event (lines, fields) ─ json (paths)
-//!            └ what may pass
+//!             └ bytes that may pass
 //! ```
 //!
-//! Nothing here waits, knows a price, or fails: a stream that makes no sense passes as it is.
+//! This crate never waits, knows no prices and cannot fail: a malformed stream passes unchanged.
 
 mod event;
 mod facts;

@@ -9,7 +9,7 @@ use crate::keys::{self, AccountKeys};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 
-/// Account ids read in one round trip.
+/// Number of account ids read in one round trip.
 const PAGE: usize = 500;
 
 domain::words! {
@@ -43,7 +43,7 @@ domain::words! {
 }
 
 impl ModeField {
-    /// Name of the field in the record.
+    /// Returns the name of the field in the record.
     pub fn name(self, mode: Mode) -> String {
         format!("{mode}_{self}")
     }

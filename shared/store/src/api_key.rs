@@ -10,21 +10,21 @@ use domain::permission::Permission;
 use ipnet::IpNet;
 use std::collections::HashMap;
 
-/// Most API keys of an account. Revoked ones count until their places are needed.
+/// Maximum number of API keys of an account. Revoked ones count until their places are needed.
 pub const API_KEYS_MAX: usize = 1000;
 
-/// An API key. Its secret is not stored; the hash of it is the name of a look-up.
+/// An API key. Its secret is not stored; the look-up is named by the secret's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     /// `key_…`
     pub id: String,
     /// Display name; may be empty.
     pub name: String,
-    /// Mode of the calls that it may make.
+    /// Mode in which it may be used.
     pub mode: Mode,
     /// Permissions.
     pub permissions: Vec<Permission>,
-    /// Client addresses that may use it; empty: any.
+    /// Client addresses that may use it; empty for any.
     pub allow_ips: Vec<IpNet>,
     /// Leading characters of the secret, for lists.
     pub shown: String,
@@ -63,7 +63,7 @@ impl ApiKey {
             created_by: get("created_by").map(str::to_owned),
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
-            // The minute of the last use may have begun before.
+            // The minute of the last use may have begun before the key was created.
             last_used_ms: ms("last_used").ok()?.map(|minute| created_at_ms.max(minute)),
         })
     }

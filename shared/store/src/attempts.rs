@@ -1,4 +1,4 @@
-//! Twin of `attempts/take.lua`: attempts are counted before the credential is checked (decision D9).
+//! Twin of `attempts/take.lua`: counts attempts before the credential is checked (decision D9).
 
 use crate::keys::{Tries, attempts};
 use crate::script::change::CLOCK;
@@ -22,7 +22,7 @@ pub const SPAN: Duration = Duration::from_secs(15 * 60);
 const ONCE: u32 = 1;
 /// Most attempts of one kind by one e-mail or user in a window (decision D9).
 const PER_PERSON: u32 = 10;
-/// Most attempts of one kind from one address in a window.
+/// Maximum number of attempts of one kind from one address in a window.
 const PER_ADDRESS: u32 = 100;
 
 /// A counter of attempts.

@@ -1,5 +1,5 @@
 //! Composes the entries that scripts append to the audit log as `<seq> <at_ms> <entry>`. Scripts never build JSON,
-//! since Lua would lose digits of large numbers.
+//! since Lua loses digits of large numbers.
 
 pub mod archive;
 pub mod chain;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 /// The actor of the command line.
 pub const OPERATOR: &str = "operator";
 
-/// Composes an audit entry without its number and time, which the script adds: the event (`kind`, such as
-/// `agent.frozen`), the agent, the actor and the details. `data` must not contain a secret.
+/// Composes an audit entry without number and time, which the script adds: the event (`kind`, such as `agent.frozen`),
+/// the agent, the actor and the details. `data` must not contain a secret.
 pub fn entry(kind: &str, agent: Option<&str>, actor: &str, data: &Value) -> String {
     json!({ "type": kind, "agentId": agent, "actor": actor, "data": data }).to_string()
 }

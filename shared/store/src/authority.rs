@@ -1,8 +1,9 @@
-//! On whose authority an account is changed: an API key's or a session's. The step that makes the change also judges
-//! whether that caller may still make it (`script/versioned.lua`), so none made after a revocation is carried out.
+//! The authority for a change of an account: an API key or a session. The script that makes the change also checks
+//! whether the caller is still allowed to make it (`script/versioned.lua`), so no change takes place after a
+//! revocation.
 //!
-//! The authority belongs to the task that serves a request, not to the arguments of a change: no change that a request
-//! makes can leave it out. Workers and the command line have none.
+//! The authority belongs to the task that serves a request, not to the arguments of a change, so no change in a request
+//! can omit it. Workers and the command line have none.
 
 use crate::keys::AccountKeys;
 use crate::user::User;
@@ -13,7 +14,7 @@ tokio::task_local! {
     static CALLER: Option<Arc<Authority>>;
 }
 
-/// The authority of one caller. It binds changes of the caller's own account; the scripts of another account cannot
+/// The authority of one caller. It applies to changes of the caller's own account; scripts of another account cannot
 /// read it.
 #[derive(Debug)]
 pub struct Authority {
@@ -22,7 +23,7 @@ pub struct Authority {
     words: String,
 }
 
-/// Why a change was refused that its caller might make when the request arrived.
+/// Why a change was refused although its caller was allowed to make it when the request arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
     /// The API key was revoked.
@@ -34,7 +35,7 @@ pub enum Lack {
 }
 
 impl Authority {
-    /// Authority of the API key `key_id`, which lasts until the key is revoked.
+    /// Creates the authority of the API key `key_id`, which lasts until the key is revoked.
     pub fn of_key(account: &str, key_id: &str) -> Self {
         let account = AccountKeys::new(account);
         Self {
@@ -44,8 +45,8 @@ impl Authority {
         }
     }
 
-    /// Authority of a session of `user`, known by `email`: lasts while the session is there and the user has the role
-    /// `least` or one above it.
+    /// Creates the authority of a session of `user` with the address `email`. It lasts while the session exists and the
+    /// user has at least the role `least`.
     pub fn of_session(account: &str, session: &str, (user, email): (&str, &str), least: Role) -> Self {
         let account = AccountKeys::new(account);
         let roles = Role::ALL.iter().rev().filter(|role| **role >= least);
@@ -63,24 +64,25 @@ impl Authority {
         CALLER.scope(Some(Arc::new(self)), serving).await
     }
 
-    /// The authority of this task, if the account whose record is `record` can judge it.
+    /// Returns the authority of this task, if the account with the record `record` can check it.
     pub(crate) fn current(record: &str) -> Option<Arc<Self>> {
         let caller = CALLER.try_with(Clone::clone).ok().flatten();
         caller.filter(|authority| authority.record == record)
     }
 
-    /// The keys that the script reads, behind its own.
+    /// Returns the keys that the script reads after its own.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(String::as_str)
     }
 
-    /// The argument, behind the script's own.
+    /// Returns the argument after the script's own.
     pub(crate) fn words(&self) -> &str {
         &self.words
     }
 }
 
-/// Runs what completes a change that was permitted, also where the change took away its caller's authority.
+/// Runs the completion of a permitted change without authority, since the change may have removed its caller's
+/// authority.
 pub async fn completing<F: Future>(completing: F) -> F::Output {
     CALLER.scope(None, completing).await
 }

@@ -1,4 +1,4 @@
-//! A proxied call in the store: it is authorized with a hold, which may be extended, and settled, voided or reaped
+//! A proxied call in the store: it is authorized with a hold, which may be extended, and then settled, voided or reaped
 //! (specification §4.4).
 
 pub mod authorize;

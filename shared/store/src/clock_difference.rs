@@ -1,5 +1,5 @@
-//! How far a server's clock is from this process's. All scripts take the time from the store: one whose clock is wrong
-//! by days would prune, expire and archive too early.
+//! Difference between a server's clock and this process's. All scripts take the time from the store: a clock that is
+//! wrong by days would prune, expire and archive too early.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) const THE_STORE: &str = "the store";
 pub struct ClockDiffers {
     /// `host:port`, or `the store`.
     pub server: String,
-    /// How far the server is ahead, in ms; negative if it is behind.
+    /// Lead of the server's clock, in ms; negative if it is behind.
     pub ahead_ms: i64,
     /// The bound, in ms.
     pub allowed_ms: u64,

@@ -36,14 +36,14 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Complaint about an address that cannot be parsed. Does not repeat it, since it may hold a password.
+/// Error for an address that cannot be parsed. Does not contain the address, which may include a password.
 const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT (TLS), redis+unix:///PATH or \
      redis-cluster://HOST:PORT,HOST:PORT,…";
 /// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long sent data may stay unacknowledged before the connection is closed and made anew. The kernel's default is
+/// How long sent data may stay unacknowledged before the connection is closed and reopened. The kernel's default is
 /// about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
 /// Idle time before a keepalive probe.
@@ -56,11 +56,11 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
 pub struct Store {
     link: Link,
     timeout: Duration,
-    /// How changes of money are confirmed; `None` if they are not.
+    /// Confirmation of changes of money; `None` if they are not confirmed.
     money: Option<Arc<ConfirmedWrites>>,
     /// Budgets of records, and their text for scripts.
     budgets: Arc<(Budgets, String)>,
-    /// Most that a server's clock may differ from this process's.
+    /// Maximum difference between a server's clock and this process's.
     clock_difference_max: Duration,
     /// Newest known version of each account.
     versions: Arc<Versions>,
@@ -146,7 +146,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Returns the store with other budgets than those of the default configuration (decision D71).
+    /// Sets budgets other than those of the default configuration (decision D71).
     #[must_use]
     pub fn with_budgets(mut self, budgets: Budgets) -> Self {
         self.budgets = with_words(budgets);
@@ -168,7 +168,7 @@ impl Store {
         &self.budgets.1
     }
 
-    /// Checks what [`Store::from_settings`] checks, without a runtime.
+    /// Performs the checks of [`Store::from_settings`] without a runtime.
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
         let url = settings.url.expose_secret();
         match url.strip_prefix(CLUSTER) {
@@ -182,7 +182,7 @@ impl Store {
         shown(settings.url.expose_secret())
     }
 
-    /// Whether the store is a cluster.
+    /// Returns whether the store is a cluster.
     pub const fn is_cluster(&self) -> bool {
         matches!(self.link, Link::Cluster(..))
     }
@@ -208,7 +208,7 @@ impl Store {
         answer.map_err(StoreError::unless_never_sent)
     }
 
-    /// Awaits a reply within the deadline. A cluster node that does not answer may have been replaced, so the slot map
+    /// Awaits a reply within the deadline. A cluster node that does not reply may have been replaced, so the slot map
     /// is refreshed.
     async fn in_time<T>(&self, mut run: RedisFuture<'_, T>) -> Result<T, StoreError> {
         let answer = within(self.timeout, run.as_mut()).await;
@@ -221,7 +221,7 @@ impl Store {
     /// Reads the record at `key` and parses its fields; `None` if there is no record.
     ///
     /// # Errors
-    /// [`StoreError`], which names `kind`, for a record that `parse` gives nothing for.
+    /// [`StoreError`] with `kind`, if `parse` does not accept the record.
     pub(crate) async fn record<T>(
         &self,
         key: String,
@@ -238,7 +238,7 @@ impl Store {
     }
 
     /// Executes several commands in one round trip, not atomically. On a cluster they must share one slot, and be reads
-    /// or a transaction: they may run twice while the slot moves.
+    /// or a transaction: they may run twice while the slot is migrated.
     ///
     /// # Errors
     /// [`StoreError`], also if a single command failed.
@@ -255,8 +255,9 @@ impl Store {
         }
     }
 
-    /// Executes a script. A script that changes an account is refused if the store has an older version of it than this
-    /// process knows; the version in its reply is recorded once the change is as durable as `store.durability` demands.
+    /// Executes a script. A script that changes an account is refused if the store has an older version of the account
+    /// than this process knows. The version in its reply is recorded once the change has the durability that
+    /// `store.durability` requires.
     ///
     /// # Errors
     /// [`StoreError`]; [`may_have_run`](StoreError::may_have_run) says whether the script may have run.
@@ -290,7 +291,7 @@ impl Store {
         keys: impl Inputs<Value: AsRef<str>>,
         args: impl Inputs<Value: AsRef<[u8]>>,
     ) -> impl Future<Output = Result<Reply, StoreError>> {
-        // Here and not in the future, which would have room for both inputs and their values.
+        // Evaluated here and not in the future, which would reserve space for both inputs and their values.
         self.words(script, keys.values(), args.values())
     }
 
@@ -330,7 +331,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         match &self.money {
             Some(money) if script.is_confirmed() => {
-                // On the heap, to keep the future of calls small.
+                // Boxed, to keep the future of calls small.
                 let change = Change {
                     command,
                     key: first_key,
@@ -400,7 +401,7 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
     if url.into_connection_info().is_err() {
         return Err(StoreError::BadUrl(MALFORMED.to_owned()));
     }
-    // TLS needs a process-wide crypto provider; the first one installed stays.
+    // TLS needs a process-wide crypto provider. The first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
     let made = || -> RedisResult<redis::Client> {
         let address = url.into_connection_info()?.set_tcp_settings(tcp());
@@ -416,8 +417,8 @@ fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreE
     made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }
 
-/// Keepalive and acknowledgement timeouts detect a peer that is gone. No delay (Nagle): callers share the connection,
-/// and one would wait for the acknowledgement of another's data.
+/// Keepalive and acknowledgement timeouts detect an unreachable peer. Nagle's algorithm is off: callers share the
+/// connection, and one would wait for the acknowledgement of another's data.
 fn tcp() -> TcpSettings {
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_AFTER)

@@ -12,10 +12,11 @@ use std::collections::HashMap;
 /// Longest rail reference, in characters.
 pub const REFERENCE_MAX: usize = 200;
 
-/// Most accounts and modes that are read for one reference.
+/// Maximum number of accounts and modes that are read for one reference.
 const PLACES_MAX: usize = 100;
 
-/// Whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not only blanks.
+/// Returns whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not all of them
+/// blanks.
 pub fn is_reference(text: &str) -> bool {
     let length = text.chars().count();
     (1..=REFERENCE_MAX).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control)
@@ -26,21 +27,22 @@ domain::words! {
     pub enum DepositState {
         /// Announced; counts in `usdcPending`.
         Pending = "pending",
-        /// Its money is in the wallet.
+        /// The money is in the wallet.
         Confirmed = "confirmed",
         /// Announced, and taken back before it arrived.
         Cancelled = "cancelled",
     }
 }
 
-/// Whether `text` may name a new deposit: a [reference](is_reference) that looks like no other one, without characters
-/// that show nothing or turn the text around them, without blanks at its ends, and with no white space but `' '`.
+/// Returns whether `text` may name a new deposit: a [reference](is_reference) that cannot be mistaken for another one.
+/// It has no invisible characters, none that change the direction of text, no blanks at its ends, and no white space
+/// other than `' '`.
 pub fn is_new_reference(text: &str) -> bool {
     let is_shown = |c: char| c == ' ' || is_seen(c);
     is_reference(text) && text.chars().all(is_shown) && text.trim() == text
 }
 
-/// Where a reference leads that was announced.
+/// Place of the deposit of an announced reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Account id.
@@ -70,7 +72,7 @@ pub struct Deposit {
     pub state: DepositState,
     /// State at creation.
     pub first: DepositState,
-    /// Balance of the wallet at creation, a deposit confirmed at once included.
+    /// Balance of the wallet at creation, including a deposit that was confirmed at once.
     pub first_balance: Nanos,
     /// Creation time, in ms since 1970.
     pub at_ms: u64,
@@ -92,8 +94,8 @@ impl Deposit {
         store.record(key, "deposit", Self::from_fields).await
     }
 
-    /// Whether a deposit may be made under this reference: [a new one](is_new_reference), or one that an earlier
-    /// version took and that is there.
+    /// Returns whether a deposit may be made under this reference: [a new one](is_new_reference), or that of an
+    /// existing deposit which an earlier version accepted.
     ///
     /// # Errors
     /// [`StoreError`]
@@ -152,7 +154,7 @@ impl Deposit {
             let words = place.split_once(' ');
             let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
             let (account, mode) = parsed.ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
-            // The look-up is written before the deposit, which may then be refused, or be there confirmed.
+            // The look-up is written before the deposit, which may then be refused, or exist already confirmed.
             let keys = AccountKeys::new(account);
             let deposit = Self::read(store, &keys, mode, reference).await?;
             let announced = deposit.filter(Self::was_announced);

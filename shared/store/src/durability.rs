@@ -1,26 +1,26 @@
 //! `store.durability`: how durable a change of money must be before it is acknowledged.
 //!
-//! Metering (holds and settlements) does not wait for it; `docs/explanation/durability.md` says what a crash can lose
-//! of it.
+//! Metering (holds and settlements) does not wait for durability; `docs/explanation/durability.md` describes what a
+//! crash can lose.
 
 use crate::info::{field, number};
 use settings::durability::Durability;
 
-/// What one server can confirm.
+/// The confirmations that one server can give.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// How it confirms that a change is on its disk; else why it cannot.
+    /// Method by which it confirms that a change is on its disk; the error is the reason why it cannot.
     pub disk: Result<Disk, &'static str>,
     /// Replicas that follow now.
     pub replicas: u64,
-    /// Replicas that may take over: those that follow, and those that the cluster lists.
+    /// Number of replicas that may take over: those that follow, and those that the cluster lists.
     pub listed: u64,
     /// Whether a replica followed within `repl-backlog-ttl` (an hour by default): the server has synchronised one since
-    /// its start, and keeps what that one would need to follow again.
+    /// its start, and keeps the backlog that the replica would need to follow again.
     pub had_replica: bool,
 }
 
-/// How a server confirms that a change is on its disk.
+/// Method by which a server confirms that a change is on its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
     /// `WAITAOF`, where it is reliable.
@@ -29,11 +29,11 @@ pub enum Disk {
     Always,
 }
 
-/// Where the documentation says what an exposed store can lose.
+/// Section of the documentation about the losses of an exposed store.
 const EXPOSED: &str = "docs/explanation/durability.md, What can be lost";
 
-/// First major version of Redis whose `WAITAOF` replies after the fsync. Earlier ones, and Valkey as of 8.1.1, reply
-/// before it unless they sync always: <https://github.com/redis/redis/pull/13793>.
+/// First major version of Redis whose `WAITAOF` replies after the fsync. Earlier versions, and Valkey as of 8.1.1,
+/// reply before it unless they always sync: <https://github.com/redis/redis/pull/13793>.
 const WAITAOF_SINCE: u64 = 8;
 
 /// Settings that [`Disk::Always`] requires.
@@ -87,7 +87,7 @@ impl Offer {
     }
 }
 
-/// Whether each reply follows its fsync.
+/// Returns whether each reply follows its fsync.
 pub(super) fn is_always(config: &[(String, String)]) -> bool {
     ALWAYS
         .iter()
@@ -103,7 +103,7 @@ pub struct Status {
     pub confirmed: Durability,
     /// Why the servers cannot do `asked`, or under `auto` more than `async`.
     pub lacks: Option<String>,
-    /// Whether a replica may take over without acknowledged changes: a failover then loses them.
+    /// Whether a replica may take over without acknowledged changes, so that a failover loses them.
     pub exposed: bool,
 }
 
@@ -140,7 +140,7 @@ impl Status {
         }
     }
 
-    /// Whether changes of money are refused.
+    /// Returns whether changes of money are refused.
     pub const fn refuses(&self) -> bool {
         self.asked.is_required() && self.lacks.is_some()
     }

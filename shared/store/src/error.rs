@@ -1,4 +1,4 @@
-//! Errors of the store, sorted by the one question that matters: may the command have run?
+//! Errors of the store, classified by whether the command may have run.
 
 use crate::authority::Lack;
 use crate::clock_difference::ClockDiffers;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Why a store call gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The server refused the command before running it: full, read-only, loading, script missing.
+    /// The server refused the command before running it: it is full, read-only or loading, or lacks the script.
     #[error("the store refused the command: {code}")]
     Refused {
         /// The server's error code, such as `OOM` or `READONLY`.
@@ -18,7 +18,7 @@ pub enum StoreError {
         #[source]
         source: redis::RedisError,
     },
-    /// No answer in time, or a broken connection: the command may have run.
+    /// No reply in time, or a broken connection: the command may have run.
     #[error("the store did not answer")]
     NoAnswer(#[source] Option<redis::RedisError>),
     /// No connection could be made: the command was never sent.
@@ -27,18 +27,18 @@ pub enum StoreError {
     /// The server refused user and password: the command was never sent.
     #[error("the store does not let this user in")]
     NotAdmitted(#[source] redis::RedisError),
-    /// The server's certificate is not one that this process trusts: the command was never sent.
+    /// This process does not trust the server's certificate: the command was never sent.
     #[error("the store's certificate is not trusted")]
     UntrustedCertificate(#[source] redis::RedisError),
-    /// A change of money cannot be made as durable as `store.durability` demands.
+    /// A change of money cannot get the durability that `store.durability` requires.
     #[error("{}: {why}", if *.ran { "not confirmed as safe" } else { "refused" })]
     NotDurable {
         /// Whether the command may have run.
         ran: bool,
-        /// What is missing.
+        /// The missing confirmation.
         why: String,
     },
-    /// The store's clock cannot be used now; nothing was done by it.
+    /// The store's clock is too far off; nothing changed.
     #[error(transparent)]
     ClockDiffers(#[from] ClockDiffers),
     /// The account has reached a budget of records (decision D71); nothing changed.
@@ -46,11 +46,11 @@ pub enum StoreError {
     OverBudget {
         /// The budget.
         budget: Budget,
-        /// Its limit.
+        /// The limit of the budget.
         most: u64,
     },
-    /// The account does not exist, or in an older version than known: another ledger, or lost writes. Absent data
-    /// proves nothing; nothing changed.
+    /// The account does not exist, or has an older version than known: another ledger, or lost writes. Absent data is
+    /// not conclusive; nothing changed.
     #[error("the store does not know the account, or lost writes of it")]
     LacksWrites,
     /// The store has an older version of the account than this process knows: it lost writes (decision D47). Nothing
@@ -62,31 +62,31 @@ pub enum StoreError {
         /// Account id, `acct_…`.
         account: String,
     },
-    /// The caller may not make this change any more: the authority was taken away after the request arrived. Nothing
-    /// changed.
+    /// The caller is not allowed to make this change any more: the authority was revoked after the request arrived.
+    /// Nothing changed.
     #[error("the caller may not do this any more: {0:?}")]
     NotPermitted(Lack),
     /// A reply that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     UnexpectedReply(String),
-    /// A page's start position is not of this list; nothing was read.
+    /// The start position of a page does not belong to this list; nothing was read.
     #[error("the list has no such position")]
     BadPosition,
     /// The data is archived, and the archive cannot be read.
     #[error("{0}")]
     Archive(String),
-    /// The address or its options are wrong.
+    /// The address or its options are invalid.
     #[error("{0}")]
     BadUrl(String),
 }
 
 impl StoreError {
-    /// [`StoreError::UnexpectedReply`]: `what` makes no sense.
+    /// Returns [`StoreError::UnexpectedReply`]: `what` makes no sense.
     pub fn unexpected(what: impl ToString) -> Self {
         Self::UnexpectedReply(what.to_string())
     }
 
-    /// Whether the command may have run although no usable answer came.
+    /// Returns whether the command may have run although no usable reply arrived.
     pub const fn may_have_run(&self) -> bool {
         !matches!(
             self,
@@ -118,7 +118,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the server gave no answer, or refuses every caller: its next command is likely to fail, too.
+    /// Returns whether the server did not reply, or refuses every caller: its next command is likely to fail too.
     pub fn is_server_failure(&self) -> bool {
         match self {
             Self::NotConnected(_)
@@ -131,7 +131,7 @@ impl StoreError {
         }
     }
 
-    /// Turns the error of a command that was never sent into [`StoreError::NotConnected`]. On a cluster a sent command
+    /// Turns the error of a command that was never sent into [`StoreError::NotConnected`]. On a cluster, a sent command
     /// is sent again only if the first node refused it.
     pub(super) fn unless_never_sent(self) -> Self {
         match self {
@@ -164,7 +164,7 @@ const REFUSALS: [&str; 13] = [
     "TRYAGAIN",
 ];
 
-/// Those with which a server refuses every caller.
+/// Error codes with which a server refuses every caller.
 const SERVER_WIDE_REFUSALS: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
 impl From<redis::RedisError> for StoreError {
@@ -185,9 +185,9 @@ impl From<redis::RedisError> for StoreError {
     }
 }
 
-/// Whether a connection could not be made because of the server's certificate.
+/// Returns whether a connection could not be made because of the server's certificate.
 fn has_untrusted_certificate(error: &redis::RedisError) -> bool {
-    // The client library shares its causes.
+    // The client library wraps its causes in an `Arc`.
     let shared = error
         .source()
         .and_then(<dyn Error>::downcast_ref::<Arc<dyn Error + Send + Sync>>);

@@ -11,7 +11,7 @@ domain::words! {
         Timeout = "timeout",
         /// The connection broke under the command.
         Broken = "broken",
-        /// No connection could be made: nobody listens, or the certificate is not trusted.
+        /// No connection could be made: no process listens, or the certificate is not trusted.
         Unreachable = "unreachable",
         /// The server refused: full, read-only, loading, not allowed, wrong password, clocks that differ.
         Refused = "refused",

@@ -1,7 +1,7 @@
 //! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record is in the payer's
-//! account; beside it is its *place*, found by number, which names account and mode. Both accounts list the number.
-//! Escrows of an earlier version have numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the
-//! buckets, which are only read.
+//! account. Its *place*, found by number, names account and mode. Both accounts list the number. Escrows of an earlier
+//! version have numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only
+//! read.
 
 pub(crate) mod open_escrows;
 pub mod script;
@@ -102,7 +102,7 @@ pub struct Escrow {
 }
 
 impl Escrow {
-    /// Whether `account` is a party.
+    /// Returns whether `account` is a party.
     pub fn has_party(&self, account: &str) -> bool {
         self.payer.account == account || self.payee.account == account
     }
@@ -146,7 +146,7 @@ impl Escrow {
             .transpose()
     }
 
-    /// Lists the escrows of which the account is a party, newest first. Skips numbers whose escrow was never written
+    /// Lists the escrows with the account as a party, newest first. Skips numbers whose escrow was never written
     /// because of a crash.
     pub async fn list(
         store: &Store,

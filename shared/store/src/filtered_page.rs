@@ -9,23 +9,23 @@ const CHUNK: usize = 500;
 
 /// A filter.
 pub(super) struct Filter<'a, K, F> {
-    /// Most records scanned for a page.
+    /// Maximum number of records scanned for a page.
     pub(super) scanned_max: usize,
     /// The key of a member's record.
     pub(super) key: K,
     /// Fields to read.
     pub(super) fields: &'a [&'a str],
-    /// Whether a member with these fields fits.
+    /// Returns whether a member with these fields matches.
     pub(super) fits: F,
 }
 
-/// A page of matches. Its total counts the matches found for it: after an offset among all scanned members, after a
-/// position no more than on the page.
+/// A page of matches. Its total counts the matches found for it: after an offset those among all scanned members, after
+/// a position only those on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilteredPage<T> {
     /// The page.
     pub part: Part<T>,
-    /// Whether members remain that were not scanned.
+    /// Whether some members were not scanned.
     pub is_partial: bool,
 }
 
@@ -76,7 +76,7 @@ impl SortedSet<'_> {
         Ok(FilteredPage { part, is_partial })
     }
 
-    /// Scans the next chunk, up to the member with which `enough` are found.
+    /// Scans the next chunk, up to the member that completes the `enough` matches.
     async fn scan_chunk<K, F>(
         self,
         start: Start<'_>,

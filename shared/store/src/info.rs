@@ -6,7 +6,7 @@ pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(value).map(str::trim)
 }
 
-/// Returns the value of a field as a number; 0 if there is none.
+/// Returns the value of a field as a number; 0 if it is absent.
 pub(super) fn number(info: &str, name: &str) -> u64 {
     field(info, name).and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -1,8 +1,8 @@
 //! The record of a request that is executed at most once: an intent, a transfer or a deposit. Parsed here, written by
 //! the scripts of `spend`, `escrow`, `transfer` and `deposit` (decisions D24 to D26).
 //!
-//! The timeline is not stored: it follows from the record. The hash of its last entry is stored beside it, so that a
-//! record changed by hand is detected.
+//! The timeline is not stored, since it can be computed from the record. The hash of its last entry is stored with the
+//! record, so that a manual change is detected.
 
 pub mod archive;
 pub mod links;
@@ -44,7 +44,7 @@ pub struct IntentRecord {
     pub currency: String,
     /// API key id of the caller.
     pub actor: String,
-    /// Owner of its wallet: agent id, or `user`.
+    /// Owner of the wallet: agent id, or `user`.
     pub agent: String,
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
@@ -58,7 +58,7 @@ pub struct IntentRecord {
     pub policy: Option<String>,
     /// Transaction id, `txn_…`, if money moved.
     pub transaction: Option<String>,
-    /// Balance after it, if a wallet changed.
+    /// Balance afterwards, if a wallet changed.
     pub balance: Option<Nanos>,
     /// UTC day and month that a spend was charged to.
     pub charged: Option<(u64, u64)>,
@@ -68,7 +68,7 @@ pub struct IntentRecord {
     pub head: String,
     /// Number in the account and mode; 0 for records of an earlier version.
     pub seq: u64,
-    /// Number from its decision, if it waited for one.
+    /// Number counted from its decision, if it waited for one.
     pub filed: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct Decision {
     pub at_ms: u64,
 }
 
-/// A record before the store has decided its outcome. Fields as in [`IntentRecord`].
+/// A record whose outcome the store has not decided yet. Fields as in [`IntentRecord`].
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each field is described in IntentRecord")]
 pub struct NewIntent<'a> {
@@ -145,7 +145,7 @@ impl NewIntent<'_> {
     }
 }
 
-/// What is stored under an idempotency key.
+/// Record stored under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// The key is unused.
@@ -159,7 +159,7 @@ pub enum Found {
     Record(Box<IntentRecord>),
 }
 
-/// Whether these are the fields of a claim: see [`Found::Claimed`].
+/// Returns whether these are the fields of a claim: see [`Found::Claimed`].
 pub fn is_claim(fields: &HashMap<String, String>) -> bool {
     fields.get("state").is_some_and(|state| state == "claimed")
 }
@@ -224,7 +224,7 @@ impl IntentRecord {
         }
     }
 
-    /// Reads what is stored under the id `id`.
+    /// Reads the record with the id `id`.
     pub async fn find(
         store: &Store,
         account: &AccountKeys,
@@ -235,9 +235,8 @@ impl IntentRecord {
         Self::found(&store.command(redis::cmd("HGETALL").arg(key)).await?)
     }
 
-    /// Reads what is stored under each of `ids` and then, in the same round trip, up to [`SEGMENTS_AT_ONCE`]
-    /// descriptors of archived intents' segments behind the first `skip`. So no id is missed that is archived in
-    /// between.
+    /// Reads the record of each of `ids` and, in the same round trip, up to [`SEGMENTS_AT_ONCE`] descriptors of
+    /// segments of archived intents after the first `skip`. So an id that is archived in between is not missed.
     pub async fn find_all(
         store: &Store,
         account: &AccountKeys,
@@ -291,7 +290,7 @@ impl IntentRecord {
         timeline(&all)
     }
 
-    /// Whether the record is unchanged: its timeline ends in the stored hash.
+    /// Returns whether the record is unchanged: its timeline ends in the stored hash.
     pub fn is_intact(&self) -> bool {
         self.timeline().last().map_or("", Entry::hash) == self.head
     }
@@ -311,14 +310,14 @@ impl IntentRecord {
         })
     }
 
-    /// Time of the last change, in ms since 1970.
+    /// Returns the time of the last change, in ms since 1970.
     pub fn updated_at_ms(&self) -> u64 {
         self.decision
             .as_ref()
             .map_or(self.at_ms, |decision| decision.at_ms)
     }
 
-    /// Returns who allowed it; `None` if it is blocked or waits.
+    /// Returns who approved it; `None` if it is blocked or waits.
     pub fn allowed_by(&self) -> Option<&str> {
         let decided_by = self.decision.as_ref().map(|decision| decision.by.as_str());
         let allowed_by = decided_by.or(self.policy.as_deref()).unwrap_or(&self.actor);

@@ -8,7 +8,7 @@ use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Most open invitations of an account.
+/// Maximum number of open invitations of an account.
 pub const INVITATIONS_MAX: usize = 100;
 
 /// The part of an invitation that is stored after its times.

@@ -1,13 +1,13 @@
-//! Every key name of the store, in one place.
+//! All key names of the store.
 //!
-//! An account lives in one bucket `{bNNNN}`, its hash tag: all its keys share one cluster slot, so one script can
-//! change them together. A look-up is in its record's bucket where the name carries the bucket: wallets and escrows, by
-//! [number](domain::number::Number). `/` separates the parts; no caller-chosen name can contain it.
+//! An account is in one bucket `{bNNNN}`, its hash tag. All its keys share one cluster slot, so one script can change
+//! them together. A look-up is in the bucket of its record if its name contains the bucket: wallets and escrows, by
+//! [number](domain::number::Number). `/` separates the parts; names chosen by callers cannot contain it.
 //!
-//! Keys outside the buckets are in `keys/outside.rs`, with the reasons why they are safe.
+//! `keys/outside.rs` has the keys outside the buckets, and the reasons why they are safe.
 
-/// Functions that name keys, one a row: they join the parts behind the name of the bucket or account. With `mode`, the
-/// mode is their first argument and their first part.
+/// Declares functions that return key names, one per row: they append parts to the name of the bucket or account. With
+/// `mode`, the mode is their first argument and their first part.
 macro_rules! keys {
     ($holder:ty: $($(#[$doc:meta])+ $vis:vis $name:ident($($arg:ident: $kind:ty),*) = $($part:expr),+;)+) => {
         impl $holder {
@@ -56,7 +56,7 @@ pub const BUCKETS: u16 = number::BUCKETS;
 /// The hash tags of the buckets.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
 
-/// Joins texts in one allocation: a call needs some twenty keys, and `format!` grows each in steps.
+/// Joins texts with one allocation: a call needs about twenty keys, and `format!` would grow each in steps.
 fn joined(first: &str, rest: &[&str]) -> String {
     let length = first.len() + rest.iter().map(|part| part.len()).sum::<usize>();
     let mut key = String::with_capacity(length);
@@ -80,39 +80,40 @@ domain::words! {
 pub struct Bucket(u16);
 
 impl Bucket {
-    /// The bucket of an account.
+    /// Returns the bucket of an account.
     pub fn from_account(account: &str) -> Self {
         let digest = Sha256::digest(account.as_bytes());
         Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
     }
 
-    /// The bucket of the record that has this number.
+    /// Returns the bucket of the record with this number.
     pub const fn from_number(number: Number) -> Self {
         Self(number.bucket())
     }
 
-    /// Its number, as it stands in the numbers of wallets and escrows.
+    /// Returns its number, which is part of the numbers of wallets and escrows.
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// All buckets, for the workers.
+    /// Returns all buckets, for the workers.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..BUCKETS).map(Self)
     }
 
-    /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
-    /// changed; the wallet may be closed since.
+    /// Place of the wallet with this number: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never
+    /// changed, even if the wallet is closed.
     pub fn wallet_place(number: Number) -> String {
         Self::from_number(number).key(&["/wallet/", &number.to_string()])
     }
 
-    /// Where the escrow of this number is: `<account> <mode>` of its payer. Written with the escrow and never changed.
+    /// Place of the escrow with this number: `<account> <mode>` of its payer. Written with the escrow and never
+    /// changed.
     pub fn escrow_place(number: Number) -> String {
         Self::from_number(number).key(&["/escrow/", &number.to_string()])
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -125,33 +126,32 @@ impl Bucket {
 
 keys! {
     Bucket:
-    /// The last place that was drawn of a series.
+    /// The last place that a series has drawn.
     pub counter(series: Series) = "/", series.as_str(), "-number";
-    /// A hold that is open, or the tombstone of a voided one.
+    /// An open hold, or the tombstone of a voided one.
     pub hold(allow_id: &str) = "/hold/", allow_id;
     /// Open holds of the bucket by deadline (sorted set of allow ids).
     pub due() = "/due";
-    /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
+    /// Kept holds: past their deadline and still charged (sorted set of allow ids by the time they were kept).
     pub kept() = "/kept";
-    /// One such hold.
+    /// A kept hold.
     pub kept_hold(allow_id: &str) = "/kept/", allow_id;
-    /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
+    /// Denials beyond the rate of each key of the bucket's accounts, by rate window and reason (hash of
     /// [`crate::call::denial_windows`]).
     pub counted_denials() = "/denials";
-    /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
+    /// Money and notices that have left an account of this bucket and have not arrived yet (hash of transit id to row).
     pub transit() = "/transit";
-    /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
+    /// Marks a transit as arrived in an account of this bucket, so that it arrives only once.
     pub arrived(transit_id: &str) = "/arrived/", transit_id;
-    /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
-    /// `<generation> <version>`).
+    /// Witnessed versions of accounts in another bucket, on a cluster (hash of account id to `<generation> <version>`).
     pub witnessed() = "/witnessed";
 }
 
-/// The last part of a key in each bucket that is written to learn whether what was written before it is safe
-/// (`store.durability`). Its value says nothing.
+/// Last part of the key in each bucket that is written to confirm the durability of earlier writes
+/// (`store.durability`). Its value has no meaning.
 pub(super) const FENCE: &str = "fence";
 
-/// Owner of an account's own wallet, in place of an agent id.
+/// Owner of an account's own wallet, used in place of an agent id.
 pub const USER: &str = "user";
 
 /// Returns the agent that owns a wallet; `None` for the account's own wallet.
@@ -167,12 +167,12 @@ pub struct AccountKeys {
 }
 
 impl AccountKeys {
-    /// The keys of `account`.
+    /// Creates the keys of `account`.
     pub fn new(account: &str) -> Self {
         Self::in_bucket(Bucket::from_account(account), account)
     }
 
-    /// The keys of `account`, whose bucket is known. Saves hashing the account id.
+    /// Returns the keys of `account` if its bucket is known, without hashing the account id.
     pub fn in_bucket(bucket: Bucket, account: &str) -> Self {
         debug_assert_eq!(bucket, Bucket::from_account(account), "{account}");
         Self {
@@ -185,7 +185,7 @@ impl AccountKeys {
         joined(&self.base, rest)
     }
 
-    /// The account's bucket.
+    /// Returns the account's bucket.
     pub const fn bucket(&self) -> Bucket {
         self.bucket
     }
@@ -202,7 +202,7 @@ keys! {
     pub active_keys() = "/active-keys";
     /// A virtual key's record (hash).
     pub virtual_key(key_id: &str) = "/vk/", key_id;
-    /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
+    /// All virtual keys of an agent, including revoked ones (sorted set of key ids by creation).
     pub agent_keys(agent: &str) = "/agent-keys/", agent;
     /// Requests of a virtual key in its current minute.
     pub rate(key_id: &str) = "/rate/", key_id;
@@ -220,47 +220,46 @@ keys! {
 
 keys! {
     AccountKeys, mode:
-    /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
+    /// A run (hash): its spend and open holds, its calls and denials, its start and its end.
     pub run(agent: &str, run: &str) = "/run/", agent, "/", run;
     /// The named runs of an agent (sorted set of run ids by when each was last seen).
     pub runs(agent: &str) = "/runs/", agent;
-    /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are
-    /// counted.
+    /// The named runs of all agents (sorted set of `<agent>/<run>` by the time of the last call), used to count them.
     pub all_runs() = "/all-runs";
     /// An agent (hash): its record, freeze, policy, provider key and counters.
     pub agent(agent: &str) = "/agent/", agent;
     /// The account's agents that have a wallet row (sorted set by creation).
     pub agents() = "/agents";
-    /// The agents that are frozen, those that were deleted since included (sorted set by when).
+    /// The frozen agents, including deleted ones (sorted set by the time of the freeze).
     pub frozen_agents() = "/frozen-agents";
     /// The account's policies (sorted set of policy ids by creation).
     pub policies() = "/policies";
     /// A policy's record (hash).
     pub policy(policy_id: &str) = "/policy/", policy_id;
-    /// What the account-wide policies limit (hash of policy id to
-    /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
+    /// The limits of the account-wide policies (hash of policy id to `<cap> <run> <day> <month> <txn> <approval>
+    /// <low>`).
     pub account_policies() = "/account-policies";
 }
 
-/// The field of an agent that holds the id of its key for `provider`.
+/// Returns the field of an agent with the id of its key for `provider`.
 pub fn provider_key_id_field(provider: &str) -> String {
     joined(PROVIDER_KEY_ID_PREFIX, &[provider])
 }
 
-/// What the names of [`provider_key_id_field`] start with; the rest is the provider.
+/// Prefix of the names of [`provider_key_id_field`]; the rest is the provider.
 pub(crate) const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 
-/// The field of an agent that holds the last four characters of its key for `provider`.
+/// Returns the field of an agent with the last four characters of its key for `provider`.
 pub fn provider_key_last4_field(provider: &str) -> String {
     joined("pk_last4:", &[provider])
 }
 
-/// The field of an agent that holds when its key for `provider` was stored.
+/// Returns the field of an agent with the time at which its key for `provider` was stored.
 pub fn provider_key_created_field(provider: &str) -> String {
     joined("pk_created:", &[provider])
 }
 
-/// The field of an agent that holds its sealed key for `provider`.
+/// Returns the field of an agent with its sealed key for `provider`.
 pub fn provider_key_sealed_field(provider: &str) -> String {
     joined("pk_sealed:", &[provider])
 }

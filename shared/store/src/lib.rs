@@ -1,9 +1,9 @@
 //! The store: everything that depends on Redis.
 //!
 //! Each resource is one module, with its records, its scripts and their typed twins: [`account`], [`agent`],
-//! [`api_key`], [`escrow`], [`wallet`] and so on. [`call`] is the life of a proxied call; [`audit`] the log that every
-//! script appends to. Below them are the [`connection`], the [key names](keys), the [scripts](script), and whether the
-//! store may be trusted ([`versions`], [`sanity`], [`durability`]).
+//! [`api_key`], [`escrow`], [`wallet`] and so on. [`call`] is the life of a proxied call; [`audit`] is the log that
+//! every script appends to. Lower layers are the [`connection`], the [key names](keys), the [scripts](script), and the
+//! checks whether the store can be trusted ([`versions`], [`sanity`], [`durability`]).
 
 pub mod account;
 pub mod agent;

@@ -1,6 +1,7 @@
 //! Look-ups of keys, outside the buckets: the owner of a hash. They never change once written, so they can be cached
-//! forever; the bucket decides whether a key is active. A look-up is announced before the record of its key; after it,
-//! and before the secret is returned, it is made permanent and confirmed ([`keep`](crate::lookup::script::keep)).
+//! forever; the bucket decides whether a key is active. A look-up is announced before the record of its key is written.
+//! Afterwards, before the secret is returned, it is made permanent and confirmed
+//! ([`keep`](crate::lookup::script::keep)).
 
 pub mod script;
 
@@ -59,10 +60,10 @@ impl ApiKeyOwner {
     }
 }
 
-/// Owner of a virtual key's hash. One allocation, since an edge caches many.
+/// Owner of a virtual key's hash. One allocation, since an edge caches many of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualKeyOwner {
-    /// Account, agent, key id, with a space between them.
+    /// Account, agent and key id, separated by spaces.
     text: Arc<str>,
     /// Offsets of the two spaces.
     spaces: [usize; 2],
@@ -77,7 +78,7 @@ impl VirtualKeyOwner {
         }
     }
 
-    /// The stored text.
+    /// Returns the stored text.
     pub fn as_stored(&self) -> &str {
         &self.text
     }
@@ -89,17 +90,17 @@ impl VirtualKeyOwner {
         (!key_id.contains(' ')).then(|| Self::new(account, agent, key_id))
     }
 
-    /// Account id, `acct_…`.
+    /// Returns the account id, `acct_…`.
     pub fn account(&self) -> &str {
         &self.text[..self.spaces[0]]
     }
 
-    /// The agent that the key was made for.
+    /// Returns the agent that the key was created for.
     pub fn agent(&self) -> &str {
         &self.text[self.spaces[0] + 1..self.spaces[1]]
     }
 
-    /// Key id.
+    /// Returns the key id.
     pub fn key_id(&self) -> &str {
         &self.text[self.spaces[1] + 1..]
     }

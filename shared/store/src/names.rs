@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// Names read in one round trip.
 const CHUNK: usize = 500;
 
-/// Names by id. What has no name, or is gone, is not in it.
+/// Names by id. Contains no entry for an object that has no name or no longer exists.
 pub type Names = HashMap<String, String>;
 
 /// Reads the names of agents. An agent without a wallet row has none.

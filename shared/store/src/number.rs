@@ -16,10 +16,10 @@ script! {
     args: struct DrawArgs: String { epoch, lowest_place },
 }
 
-/// Draws the next number of a series for something that will live in `bucket`.
+/// Draws the next number of a series for a record that will be in `bucket`.
 ///
-/// The draw is not confirmed: its record is written later to the same slot, so whatever confirms the record confirms
-/// the draw, and a server that lost the draw lost the record.
+/// The draw is not confirmed: its record is written later to the same slot, so the confirmation of the record covers
+/// the draw, and a server that lost the draw also lost the record.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry. Also if the series has no number left, after 278 years.

@@ -1,4 +1,4 @@
-//! Requests executed at most once (decision D26): the record id that follows from a caller's idempotency key, and the
+//! Requests executed at most once (decision D26): the record id derived from a caller's idempotency key, and the
 //! fingerprint that detects a different request under the same key.
 
 use crypto::virtual_key::CheckSecret;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// Longest idempotency key.
 pub const KEY_MAX: usize = 255;
 
-/// Whether `key` is valid: 1 to 255 printable ASCII characters.
+/// Returns whether `key` is valid: 1 to 255 printable ASCII characters.
 pub fn is_key(key: &str) -> bool {
     (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -20,7 +20,8 @@ pub fn is_key(key: &str) -> bool {
 /// Identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Once {
-    /// Id of its record, `int_…`: a function of account, mode, idempotency key and generation, whatever the route.
+    /// Id of its record, `int_…`: a function of account, mode, idempotency key and generation, independent of the
+    /// route.
     pub id: String,
     /// A new id for a refusal that is not stored under the caller's key (decision D59).
     pub spare_id: String,
@@ -30,10 +31,10 @@ pub struct Once {
 
 impl Once {
     /// Returns the identity of a request to `route` with these fields, amounts in nano-USD. Without a key the id is
-    /// new.
+    /// random.
     ///
     /// # Errors
-    /// [`NoEntropy`] when the operating system has no randomness.
+    /// [`NoEntropy`] if the operating system has no randomness.
     pub fn new(
         secret: &CheckSecret,
         (account, mode): (&str, Mode),
@@ -48,7 +49,7 @@ impl Once {
         Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
     }
 
-    /// Returns an id of an idempotency key: the first one (`generation` 0), or that of a later generation, for a key
+    /// Returns the id for an idempotency key: the first one (`generation` 0), or that of a later generation, for a key
     /// whose earlier intents were archived.
     pub fn id_of(
         secret: &CheckSecret,
@@ -58,7 +59,7 @@ impl Once {
     ) -> String {
         let number = generation.to_string();
         let words = ["intent", account, mode.as_str(), key, &number];
-        // The first id is without a number. A key has no line break, so no other key leads to the same words.
+        // The first id has no generation number. Keys contain no line break, so no other key yields the same words.
         let words = if generation == 0 { &words[..4] } else { &words[..] };
         Kind::Intent.derived(secret.derive(words))
     }
@@ -68,7 +69,7 @@ impl Once {
         let mut hash = Sha256::new();
         hash.update(route.as_bytes());
         hash.update(b"\n");
-        // A request without canonical form must not equal every other such request.
+        // A request without a canonical form must not equal all other such requests.
         hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
         add_long_integers(&mut hash, request, &mut 0);
         Self {
@@ -80,7 +81,7 @@ impl Once {
 }
 
 /// Hashes integers that the canonical form rounds, since it writes numbers as doubles: each with its index among all
-/// numbers. The fingerprint of a request without such integers is unaffected.
+/// numbers. Requests without such integers keep their fingerprint.
 fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
     match value {
         Value::Number(number) => {
@@ -154,7 +155,7 @@ mod tests {
             ids[0][0],
             once("acct_1", Mode::Live, Some("k"), "spend", &json!({})).id
         );
-        // Pinned, as the first one is.
+        // Pinned, like the first one.
         assert_eq!(ids[0][1], "int_5WV0DVHDQHJT76HGHSF4PQA1N7");
     }
 
@@ -183,7 +184,7 @@ mod tests {
             [r#"{"n":9223372036854775808}"#, r#"{"n":9223372036854775807}"#],
             [r#"{"n":9007199254740993}"#, r#"{"n":"9007199254740993"}"#],
             [r#"{"n":9007199254740993}"#, r#"{"n":9007199254740992.0}"#],
-            // Only the place differs.
+            // Only the position differs.
             [
                 r#"{"n":[9007199254740992,{"m":9007199254740993}]}"#,
                 r#"{"n":[9007199254740993,{"m":9007199254740992}]}"#,

@@ -1,6 +1,6 @@
 //! Reads one page of a listing: a part of a sorted set of ids, and their records. A page starts at an offset, or after
-//! the position at which another one ended, which costs the same at any depth and stays valid while records are added
-//! and removed.
+//! the position at which a previous page ended. A position costs the same at any depth, and stays valid while records
+//! are added and removed.
 
 use crate::search::Search;
 use crate::{Store, StoreError};
@@ -22,7 +22,7 @@ pub enum Start<'a> {
 /// A requested page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<'a> {
-    /// Most records on the page.
+    /// Maximum number of records on the page.
     pub limit: usize,
     /// Start of the page.
     pub start: Start<'a>,
@@ -91,14 +91,14 @@ impl Position {
         parsed.ok_or(StoreError::BadPosition)
     }
 
-    /// Whether it sorts after `other`, highest first.
+    /// Returns whether it sorts after `other`, highest first.
     fn is_behind(&self, other: &Self) -> bool {
         let order = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
         order.then_with(|| self.member.cmp(&other.member)) == Ordering::Less
     }
 }
 
-/// A sorted set that is listed from its highest member.
+/// A sorted set, listed from its highest member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SortedSet<'a> {
     pub(super) store: &'a Store,
@@ -266,7 +266,7 @@ impl SortedSet<'_> {
         if let (Some(rank), true) = (rank, score == Some(mark.score)) {
             return Ok(rank + 1);
         }
-        // Members of the same score are ordered by their bytes.
+        // Members with the same score are ordered by their bytes.
         let mut search = Search::between(above, above + beside);
         while let Some(ranks) = search.places() {
             let members = ranks.iter().map(|rank| (self.set, rank, rank));
@@ -280,7 +280,7 @@ impl SortedSet<'_> {
     }
 }
 
-/// Cuts `marks` to `limit`; `may_go_on` says that there may be more.
+/// Cuts `marks` to `limit`; `may_go_on` tells whether there may be more.
 fn part(mut marks: Vec<Position>, limit: usize, total: u64, may_go_on: bool) -> Part<Position> {
     let goes_on = may_go_on || marks.len() > limit;
     marks.truncate(limit);

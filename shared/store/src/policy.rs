@@ -21,13 +21,13 @@ pub struct PolicyRecord {
     pub agent: Option<String>,
     /// Whether Cap is enforced.
     pub cap_enabled: bool,
-    /// Most spend of one run.
+    /// Maximum spend of one run.
     pub per_run: Option<Nanos>,
-    /// Most spend of a UTC day.
+    /// Maximum spend of a UTC day.
     pub per_day: Option<Nanos>,
-    /// Most spend of a UTC month.
+    /// Maximum spend of a UTC month.
     pub per_month: Option<Nanos>,
-    /// Most that a single spend may take from the wallet.
+    /// Maximum amount that a single spend may take from the wallet.
     pub per_transaction: Option<Nanos>,
     /// Spends above this wait for approval.
     pub approval_threshold: Option<Nanos>,
@@ -81,7 +81,7 @@ impl PolicyRecord {
         store.record(key, "policy record", Self::from_fields).await
     }
 
-    /// Reads the policy of `agent`; `None` if it has none of its own.
+    /// Reads the policy of `agent`; `None` if it has no policy of its own.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,

@@ -4,8 +4,8 @@ use crate::script::script;
 use crate::{Store, StoreError, keys};
 
 script! {
-    /// Replaces the imported prices. Confirmed, since no account's version shows that a lost server took an import
-    /// back.
+    /// Replaces the imported prices. Confirmed for durability, since no account's version would reveal that a server
+    /// lost the import.
     pub static REPLACE_PRICES = "replace_prices",
     source: [include_str!("prices/replace.lua")],
     when_full: Refuse,
@@ -19,19 +19,19 @@ script! {
 pub enum Replaced {
     /// The new text is stored.
     Done,
-    /// The stored text is no longer the one that was read; nothing changed.
+    /// The stored text differs from the one that was read; nothing changed.
     Changed,
 }
 
-/// The imported prices as stored, if there are any.
+/// Returns the imported prices as stored, if there are any.
 pub async fn read(store: &Store) -> Result<Option<String>, StoreError> {
     store.command(redis::cmd("GET").arg(keys::PRICES)).await
 }
 
-/// Puts `new` in the place of `old`, the text that was read, and waits for the configured durability.
+/// Replaces `old`, the text that was read, by `new`, and waits for the configured durability.
 ///
 /// # Errors
-/// [`StoreError`]. [`StoreError::NotDurable`]: a crash may take the import back; it is made again in the same way.
+/// [`StoreError`]. [`StoreError::NotDurable`]: a crash may lose the import, which can be repeated.
 pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Replaced, StoreError> {
     let keys = ReplaceKeys { prices: keys::PRICES };
     let args = ReplaceArgs {

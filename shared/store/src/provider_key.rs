@@ -15,13 +15,13 @@ script! {
     source: [CHANGE, BUDGET, include_str!("provider_key/store.lua")],
     when_full: Refuse,
     marks: [with_budgets],
-    /// `sealed_agents` are those with a provider key.
+    /// `sealed_agents` lists the agents with a provider key.
     keys: struct StoreKeys: String { agent, sealed_agents },
-    /// `fields` are those of the key but its time, and their values.
+    /// `fields` are the key's fields and values, except its time.
     args: struct StoreArgs<'a>: &'a str { id_field, providers_max, agent_id, created_field, fields[..] },
 }
 
-/// Most providers that an agent has keys for.
+/// Maximum number of providers that an agent has keys for.
 pub const PROVIDERS_MAX: usize = 32;
 
 /// Arguments of a new provider key.
@@ -52,7 +52,7 @@ pub enum Stored {
 }
 
 impl NewProviderKey<'_> {
-    /// Stores the key in place of the agent's previous one for the provider.
+    /// Stores the key, replacing the agent's previous one for the provider.
     /// Safe to retry.
     pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
         let account = scope.keys();

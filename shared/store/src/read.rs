@@ -26,7 +26,7 @@ impl Read {
         self
     }
 
-    /// The text of a key outside the buckets.
+    /// Reads the text of a key outside the buckets.
     pub fn global(key: impl AsRef<str>) -> Self {
         let mut command = redis::cmd("GET");
         command.arg(key.as_ref());
@@ -36,7 +36,7 @@ impl Read {
         }
     }
 
-    /// Whether a set outside the buckets has a member.
+    /// Reads whether a set outside the buckets has a member.
     pub fn global_member(key: impl AsRef<str>, member: &str) -> Self {
         let mut command = redis::cmd("SISMEMBER");
         command.arg(key.as_ref()).arg(member);
@@ -46,50 +46,50 @@ impl Read {
         }
     }
 
-    /// A text.
+    /// Reads a text.
     pub fn text(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "GET", key)
     }
 
-    /// All fields of a hash.
+    /// Reads all fields of a hash.
     pub fn hash(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "HGETALL", key)
     }
 
-    /// Some fields of a hash.
+    /// Reads some fields of a hash.
     pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[String]) -> Self {
         Self::new(bucket, "HMGET", key).arg(fields)
     }
 
-    /// The same fields of the record of each account.
+    /// Reads the same fields of the record of each account.
     pub fn of_accounts(accounts: &[String], fields: &[String]) -> Vec<Self> {
         let keys = accounts.iter().map(|account| AccountKeys::new(account));
         keys.map(|keys| Self::fields(keys.bucket(), keys.record(), fields))
             .collect()
     }
 
-    /// One field of a hash.
+    /// Reads one field of a hash.
     pub fn field(bucket: Bucket, key: impl AsRef<str>, field: &str) -> Self {
         Self::new(bucket, "HGET", key).arg(field)
     }
 
-    /// How many fields a hash has.
+    /// Reads the number of fields of a hash.
     pub fn hash_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "HLEN", key)
     }
 
-    /// The items of a list from place `first` on, `count` at most.
+    /// Reads at most `count` items of a list, from index `first` on.
     pub fn list(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
         let last = (first + count).saturating_sub(1);
         Self::new(bucket, "LRANGE", key).arg(first).arg(last)
     }
 
-    /// How long a list is.
+    /// Reads the length of a list.
     pub fn list_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "LLEN", key)
     }
 
-    /// The members of a sorted set from place `first` on, `count` at most, each with its score.
+    /// Reads at most `count` members of a sorted set with their scores, from rank `first` on.
     pub fn sorted(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
         let last = (first + count).saturating_sub(1);
         Self::new(bucket, "ZRANGE", key)
@@ -98,29 +98,29 @@ impl Read {
             .arg("WITHSCORES")
     }
 
-    /// The members of a sorted set whose scores lie in a range (`-inf`, `(5`, …), lowest first, `count` at most, each
-    /// with its score.
+    /// Reads at most `count` members of a sorted set with their scores, in a range of scores (`-inf`, `(5`, …), lowest
+    /// first.
     pub fn scored(bucket: Bucket, key: impl AsRef<str>, low: &str, high: &str, count: usize) -> Self {
         let read = Self::new(bucket, "ZRANGEBYSCORE", key).arg(low).arg(high);
         read.arg("WITHSCORES").arg("LIMIT").arg(0).arg(count)
     }
 
-    /// How many members a sorted set has.
+    /// Reads the number of members of a sorted set.
     pub fn sorted_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "ZCARD", key)
     }
 
-    /// The score of a member of a sorted set.
+    /// Reads the score of a member of a sorted set.
     pub fn score(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
         Self::new(bucket, "ZSCORE", key).arg(member)
     }
 
-    /// The members of a set.
+    /// Reads the members of a set.
     pub fn set(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "SMEMBERS", key)
     }
 
-    /// Whether a set has a member.
+    /// Reads whether a set has a member.
     pub fn is_member(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
         Self::new(bucket, "SISMEMBER", key).arg(member)
     }

@@ -12,7 +12,8 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
-/// Most runs scanned for a page with a status filter: status is not indexed, since an index would cost each call.
+/// Maximum number of runs scanned for a page with a status filter. The status is not indexed, since an index would cost
+/// each call.
 pub const SCANNED_MAX: usize = 1_000;
 
 domain::words! {
@@ -28,7 +29,7 @@ domain::words! {
 }
 
 impl RunStatus {
-    /// The status that the `status` field of a record stands for; a run that goes on has none.
+    /// Parses the `status` field of a record, which a run in progress does not have.
     fn stored(field: Option<&str>) -> Option<Self> {
         match field {
             None => Some(Self::Running),
@@ -133,7 +134,8 @@ impl Run {
     }
 }
 
-/// Selects the unexpired runs of an index. Records expire by themselves; the index drops them when a run is seen.
+/// Selects the unexpired runs of an index. Records expire by themselves; their index entries are removed when another
+/// run is recorded.
 async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
     let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));

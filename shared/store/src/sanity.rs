@@ -1,5 +1,5 @@
-//! Whether the store may be trusted with money (decision D47): it must never evict, have all its writes, and be the
-//! ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
+//! Whether the store can be trusted with money (decision D47): it must never evict, must have all its writes, must be
+//! the ledger that was initialised, and its clock must be right. A wiped store is an error, not a fresh budget.
 
 use crate::audit::reseal_checkpoint_key::FIELD;
 use crate::clock_difference::{self, ClockDiffers};
@@ -27,20 +27,20 @@ pub enum UnsafeStore {
     /// It may evict keys.
     #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]
     Evicts(String),
-    /// It dropped writes of its append-only file or of its primary.
+    /// It lost writes of its append-only file or of its primary.
     #[error(
         "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
     LostWrites(u64),
-    /// The clock of one of its servers is wrong, or this process's is.
+    /// The clock of one of its servers, or of this process, is wrong.
     #[error(transparent)]
     ClockDiffers(#[from] ClockDiffers),
-    /// One of its servers does not say what time it is, so its clock may be wrong.
+    /// One of its servers does not report its time, so its clock may be wrong.
     #[error(
         "{0} does not report its time (`server_time_usec` in its reply to INFO), so its clock cannot be checked"
     )]
     NoClock(String),
-    /// It was restored from a backup that the operator has not accepted yet.
+    /// It was restored from a backup, and the operator has not accepted it yet.
     #[error(
         "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
     )]
@@ -60,18 +60,18 @@ pub struct StoreRecord {
     pub epoch: String,
     /// For the checksum of virtual keys.
     pub check_secret: CheckSecret,
-    /// Whether the server writes an append-only file, as far as it says.
+    /// Whether the server reports that it writes an append-only file.
     pub append_only: bool,
     /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
-    /// The sealed key of checkpoints, if it was made: it names the master key of this store's secrets.
+    /// The sealed checkpoint key, if it exists. It contains the id of the master key of this store's secrets.
     checkpoint_key: Option<String>,
-    /// Servers that take no writes, and how many were checked. The store may be trusted all the same: reads are right,
-    /// and a refused write has no effect.
+    /// Servers that refuse writes, and the number of checked servers. Such a store can still be trusted: reads are
+    /// correct, and a refused write has no effect.
     refusing: (Vec<WriteRefusal>, usize),
 }
 
-/// The master keys of this process are not those of the store.
+/// The master keys of this process do not match the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the secrets of this store are sealed under a master key that this process does not have (secrets.master_key_file)"
@@ -79,8 +79,8 @@ pub struct StoreRecord {
 pub struct WrongMasterKey;
 
 impl StoreRecord {
-    /// Checks that this process has the master key of the store's secrets. A store without any sealed secret of its own
-    /// has no such key yet.
+    /// Checks that this process has the master key of the store's secrets. Passes for a store that has no sealed secret
+    /// of its own yet.
     ///
     /// # Errors
     /// [`WrongMasterKey`]
@@ -92,13 +92,13 @@ impl StoreRecord {
         }
     }
 
-    /// Why the store takes no writes: all of its servers refuse them.
+    /// Returns why the store accepts no writes: all of its servers refuse them.
     pub fn takes_no_writes(&self) -> Option<&WriteRefusal> {
         let (refusing, servers) = &self.refusing;
         refusing.first().filter(|_| refusing.len() == *servers)
     }
 
-    /// Why one of its servers takes no writes.
+    /// Returns why one of its servers refuses writes.
     pub fn refuses_writes(&self) -> Option<&WriteRefusal> {
         self.refusing.0.first()
     }
@@ -110,10 +110,10 @@ const RESTORED: &str = "restored";
 /// `INFO` counter of error replies to the server's own append-only file or primary; 0 at its start.
 pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 
-/// Reads the record of a store that may be used.
+/// Reads the record of a store, if the store may be used.
 ///
 /// # Errors
-/// [`UnsafeStore::NoEpoch`] when there is none, [`UnsafeStore::Restored`] until a restored store was accepted.
+/// [`UnsafeStore::NoEpoch`] if there is none, [`UnsafeStore::Restored`] until a restored store was accepted.
 pub async fn record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     usable(read_record(store).await?)
 }
@@ -141,12 +141,11 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     })
 }
 
-/// Checks everything that is visible from outside: the epoch, that no node evicts, dropped writes or has a wrong clock,
-/// and that no acceptance is pending. Skips cluster nodes that are away, so that the loss of one denies its own
-/// accounts only.
+/// Checks everything that is visible from outside: the epoch exists, no node evicts, lost writes or has a wrong clock,
+/// and no acceptance is pending. Skips unreachable cluster nodes, so that the loss of one denies only its own accounts.
 ///
 /// # Errors
-/// [`UnsafeStore`] says what is wrong.
+/// [`UnsafeStore`] with the fault.
 pub async fn check(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     usable(examine(store).await?)
 }
@@ -154,7 +153,7 @@ pub async fn check(store: &Store) -> Result<StoreRecord, UnsafeStore> {
 /// Accepts a restored store.
 ///
 /// # Errors
-/// [`StoreError`]; repeating it does no harm.
+/// [`StoreError`]; safe to retry.
 pub async fn accept(store: &Store) -> Result<(), StoreError> {
     let _: i64 = store.command(redis::cmd("HDEL").arg(STORE).arg(RESTORED)).await?;
     Ok(())
@@ -166,7 +165,7 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 /// [`UnsafeStore`], never [`UnsafeStore::Restored`].
 pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     let read = read_record(store).await;
-    // Without the node of the record the others go on, and are checked as well.
+    // Without the node of the record, the other nodes continue and are checked too.
     let is_partly_away = store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_)));
     if read.is_err() && !is_partly_away {
         return read;
@@ -183,7 +182,7 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     })
 }
 
-/// Checks what each server says of itself, and returns it.
+/// Checks the report of each server, and returns all reports.
 async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UnsafeStore> {
     let sections = [&["server", "stats"][..], &SECTIONS].concat();
     let reports = server_report::read(store, &sections).await?;
@@ -210,12 +209,12 @@ fn check_clock(report: &ServerReport, allowed: Duration) -> Result<(), UnsafeSto
     Ok(clock_difference::check(&report.server, ahead_ms, allowed)?)
 }
 
-/// Initialises an empty store that may be trusted otherwise: a new epoch, and the secret of the key checksum. Doing it
-/// twice changes nothing.
+/// Initialises an empty store that passes the other checks: sets a new epoch, and the secret of the key checksum.
+/// Repeating it changes nothing.
 ///
 /// # Errors
-/// [`UnsafeStore::NotEmpty`] when the store holds anything without an epoch; what [`check`] finds wrong with a server.
-/// Then nothing was written.
+/// [`UnsafeStore::NotEmpty`] if the store has keys but no epoch, or the fault of a server found by [`check`]. Nothing
+/// was written then.
 pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStore> {
     match read_record(store).await {
         Err(UnsafeStore::NoEpoch) => {}
@@ -235,7 +234,7 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStor
             error => error,
         });
     }
-    // Each field is set once and all together, so one of two concurrent calls wins whole.
+    // Each field is set only if absent, and all together, so exactly one of two concurrent calls sets all of them.
     let epoch = hex::encode(entropy::random_bytes::<16>()?);
     let mut set = redis::pipe();
     set.atomic();

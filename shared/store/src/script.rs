@@ -46,7 +46,7 @@ pub struct Script {
 
 /// Marks a script that changes an account: the function of `change.lua` that increments the account's version.
 const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
-/// Marks a source that contains the wrapper already, as tests with a changed wrapper have it.
+/// Marks a source that already contains the wrapper, as in tests with a changed wrapper.
 const WRAPPED: &str = "local function change()";
 /// Marks a script that compares the store's clock with its caller's: the fragment `clock_bound.lua`.
 const BOUNDS_THE_CLOCK: &str = "local ahead, bound = now_ms";
@@ -54,9 +54,9 @@ const BOUNDS_THE_CLOCK: &str = "local ahead, bound = now_ms";
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
 impl Script {
-    /// Builds a script from shared fragments and its own file, in this order, which call keys and arguments by the
-    /// names in `inputs`. One that changes an account is wrapped in `versioned.lua`: it then refuses an account that
-    /// lost writes, and replies with the account's version.
+    /// Builds a script from shared fragments and its own file, in this order. They refer to keys and arguments by the
+    /// names in `inputs`. A script that changes an account is wrapped in `versioned.lua`: it then refuses an account
+    /// that lost writes, and replies with the account's version.
     pub fn new(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
@@ -102,15 +102,15 @@ impl Script {
         Self::new(name, when_full, inputs, parts)
     }
 
-    /// Marks a script that moves money or decides about it: it is acknowledged when as durable as `store.durability`
-    /// demands.
+    /// Marks a script that moves money or decides about it: it is acknowledged only with the durability that
+    /// `store.durability` requires.
     #[must_use]
     pub(crate) fn of_money(mut self) -> Self {
         self.money = true;
         self
     }
 
-    /// Whether it moves money, or decides about it.
+    /// Returns whether it moves money or decides about it.
     #[cfg(test)]
     pub(crate) const fn is_of_money(&self) -> bool {
         self.money
@@ -123,13 +123,13 @@ impl Script {
         self
     }
 
-    /// Whether it takes budgets.
+    /// Returns whether it expects budgets.
     pub const fn has_budgets(&self) -> bool {
         self.budgets
     }
 
-    /// Whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script) then sends
-    /// the known version and records the replied one.
+    /// Returns whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script)
+    /// then sends the known version and records the replied one.
     pub const fn is_versioned(&self) -> bool {
         self.versioned
     }
@@ -149,7 +149,7 @@ impl Script {
         self
     }
 
-    /// Whether its reply waits for `store.durability`.
+    /// Returns whether its reply waits for `store.durability`.
     pub(crate) const fn is_confirmed(&self) -> bool {
         self.money || self.makes_names
     }
@@ -159,7 +159,7 @@ impl Script {
         self.inputs
     }
 
-    /// The script's name, for logs and metrics.
+    /// Returns the script's name, for logs and metrics.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -195,8 +195,8 @@ impl Script {
     }
 }
 
-/// Replaces each line `--@ <name>` of `source` by the fragment of that name, which is then compiled in that branch
-/// only.
+/// Replaces each line `--@ <name>` of `source` by the fragment with that name, which is then compiled only in that
+/// branch.
 pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
     fragments
         .iter()

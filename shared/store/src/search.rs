@@ -3,7 +3,7 @@
 /// Probes per step.
 const PROBES: u64 = 15;
 
-/// Search for the first late one of ascending places: after it all are late.
+/// Search for the first late one among ascending values: all after it are late too.
 #[derive(Debug)]
 pub(super) struct Search {
     low: u64,
@@ -11,7 +11,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Among the places from `low` to before `high`.
+    /// Creates a search of the places from `low` to before `high`.
     pub(super) const fn between(low: u64, high: u64) -> Self {
         Self { low, high }
     }
@@ -38,7 +38,8 @@ impl Search {
     }
 }
 
-/// Up to [`PROBES`] ascending places from `low` to before `high`, which cut it into parts of about one size.
+/// Returns up to [`PROBES`] ascending positions from `low` to before `high`, which divide it into parts of about equal
+/// size.
 fn probes(low: u64, high: u64) -> Vec<u64> {
     let length = high - low;
     let count = PROBES.min(length);

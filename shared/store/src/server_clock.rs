@@ -1,9 +1,9 @@
-//! The store's clock, by which all deadlines are written.
+//! The store's clock, which determines all deadlines.
 
 use crate::clock_difference::{THE_STORE, ahead_ms, check};
 use crate::{Store, StoreError};
 
-/// Most nodes of a cluster that are queried.
+/// Maximum number of cluster nodes that are queried.
 const NODES_QUERIED_MAX: usize = 3;
 
 /// Returns what `script/clock_bound.lua` takes, in ms: this process's time, and how far the store's may be from it.

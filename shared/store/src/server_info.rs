@@ -1,34 +1,34 @@
-//! Memory, persistence, replicas and clocks of the store's servers: one `INFO` from each, at intervals.
+//! Memory, persistence, replicas and clocks of the store's servers: one `INFO` from each, read at intervals.
 
 use crate::info::{field, number};
 use crate::sanity::LOST_WRITES;
 use crate::server_report;
 use crate::{Store, StoreError};
 
-/// Totals over all servers of the store, or the worst of them.
+/// Totals or worst values over all servers of the store.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerInfo {
     /// Servers that answered.
     pub nodes: u64,
     /// Bytes of memory used by all.
     pub memory_used: u64,
-    /// Bytes of memory that all may use; 0 when one has no limit.
+    /// Bytes of memory that all servers together may use; 0 if any has no limit.
     pub memory_max: u64,
-    /// How full the fullest server is, from 0 to 1; 0 when none has a limit.
+    /// How full the fullest server is, from 0 to 1; 0 if none has a limit.
     pub memory_fullest: f64,
-    /// Whether none may evict.
+    /// Whether no server may evict.
     pub never_evicts: bool,
-    /// Keys that were evicted: each may have been money.
+    /// Number of evicted keys: each may have been money.
     pub evicted_keys: u64,
     /// Writes of their append-only files or of their primaries that they left out.
     pub lost_writes: u64,
-    /// Whether all write an append-only file.
+    /// Whether all servers write an append-only file.
     pub aof_enabled: bool,
-    /// Whether the last write of all append-only files and snapshots went well.
+    /// Whether the last write of all append-only files and snapshots succeeded.
     pub persistence_ok: bool,
     /// Times that a write had to wait for the disk.
     pub fsync_delayed: u64,
-    /// Replicas of the server that has the fewest.
+    /// Number of replicas of the server with the fewest.
     pub replicas_fewest: u64,
     /// Longest time since a replica's last acknowledgement, in seconds.
     pub replica_lag_seconds: u64,
@@ -38,15 +38,15 @@ pub struct ServerInfo {
     pub commands_a_second: u64,
     /// Seconds since the last start of any server.
     pub uptime_seconds: u64,
-    /// Each server, and how many seconds its clock is ahead of this process's; negative if it is behind.
-    /// Without servers that do not report their time.
+    /// Each server that reports its time, and by how many seconds its clock is ahead of this process's; negative if it
+    /// is behind.
     pub clocks_ahead: Vec<(String, i64)>,
 }
 
 /// Queries every server.
 ///
 /// # Errors
-/// [`StoreError`] when none answers.
+/// [`StoreError`] if no server replies.
 pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
     let reports = server_report::read(store, &[]).await?;
     let clocks = reports
@@ -60,7 +60,7 @@ pub async fn read(store: &Store) -> Result<ServerInfo, StoreError> {
     })
 }
 
-/// Whether a field says `ok`; a field that an older server lacks counts as ok.
+/// Returns whether a field is `ok`. A field that an older server lacks counts as ok.
 fn is_ok(info: &str, name: &str) -> bool {
     field(info, name).is_none_or(|text| text == "ok")
 }

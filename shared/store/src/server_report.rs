@@ -1,10 +1,10 @@
-//! The report of one server of the store: its reply to `INFO`, and how far its clock is from this process's.
+//! The report of one server of the store: its reply to `INFO`, and the difference of its clock from this process's.
 
 use crate::clock_difference::ahead_ms;
 use crate::info::field;
 use crate::{Store, StoreError};
 
-/// What one server reported.
+/// Report of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerReport {
     /// `host:port`, or the path of a socket.
@@ -29,10 +29,9 @@ impl ServerReport {
     }
 }
 
-/// Reads these sections of `INFO`, all if none is named, from every server that answers. The clock needs `server`.
-///
+/// Reads these sections of `INFO`, all if none is named, from every server that replies. The clock needs `server`.
 /// # Errors
-/// [`StoreError`] when none answers.
+/// [`StoreError`] if no server replies.
 pub(crate) async fn read(store: &Store, sections: &[&str]) -> Result<Vec<ServerReport>, StoreError> {
     let mut info = redis::cmd("INFO");
     info.arg(sections);

@@ -1,7 +1,7 @@
 //! Sessions of dashboard users.
 //!
-//! The look-up of a token's hash is outside the account's bucket and written first. It counts only while the account
-//! has the session; it is removed when the session ends, and expires with it at the latest.
+//! The look-up of a token's hash is outside the account's bucket, and is written first. It counts only while the
+//! account has the session. It is removed when the session ends, and expires with it at the latest.
 
 pub mod script;
 
@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 use futures::future::join_all;
 use std::collections::HashMap;
 
-/// Most sessions of a user; a new one ends the oldest.
+/// Maximum number of sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 20;
 /// Characters of the user agent that are stored.
 const AGENT_MAX: usize = 200;
@@ -128,7 +128,7 @@ impl Session {
 const AHEAD_MAX_MS: u64 = 60_000;
 /// Prefix of the fields with the last use of a session.
 const SEEN: &str = "seen:";
-/// Stands for an unknown address.
+/// Represents an unknown address.
 pub(super) const NO_ADDRESS: &str = "-";
 
 #[cfg(test)]

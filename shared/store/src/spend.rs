@@ -1,4 +1,4 @@
-//! Twin of `spend/spend.lua`: a requested spend, or one approved after it waited (decision D23).
+//! Twin of `spend/spend.lua`: a spend, when requested or when approved after waiting (decision D23).
 
 pub mod deny;
 mod intent_args;
@@ -28,12 +28,12 @@ script! {
     ],
     when_full: Refuse,
     marks: [of_money, with_budgets],
-    /// `run` is the agent in a spend without a run, and not touched.
+    /// `run` is the agent in a spend without a run, and is then not used.
     keys: struct SpendKeys: String {
         transactions, agent[4], intent, spare_intent, intent_index[5], pending_intents, run, agent_keys, agent_runs,
         account_runs
     },
-    /// The limits of the plan `plan` are `agents` and `tracked`. Amounts are nano-USD, `run_life` is in ms.
+    /// `agents` and `tracked` are limits of the plan `plan`. Amounts are nano-USD, `run_life` is in ms.
     args: struct SpendArgs<'a>: &'a str {
         plan, agents, tracked, amount, head, heads, intent, spare_intent, run, run_life, transaction_text, injection,
         fields[..]
@@ -55,8 +55,8 @@ pub const REASONS: &[Reason] = &[
     Reason::InsufficientBalance,
 ];
 
-/// Reason to refuse an approval, before all [`REASONS`]: the agent's wallet is not the one that it had when the spend
-/// was requested.
+/// Reason to refuse an approval, which precedes all [`REASONS`]: the agent's wallet is not the one it had when the
+/// spend was requested.
 pub const OTHER_WALLET: Reason = Reason::WalletClosed;
 
 /// Characters of a text that the audit log repeats.
@@ -83,12 +83,12 @@ pub struct Spend<'a> {
     pub plan: Option<PlanCap<'a>>,
 }
 
-/// Limits of a plan: the script refuses them if the account has another plan.
+/// Limits of a plan. The script refuses them if the account has another plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanCap<'a> {
     /// The plan's name.
     pub name: &'a str,
-    /// Its limits.
+    /// The limits.
     pub cap: CapPlan,
 }
 
@@ -103,7 +103,7 @@ pub enum SpendStep<'a> {
         at_ms: u64,
         /// The request's other fields, as JSON: see [`IntentRecord`].
         request: &'a str,
-        /// Suspected prompt injection in its text: then it is blocked.
+        /// Suspected prompt injection in its text; the spend is then blocked.
         injection: Option<Injection<'a>>,
     },
     /// An approved waiting spend: all checks are repeated.
@@ -117,8 +117,8 @@ pub enum SpendStep<'a> {
     },
 }
 
-/// Suspected prompt injection in a spend. The text itself is never returned or logged: a reader of the audit log or of
-/// an event may be an agent, too.
+/// Suspected prompt injection in a spend. The text itself is never returned or logged, since a reader of the audit log
+/// or of an event may be an agent too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Injection<'a> {
     /// The field of the request: `description`, `recipient` or `metadata`.
@@ -130,14 +130,14 @@ pub struct Injection<'a> {
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spent {
-    /// Charged, and debited from the agent's wallet, if it has one.
+    /// Charged, and debited from the agent's wallet if it has one.
     Settled {
-        /// Balance after it.
+        /// Balance afterwards.
         balance: Option<Nanos>,
     },
     /// Waits for approval; nothing is charged.
     Pending,
-    /// Refused; an intent says so.
+    /// Refused; an intent records it.
     Blocked {
         /// Why.
         reason: Reason,
@@ -146,7 +146,7 @@ pub enum Spent {
     },
     /// A request with this id exists; nothing changed.
     Known,
-    /// The intent no longer waits as it was read; nothing changed.
+    /// The intent does not wait as it did when it was read; nothing changed.
     Changed,
     /// The account has this other plan; nothing changed. Retry with its limits.
     OtherPlan(String),

@@ -13,14 +13,14 @@ script! {
     when_full: Run,
     /// Requests in a window.
     keys: struct CountKeys: String { of_caller, of_account },
-    /// The limit of each key, the account's empty where it is not looked at, then the window in ms.
+    /// The limit of each key (the account's is empty if it is not checked), then the window in ms.
     args: struct CountArgs: String { caller_max, account_max, window },
 }
 
 /// Multiple of one caller's limit that all test-mode keys of an account, or all its users with their sessions, share
 /// per window: otherwise each further key or user would add a limit.
 pub const CALLERS_AT_ONCE: u64 = 5;
-/// Stands for the whole account in place of a caller's id.
+/// Represents the whole account in place of a caller's id.
 pub const ALL_CALLERS: &str = "all";
 
 /// A technical limit of one caller: a test-mode key, or a user with all sessions.
@@ -28,7 +28,7 @@ pub const ALL_CALLERS: &str = "all";
 pub struct Limit {
     /// [`Rate::Test`] or [`Rate::Session`].
     pub rate: Rate,
-    /// Most requests of one caller in a window.
+    /// Maximum number of requests of one caller in a window.
     pub most: u64,
 }
 
@@ -37,9 +37,9 @@ pub struct Limit {
 pub enum Counted {
     /// Counted.
     Passed,
-    /// The caller's window is exhausted for this long; the request was not counted.
+    /// The caller's limit is reached for this long; the request was not counted.
     Over(Duration),
-    /// The window of the whole account is exhausted for this long; the request was not counted.
+    /// The limit of the whole account is reached for this long; the request was not counted.
     AccountOver(Duration),
 }
 
@@ -49,7 +49,7 @@ impl Limit {
         self.most.saturating_mul(CALLERS_AT_ONCE)
     }
 
-    /// Counts one request of the key or user `id`, against what all of the account may make as well.
+    /// Counts one request of the key or user `id` against its own limit and that of the account.
     ///
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.
@@ -58,8 +58,8 @@ impl Limit {
             .await
     }
 
-    /// Counts one request of the key or user `id` against its own limit alone: what others of the account make does not
-    /// hold it up.
+    /// Counts one request of the key or user `id` only against its own limit, so that other callers of the account do
+    /// not delay it.
     ///
     /// # Errors
     /// [`StoreError`]; the caller must then refuse the request.

@@ -1,5 +1,5 @@
-//! Which agents, and whether the account, have reached a threshold of a limit: computed from the counters that Cap and
-//! the plan check, calls under way included.
+//! Thresholds of limits that agents or the account have reached: computed from the counters that Cap and the plan
+//! check, including calls in flight.
 
 pub mod notice;
 
@@ -53,7 +53,7 @@ impl LimitUsage {
         all
     }
 
-    /// `None` without a limit, or below its lowest threshold.
+    /// Returns the usage; `None` without a limit, or below its lowest threshold.
     fn of_limit(
         watched: Watched,
         agent: Option<&AgentSummary>,
@@ -71,12 +71,12 @@ impl LimitUsage {
         })
     }
 
-    /// The share of the limit, in tenths of a percent.
+    /// Returns the share of the limit, in tenths of a percent.
     pub fn permille(&self) -> u64 {
         permille(self.spent, self.limit)
     }
 
-    /// The notice of a threshold of it.
+    /// Returns the notice of a threshold of this limit.
     pub fn notice(&self, threshold: Threshold) -> Notice<'_> {
         Notice {
             watched: self.watched,

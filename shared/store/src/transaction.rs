@@ -1,4 +1,4 @@
-//! Transactions: one for each change of a wallet, with the balance after it (decision D19). Scripts write lines `<at
+//! Transactions: one for each change of a wallet, with the resulting balance (decision D19). Scripts write lines `<at
 //! ms> <balance after> <amount> <wallet number> <txn id> <type> <owner> <intent id or -> <currency> <tail>`, where
 //! `amount` has a sign and `tail` is JSON.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub mod list;
 
 domain::words! {
-    /// What moved a wallet.
+    /// Type of a transaction.
     pub enum TransactionType {
         /// A confirmed deposit.
         Deposit = "deposit",
@@ -22,13 +22,13 @@ domain::words! {
         EscrowFund = "escrow_fund",
         /// Money from an escrow to its payee.
         EscrowRelease = "escrow_release",
-        /// Money from an escrow back to its payer, when the operator resolved a dispute so.
+        /// Money from an escrow back to its payer, after the operator resolved a dispute in the payer's favour.
         EscrowRefund = "escrow_refund",
     }
 }
 
 impl TransactionType {
-    /// Sign of the amount in the script: `-` for a debit.
+    /// Returns the sign of the amount in the script: `-` for a debit.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Deposit | Self::TransferIn | Self::EscrowRelease | Self::EscrowRefund => "",
@@ -66,7 +66,7 @@ pub struct Tail {
 }
 
 impl NewTransaction<'_> {
-    /// Returns the words that scripts write after what only they know.
+    /// Returns the words that scripts append to the values that only they know.
     pub fn words(&self) -> String {
         let tail = serde_json::to_string(&self.tail).unwrap_or_else(|_| "{}".to_owned());
         let intent = self.intent.unwrap_or("-");
@@ -93,7 +93,7 @@ pub struct Transaction {
     pub kind: TransactionType,
     /// Amount.
     pub amount: Nanos,
-    /// Balance after it.
+    /// Balance afterwards.
     pub balance_after: Nanos,
     /// `USD` or `USDC`.
     pub currency: String,

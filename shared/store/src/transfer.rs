@@ -1,4 +1,4 @@
-//! Twins of `transfer/*.lua`: transfers between two wallets, of one account or of two (decisions D18, D28).
+//! Twins of `transfer/*.lua`: transfers between two wallets, of the same or of different accounts (decisions D18, D28).
 
 use crate::intent::NewIntent;
 use crate::once::Once;
@@ -66,11 +66,11 @@ pub struct NewTransfer<'a> {
     pub currency: &'a str,
     /// The caller's memo.
     pub memo: Option<&'a str>,
-    /// Id of the sender's transaction, which names the transfer.
+    /// Id of the sender's transaction, which identifies the transfer.
     pub transaction: &'a str,
     /// Id of the receiver's transaction.
     pub arrival: &'a str,
-    /// Whether a wallet was read as closed, which is final: then the transfer is refused.
+    /// Whether a wallet was read as closed, which is final; the transfer is then refused.
     pub closed: bool,
     /// The request's other fields, as JSON.
     pub request: &'a str,
@@ -83,16 +83,16 @@ pub struct NewTransfer<'a> {
 pub enum Transferred {
     /// The payer is debited; the receiver is credited, or the money is in transit.
     Done {
-        /// Balance of the payer after it.
+        /// Balance of the payer afterwards.
         balance: Nanos,
         /// In ms since 1970, on the store's clock.
         at_ms: u64,
     },
-    /// Refused; the record says so.
+    /// Refused; the record contains the refusal.
     Blocked(Reason),
-    /// A request with this id was made before; its record has the outcome.
+    /// A request with this id was made before; its record contains the outcome.
     Known,
-    /// The payer's balance does not cover it.
+    /// The payer's balance is too low.
     Insufficient,
     /// The receiver cannot hold that much.
     TooMuch,
@@ -101,7 +101,7 @@ pub enum Transferred {
 }
 
 impl NewTransfer<'_> {
-    /// Executes the transfer. A transfer to another account is delivered inline; if that fails, the transit worker
+    /// Executes the transfer. Money for another account is delivered immediately; if that fails, the transit worker
     /// delivers it.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl NewTransfer<'_> {
     }
 }
 
-/// The arguments that both scripts take.
+/// Arguments that both scripts need.
 struct Payment<'a> {
     payer_number: String,
     amount: String,

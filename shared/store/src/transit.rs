@@ -1,6 +1,6 @@
-//! Transit: rows for money or notices that have left one account and not arrived in another (decision D28). The script
-//! that debits writes the row in the sender's bucket; it is removed after the receiver's script has marked its arrival.
-//! In between the money is in transit, and the transit worker continues after a crash.
+//! Transit: rows for money or notices that have left one account and not yet arrived in another (decision D28). The
+//! script that debits writes the row in the sender's bucket; the row is removed after the receiver's script has marked
+//! its arrival. In between the money is in transit, and after a crash the transit worker delivers it.
 
 pub mod script;
 
@@ -10,9 +10,9 @@ use clock::now_ms;
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// Most rows of a bucket that are read at once.
+/// Maximum number of rows of a bucket that are read at once.
 pub const WAITING_MAX: usize = 100;
-/// Most ids of a bucket that are listed at once; of more, others each time.
+/// Maximum number of ids of a bucket that are listed at once. If there are more, each read lists others.
 pub const IDS_MAX: usize = 10_000;
 
 /// Audit entry of money from another account.
@@ -35,7 +35,7 @@ pub const ARRIVAL_ENTRIES: [&str; 4] = [
 /// What waits in a bucket.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// The ids of all rows, [`IDS_MAX`] at most.
+    /// The ids of all rows, at most [`IDS_MAX`].
     pub ids: Vec<String>,
     /// The rows that were read, by id.
     pub rows: Vec<(String, Result<Transit, StoreError>)>,
@@ -64,8 +64,8 @@ pub struct Transit {
     pub intent: Option<IntentParts>,
     /// The receiver's audit entry; `None` if it records nothing.
     pub audit: Option<String>,
-    /// Number of an escrow that the receiving account lists; then nothing else happens. Such a row has no audit entry,
-    /// so an earlier version cannot parse it and leaves it to this one.
+    /// Number of an escrow that the receiving account adds to its list, without any other effect. Such a row has no
+    /// audit entry, so an earlier version cannot parse it and leaves it to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists: Option<u64>,
 }
@@ -94,7 +94,7 @@ pub struct IntentParts {
     pub id: String,
     /// Kind of request.
     pub kind: String,
-    /// Agent id or `user` that lists it.
+    /// Agent id, or `user`, whose list it is added to.
     pub agent: String,
     /// See `NewIntent::heads`.
     pub heads: String,
@@ -103,8 +103,8 @@ pub struct IntentParts {
 }
 
 impl Transit {
-    /// Reads the rows of a bucket whose ids are `due`, [`WAITING_MAX`] at most and others each time. A malformed row is
-    /// returned as an error of its own, so that it does not hold up the others. Costs the store O(n) in the ids.
+    /// Reads at most [`WAITING_MAX`] of the rows of a bucket whose ids are `due`, different ones each time. A malformed
+    /// row is returned as a separate error, so that it does not delay the others. Takes the store O(n) in the ids.
     pub async fn waiting(
         store: &Store,
         bucket: Bucket,
@@ -127,7 +127,7 @@ impl Transit {
         read.arg(&rows).arg(&due);
         let found: Vec<Option<String>> = store.command(&read).await?;
         let unexpected_reply = |_| StoreError::unexpected("transit row");
-        // A row that is gone meanwhile was delivered by somebody else.
+        // A row that no longer exists was delivered by another worker.
         let rows = due.into_iter().zip(found).filter_map(|(id, row)| {
             let row = serde_json::from_str(&row?).map_err(unexpected_reply);
             Some((id.clone(), row))

@@ -1,6 +1,6 @@
-//! Dashboard users: a JSON record by e-mail in the account's users.
+//! Dashboard users: JSON records by e-mail address in the hash of the account's users.
 //!
-//! A change replaces the text that was read, and fails if it is another one meanwhile.
+//! A change replaces the text that was read, and fails if the text has changed meanwhile.
 
 pub mod email;
 pub mod script;
@@ -53,7 +53,7 @@ impl std::fmt::Debug for User {
 }
 
 impl User {
-    /// The stored text.
+    /// Returns the stored text.
     pub fn to_stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

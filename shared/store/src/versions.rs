@@ -1,8 +1,9 @@
-//! Newest version of each account that this process has read or was acknowledged. A store with an older version lost
-//! writes (decision D47), and the account is refused until an operator accepts the loss.
+//! Newest version of each account that this process has read, or received in an acknowledgement. A store with an older
+//! version lost writes (decision D47), and the account is refused until an operator accepts the loss.
 //!
-//! Memory of one process, shared by all clones of a [`Store`](crate::Store). Filled by replies of scripts that change
-//! an account (`script/versioned.lua`, [`Store::script`](crate::Store::script)) and by reads of account records.
+//! Kept in the memory of one process, shared by all clones of a [`Store`](crate::Store). Filled from replies of scripts
+//! that change an account (`script/versioned.lua`, [`Store::script`](crate::Store::script)) and from reads of account
+//! records.
 
 pub mod fence;
 pub mod lost;
@@ -12,7 +13,7 @@ use crate::account::Account;
 use quick_cache::unsync::Cache;
 use std::sync::{Mutex, PoisonError};
 
-/// Most accounts remembered; the least recently used are dropped first.
+/// Maximum number of accounts remembered; the least recently used are dropped first.
 const ACCOUNTS_KEPT: usize = 100_000;
 
 /// Version of an account. Ordered by generation, then version: `store accept` increments the generation.
@@ -37,7 +38,7 @@ impl AccountVersion {
         }
     }
 
-    /// Whether it is the floor of an account that lost writes.
+    /// Returns whether it is the floor of an account that lost writes.
     pub const fn is_until_accepted(&self) -> bool {
         self.version == UNREACHABLE
     }
@@ -77,7 +78,7 @@ impl Versions {
         }
     }
 
-    /// Forgets an account, when the operator accepts its state.
+    /// Forgets an account whose state the operator accepts.
     pub fn forget(&self, account: &str) {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cache.remove(account);

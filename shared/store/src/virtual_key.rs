@@ -9,7 +9,7 @@ use crate::page::{Page, Part};
 use crate::{Store, StoreError};
 use std::collections::HashMap;
 
-/// Most active keys that [`active_agents`] reads.
+/// Maximum number of active keys that [`active_agents`] reads.
 const ACTIVE_SHOWN: usize = 1000;
 
 /// Public fields of a virtual key.

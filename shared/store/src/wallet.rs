@@ -1,7 +1,7 @@
 //! Wallets: location, balance and names (decisions D3, D16, D61).
 //!
-//! An agent's wallet is part of the agent's record; the account's own, the user wallet, has its own record. Both are
-//! found by number, which carries the bucket, or by id (`wal_…`), which carries the number: beside each wallet is its
+//! An agent's wallet is part of the agent's record; the account's own wallet, the user wallet, has its own record. Both
+//! are found by number, which contains the bucket, or by id (`wal_…`), which contains the number. Each wallet has a
 //! *place*, written by the same script, so neither can be lost without the other. Wallets of an earlier version have
 //! numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
@@ -36,7 +36,7 @@ pub struct WalletPlace {
 /// A wallet's current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wallet {
-    /// Its number, unique in the store.
+    /// Number, unique in the store.
     pub number: u64,
     /// Its id, `wal_…`.
     pub id: String,
@@ -48,7 +48,7 @@ pub struct Wallet {
     pub balance: Nanos,
     /// Sum of pending deposits.
     pub pending: Nanos,
-    /// Most that `POST /spend` may take from it in a UTC day.
+    /// Maximum amount that `POST /spend` may take from it in a UTC day.
     pub spend_limit: Option<Nanos>,
     /// Status.
     pub status: WalletStatus,
@@ -70,7 +70,7 @@ domain::words! {
     pub enum WalletStatus {
         /// Pays and receives.
         Active = "active",
-        /// Its agent is frozen: only receives.
+        /// Its agent is frozen: the wallet can only receive.
         Frozen = "frozen",
         /// Its agent was deleted.
         Closed = "closed",
@@ -134,9 +134,9 @@ impl WalletPlace {
 pub(super) struct NewPlace {
     pub(super) number: Number,
     pub(super) id: String,
-    /// The key of the place.
+    /// Key of the place.
     pub(super) key: String,
-    /// What it says.
+    /// Value of the place.
     pub(super) text: String,
 }
 

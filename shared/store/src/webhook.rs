@@ -10,7 +10,7 @@ use domain::event::EventName;
 use domain::mode::Mode;
 use std::collections::HashMap;
 
-/// Most webhooks of an account and mode.
+/// Maximum number of webhooks of an account and mode.
 pub const WEBHOOKS_MAX: usize = 20;
 
 domain::words! {
@@ -18,7 +18,7 @@ domain::words! {
     pub enum Status {
         /// Receives deliveries.
         Active = "active",
-        /// Receives no deliveries, nor those of events in the meantime later.
+        /// Receives no deliveries. Events in the meantime are not delivered later either.
         Disabled = "disabled",
     }
 }
@@ -36,7 +36,7 @@ pub struct WebhookRecord {
     pub description: Option<String>,
     /// Status.
     pub status: Status,
-    /// Audit entry of its creation: later events are delivered.
+    /// Number of the audit entry of its creation. Only later events are delivered.
     pub since: u64,
     /// Creation time, in ms since 1970.
     pub created_at_ms: u64,

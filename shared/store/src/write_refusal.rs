@@ -1,12 +1,12 @@
-//! Whether a server of the store refuses every write, by its own reply to `INFO`: it is full, its append-only file
-//! failed, it is a replica, or it lacks replicas. Such a store may be trusted and read; what it is asked to record it
-//! refuses before any effect, so that every call is denied. Nothing is written to find out.
+//! Detects a store whose servers refuse every write, by their replies to `INFO`: a server is full, its append-only file
+//! failed, it is a replica, or it lacks replicas. Such a store can be trusted and read. It refuses writes before any
+//! effect, so that every call is denied. The check writes nothing.
 
 use crate::info::{field, number};
 use crate::server_report::ServerReport;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Sections of `INFO` that say so.
+/// Sections of `INFO` that report it.
 pub(crate) const SECTIONS: [&str; 3] = ["memory", "persistence", "replication"];
 
 /// Checks in a row that must agree before [`SteadyRefusal`] changes: a server at the border of its memory refuses and
@@ -21,7 +21,7 @@ pub struct WriteRefusal {
     server: String,
     /// The error code of a write.
     pub code: RefusalCode,
-    /// What the server reports.
+    /// The server's report.
     why: String,
 }
 
@@ -32,7 +32,7 @@ domain::words! {
         ReadOnly = "READONLY",
         /// Its append-only file could not be written.
         Misconf = "MISCONF",
-        /// It demands replicas (`min-replicas-to-write`) and has none that is in step.
+        /// It requires replicas (`min-replicas-to-write`) and none is in sync.
         NoReplicas = "NOREPLICAS",
         /// It uses more than `maxmemory`.
         OutOfMemory = "OOM",
@@ -40,9 +40,9 @@ domain::words! {
 }
 
 impl WriteRefusal {
-    /// Judges the report of a server; `None` if it takes writes, as far as it says.
+    /// Checks the report of a server; `None` if it accepts writes, according to its report.
     ///
-    /// `min-replicas-to-write` itself is not reported, so that too few replicas are noticed only where none is in step.
+    /// `min-replicas-to-write` itself is not reported, so too few replicas are detected only if none is in sync.
     pub(crate) fn of(report: &ServerReport) -> Option<Self> {
         let info = report.info.as_str();
         let is_replica = field(info, "role") == Some("slave");
@@ -94,12 +94,12 @@ struct State {
 }
 
 impl SteadyRefusal {
-    /// Why the store takes no writes.
+    /// Returns why the store accepts no writes.
     pub fn current(&self) -> Option<WriteRefusal> {
         self.state().current.clone()
     }
 
-    /// Takes in what a check found. Logs a change.
+    /// Records the result of a check. Logs a change.
     pub fn record(&self, found: Option<&WriteRefusal>) {
         let mut state = self.state();
         if state.current.is_some() == found.is_some() {

@@ -1,6 +1,6 @@
-//! Log lines for stderr. A thread writes them together at least every [`EVERY`], which saves a system call per
-//! decision, and warnings and errors at once. A reader of stderr that stops, or a full disk behind it, costs lines and
-//! nothing else: whoever logs only appends to a bounded buffer, and what does not fit is dropped and counted.
+//! Log lines for stderr. A thread writes them in batches at least every [`EVERY`], which saves a system call per
+//! decision; warnings and errors are written at once. If the reader of stderr stops, or its disk is full, only log
+//! lines are lost: logging only appends to a bounded buffer, and lines that do not fit are dropped and counted.
 
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use tracing_subscriber::fmt::MakeWriter;
 const EVERY: Duration = Duration::from_millis(50);
 /// Waiting bytes that are written without delay.
 const WRITTEN_AT: usize = 64 << 10;
-/// Most waiting bytes: some ten thousand lines.
+/// Maximum number of waiting bytes, about ten thousand lines.
 const WAITING_MAX: usize = 8 << 20;
 /// Longest wait of [`flush`].
 const FLUSH_MAX: Duration = Duration::from_secs(1);
-/// Pause before stderr is tried again that takes no bytes now and does not block.
+/// Pause before retrying a non-blocking stderr that accepts no bytes.
 const PAUSE: Duration = Duration::from_millis(10);
 
 domain::words! {
@@ -26,7 +26,7 @@ domain::words! {
     pub enum DropReason {
         /// [`WAITING_MAX`] bytes waited for stderr.
         Overflow = "overflow",
-        /// Stderr refused it.
+        /// Stderr refused the line.
         Failed = "failed",
     }
 }
@@ -52,7 +52,7 @@ impl LogMetrics {
 
 static LINES: LineBuffer = LineBuffer::new();
 
-/// Waits until stderr has what was logged so far, for at most a second.
+/// Waits until everything logged so far is written to stderr, for at most one second.
 pub fn flush() {
     LINES.flush();
 }
@@ -63,12 +63,12 @@ pub(super) fn start() -> std::io::Result<()> {
     writer.spawn(|| LINES.write_to(&mut std::io::stderr())).map(drop)
 }
 
-/// Lines between those who log and the thread that writes.
+/// Buffer between the logging threads and the writing thread.
 struct LineBuffer {
     waiting: Mutex<Waiting>,
     /// Wakes the writer.
     urgent: Condvar,
-    /// Wakes those who wait for the writer.
+    /// Wakes the threads that wait for the writer.
     written: Condvar,
     /// Lines that were dropped, by reason.
     dropped: [AtomicU64; DropReason::ALL.len()],
@@ -77,7 +77,7 @@ struct LineBuffer {
 struct Waiting {
     lines: Vec<u8>,
     is_urgent: bool,
-    /// Bytes that were ever appended, and of these the ones that the writer is done with.
+    /// Number of bytes ever appended, and the number of those that the writer has finished.
     appended: u64,
     done: u64,
 }
@@ -129,7 +129,7 @@ impl LineBuffer {
         drop(self.written.wait_timeout_while(waiting, FLUSH_MAX, is_behind));
     }
 
-    /// Writes what is appended, for ever.
+    /// Writes the appended lines, forever.
     fn write_to(&self, sink: &mut impl Write) -> ! {
         let (mut lines, mut is_torn) = (Vec::new(), false);
         loop {
@@ -148,7 +148,8 @@ impl LineBuffer {
         }
     }
 
-    /// Writes lines, behind a line break if the last one before is torn. Returns whether one is torn now.
+    /// Writes lines, after a line break if the previous line is incomplete. Returns whether the last line is
+    /// incomplete.
     fn write_lines(&self, sink: &mut impl Write, lines: &[u8], was_torn: bool) -> bool {
         if lines.is_empty() {
             return was_torn;
@@ -167,7 +168,7 @@ impl LineBuffer {
     }
 }
 
-/// Writes all bytes; else returns those that were not written. A sink that does not block is tried again.
+/// Writes all bytes. On failure returns the bytes that were not written. Retries a non-blocking sink.
 fn write_all<'a>(sink: &mut impl Write, mut bytes: &'a [u8]) -> Result<(), &'a [u8]> {
     while !bytes.is_empty() {
         match sink.write(bytes) {
@@ -184,7 +185,7 @@ fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Makes the writer of one event.
+/// Creates the writer of one event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Collector;
 
@@ -231,7 +232,7 @@ mod tests {
             .map(|reason| buffer.dropped[reason as usize].load(Ordering::Relaxed))
     }
 
-    /// Blocks in each write until the test lets it go on.
+    /// A sink that blocks in each write until the test releases it.
     struct Blocked {
         go_on: Receiver<()>,
         written: Sender<Vec<u8>>,
@@ -240,7 +241,7 @@ mod tests {
     impl Write for Blocked {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             if self.go_on.recv().is_err() {
-                // The test is over.
+                // The test has ended.
                 loop {
                     sleep(FLUSH_MAX);
                 }
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(waiting.appended, waiting.done);
     }
 
-    /// A disk: takes so many bytes, and refuses the rest.
+    /// A disk with a limited number of free bytes.
     struct Disk {
         bytes: Vec<u8>,
         room: usize,

@@ -1,6 +1,6 @@
-//! Errors as text of a log line.
+//! Formats errors for a log line.
 
-/// Returns an error with its causes on one line. Leaves out a cause whose text the line already ends with.
+/// Returns an error with its causes on one line. Omits a cause whose text the line already ends with.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();

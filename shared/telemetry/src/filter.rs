@@ -1,4 +1,4 @@
-//! Which events are logged: what `RUST_LOG` chooses, within what any deployment may log.
+//! Selects the events to log: those that `RUST_LOG` enables, within what any deployment may log.
 
 use settings::BadSettings;
 use std::env::VarError;
@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 
 /// The variable that sets levels.
 const VARIABLE: &str = "RUST_LOG";
-/// Its value where it is absent or empty.
+/// Default of `RUST_LOG`, also if it is empty.
 const DEFAULT: &str = "info,pingora=warn,pingora_core=warn";
 
 /// Crates whose events contain no secrets at any level.
@@ -32,14 +32,14 @@ pub(super) const OWN_CRATES: [&str; 15] = [
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";
-/// Pingora's side of a hand-over. Each second that a new process waits for the sockets is an error to it; Tollgate logs
-/// how the hand-over ends, on both sides.
-const UNHEARD_HANDOVER: &str = "pingora_core::server::transfer_fd";
+/// Pingora's side of a hand-over, which logs an error for each second that a new process waits for the sockets.
+/// Tollgate itself logs the outcome of the hand-over on both sides.
+const SILENCED_HANDOVER: &str = "pingora_core::server::transfer_fd";
 
 /// Reads `RUST_LOG`.
 ///
 /// # Errors
-/// [`BadSettings`]: a mistake in it, which could silence errors too.
+/// [`BadSettings`]: a mistake in it, which could also silence errors.
 pub(super) fn from_env() -> Result<EnvFilter, BadSettings> {
     match std::env::var(VARIABLE) {
         Ok(value) => parse(&value),
@@ -75,14 +75,14 @@ fn names_level(word: &str) -> bool {
     !level.is_empty() && level.parse::<LevelFilter>().is_ok()
 }
 
-/// Whether an event may be logged at all.
+/// Returns whether an event may be logged at all.
 pub(super) fn may_be_logged(event: &Metadata<'_>) -> bool {
     is_heard(event.target(), *event.level())
 }
 
 fn is_heard(target: &str, level: Level) -> bool {
     let origin = target.split("::").next().unwrap_or_default();
-    OWN_CRATES.contains(&origin) || (level <= Level::INFO && origin != UNHEARD && target != UNHEARD_HANDOVER)
+    OWN_CRATES.contains(&origin) || (level <= Level::INFO && origin != UNHEARD && target != SILENCED_HANDOVER)
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Each was read as a target at `trace`, so that nothing else was logged, or as the default.
+    /// Such a word was read as a target at `trace`, so that nothing else was logged, or as the default.
     #[test]
     fn a_word_that_is_no_level_is_refused_with_its_value_and_what_is_allowed() {
         for value in [

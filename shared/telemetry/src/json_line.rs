@@ -1,7 +1,8 @@
-//! Formats a log event as one line of JSON directly into the line's buffer: the same fields in the same order as
-//! `tracing-subscriber`'s formatter, without its serializer. A call writes one line, so this is part of its cost.
+//! Formats a log event as one line of JSON directly into the line's buffer, with the same fields in the same order as
+//! `tracing-subscriber`'s formatter but without its serializer. Each call writes one line, so this is part of the cost
+//! of a call.
 //!
-//! Events of libraries and events inside spans use that formatter.
+//! Events of libraries, and events inside spans, use the formatter of `tracing-subscriber`.
 
 use super::filter::OWN_CRATES;
 use domain::timestamp::IsoMicros;
@@ -23,7 +24,7 @@ pub(super) struct JsonLine {
 }
 
 impl JsonLine {
-    /// The formatter.
+    /// Creates the formatter.
     pub(super) fn new() -> Self {
         let any = tracing_subscriber::fmt::format().json().flatten_event(true);
         Self { any }
@@ -45,7 +46,7 @@ where
         if !OWN_CRATES.contains(&origin) || context.event_scope().is_some() {
             return self.any.format_event(context, line, event);
         }
-        // In a local string: `line` is a pointer to a writer, a virtual call for each of some sixty pieces.
+        // A local string: `line` is a pointer to a writer, with a virtual call for each of about sixty pieces.
         let mut text = String::with_capacity(LINE);
         text.push_str(r#"{"timestamp":""#);
         text.push_str(IsoMicros::from_micros(clock::now_nanos() / 1_000).as_str());
@@ -65,7 +66,7 @@ where
     }
 }
 
-/// Writes an event's fields, each behind a comma.
+/// Writes an event's fields, each after a comma.
 struct Fields<'a> {
     line: &'a mut String,
     written: fmt::Result,
@@ -121,7 +122,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// Escapes what formats itself.
+/// Escapes the output of a `Display` implementation.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
@@ -131,7 +132,7 @@ impl Write for Escaped<'_> {
     }
 }
 
-/// Appends `text` as the inside of a JSON string.
+/// Appends `text` as the content of a JSON string.
 fn escape(line: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = first_stop(rest.as_bytes()) {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     impl Lines {
-        /// What was written, without the moment at which it was.
+        /// Returns the written line without its timestamp.
         fn timeless(&self) -> String {
             let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
             let (before, rest) = text.split_once(r#""timestamp":""#).unwrap();
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The same event, written by ours and by theirs.
+    /// Returns the same event as written by this formatter and by that of `tracing-subscriber`.
     fn both(event: impl Fn()) -> (String, String) {
         let (ours, theirs) = (Lines::default(), Lines::default());
         let json = || tracing_subscriber::fmt().json().flatten_event(true);

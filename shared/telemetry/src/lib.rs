@@ -3,9 +3,9 @@
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`); a
 //! mistake in it stops the start.
 //!
-//! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print headers, and with them provider
+//! Libraries never log below `info`, whatever `RUST_LOG` contains: at `trace` they print headers, including provider
 //! keys. Pingora's proxy layer never logs: it reports an `error` for each caller who disconnects within a request head,
-//! so strangers could fill the log. The edge logs its requests itself, and how a hand-over ends.
+//! so strangers could fill the log. The edge itself logs its requests and the outcome of a hand-over.
 
 mod buffered;
 mod error_chain;
@@ -44,7 +44,8 @@ impl Drop for Logs {
     }
 }
 
-/// Starts logging for this process. Later calls do nothing. A process that ends by `exit` calls [`flush`] first.
+/// Starts logging for this process. Later calls have no effect. A process that ends by `exit` must call [`flush`]
+/// first.
 ///
 /// # Errors
 /// [`BadSettings`] for a mistake in `RUST_LOG`.
@@ -72,7 +73,7 @@ pub fn start() -> Result<Logs, BadSettings> {
     Ok(Logs(()))
 }
 
-/// Starts the export of spans, if configured. Must be called inside the runtime that will do it.
+/// Starts the export of spans, if configured. Must be called inside the runtime that will export them.
 pub fn export(settings: &TelemetrySettings, service: &'static str) {
     #[cfg(feature = "otlp")]
     otlp::start(settings, service);

@@ -1,4 +1,4 @@
-//! `metrics!`, which declares each metric once.
+//! The macro `metrics!`, which declares each metric once.
 
 /// Declares a struct of metrics, and its `new`, which registers them.
 ///

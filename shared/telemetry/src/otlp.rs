@@ -1,8 +1,8 @@
-//! Exports spans: OTLP over HTTP with binary protobuf, in batches, from its own task. A collector that is away costs
-//! only the spans: a batch is sent once, else dropped and counted, and a series of failures is logged once.
+//! Exports spans in batches from a separate task: OTLP over HTTP with binary protobuf. If the collector is unreachable,
+//! only spans are lost: a batch is sent once, otherwise dropped and counted, and a series of failures is logged once.
 //!
-//! Written here, since OTLP needs one message of a few fields ([`encode`]) in one POST ([`send`]); the general
-//! libraries would add a second tracing system, a second HTTP client and some thirty crates.
+//! Implemented here, since OTLP needs one message with a few fields ([`encode`]) in one POST ([`send`]); the general
+//! libraries would add a second tracing system, a second HTTP client and about thirty crates.
 
 mod encode;
 mod send;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Longest wait of a span before its batch is sent.
+/// Maximum time until a span's batch is sent.
 const GATHER: Duration = Duration::from_secs(1);
-/// Requests whose spans make a batch.
+/// Number of requests whose spans form a batch.
 const BATCH: usize = 512;
 /// Longest time for a batch to reach the collector.
 const SEND_WITHIN: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ async fn run(mut queue: mpsc::Receiver<Message>, endpoint: Endpoint, service: &'
     }
 }
 
-/// Collects a batch. Returns whether the queue is still open, and who waits for the batch.
+/// Collects a batch. Returns whether the queue is still open, and the callers that wait for the batch.
 async fn gather(
     queue: &mut mpsc::Receiver<Message>,
     spans: &mut Vec<Span>,

@@ -1,19 +1,18 @@
 //! Process metrics under the standard Prometheus names, and build information. Read from `/proc` at each scrape;
-//! without `/proc` the values stay 0. The start time is recorded at start, since a service that sees only its own
+//! without `/proc` the values stay 0. The start time is recorded at start, since a service that can only see its own
 //! processes (`ProcSubset=pid`) has no `/proc/stat` with the boot time.
 
 use super::registrar::{Registrar, level};
 use clock::now_ms;
 use prometheus::{Counter, Gauge, IntGauge, IntGaugeVec, Opts, Result};
 
-/// Ticks of the kernel's clock in a second, as `/proc` counts them: fixed for programs, whatever the kernel runs at.
+/// Clock ticks per second in `/proc`. Constant for programs, whatever the kernel's own tick rate is.
 const TICKS_A_SECOND: f64 = 100.0;
 /// Bytes of a page of memory on the machines we build for.
 const PAGE_BYTES: u64 = 4096;
 
-/// The build: `make dist`, `make static`, `make pgo` and the image give the commit to the compiler as
-/// `TOLLGATE_COMMIT`. Builds for development do not: each commit would compile this crate, and with it everything,
-/// anew.
+/// The commit of the build: `make dist`, `make static`, `make pgo` and the image pass it to the compiler as
+/// `TOLLGATE_COMMIT`. Development builds do not, since each commit would recompile this crate, and with it all others.
 const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
 
 /// Sources without git history have no commit.
@@ -76,7 +75,7 @@ impl ProcessMetrics {
     }
 }
 
-/// `…_build_info`: a gauge that is always 1, whose labels tell the build.
+/// Registers `…_build_info`: a gauge that is always 1, with labels that describe the build.
 fn build(metrics: &Registrar) -> Result<()> {
     let family = metrics.add(IntGaugeVec::new(
         Opts::new("tollgate_build_info", "1; the labels name the build."),
@@ -93,7 +92,7 @@ const fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// The first number behind `name` in a line that starts with it.
+/// Returns the first number after `name` in a line that starts with it.
 fn number_after(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
@@ -108,7 +107,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// The fields behind the program's name, which is in brackets and may hold anything.
+    /// Parses the fields after the program's name, which is in brackets and may contain anything.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         // The first of them is field 3 in proc(5).

@@ -30,20 +30,20 @@ impl Registrar {
     /// Returns the text of `/metrics`.
     ///
     /// # Errors
-    /// The values cannot be encoded, which does not happen.
+    /// The values cannot be encoded, which does not occur.
     pub fn text(&self) -> Result<String> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 
     /// Calls `look` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
-    /// differences since the last scrape, which concurrent ones would add twice.
+    /// differences since the last scrape, which concurrent scrapes would add twice.
     pub fn text_after(&self, look: impl FnOnce()) -> Result<String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         look();
         self.text()
     }
 
-    /// Registers a metric whose name is not under the prefix.
+    /// Registers a metric whose name does not have the prefix.
     pub fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C> {
         self.registry.register(Box::new(metric.clone()))?;
         Ok(metric)
@@ -53,20 +53,20 @@ impl Registrar {
         Opts::new(format!("{}_{name}", self.prefix), help)
     }
 
-    /// A counter.
+    /// Registers a counter.
     ///
     /// # Errors
-    /// When the name is malformed or taken, as for all below.
+    /// If the name is malformed or in use. The same applies to all functions below.
     pub fn counter(&self, name: &str, help: &str) -> Result<IntCounter> {
         self.add(IntCounter::with_opts(self.opts(name, help))?)
     }
 
-    /// A counter of seconds.
+    /// Registers a counter of seconds.
     pub fn seconds(&self, name: &str, help: &str) -> Result<Counter> {
         self.add(Counter::with_opts(self.opts(name, help))?)
     }
 
-    /// Counters that differ in one label, in the order of its values.
+    /// Registers counters that differ in one label, in the order of its values.
     pub fn counters<'a>(
         &self,
         name: &str,
@@ -78,22 +78,22 @@ impl Registrar {
         Ok(each(&family, values))
     }
 
-    /// Counters whose labels are known when they are counted; only for few values and off the hot path.
+    /// Registers counters whose label values are only known when counting; only for few values and off the hot path.
     pub fn counter_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
         self.add(IntCounterVec::new(self.opts(name, help), labels)?)
     }
 
-    /// A gauge.
+    /// Registers a gauge.
     pub fn gauge(&self, name: &str, help: &str) -> Result<IntGauge> {
         self.add(IntGauge::with_opts(self.opts(name, help))?)
     }
 
-    /// A gauge of fractions: seconds, ratios.
+    /// Registers a gauge of fractions: seconds, ratios.
     pub fn fraction(&self, name: &str, help: &str) -> Result<Gauge> {
         self.add(Gauge::with_opts(self.opts(name, help))?)
     }
 
-    /// Gauges that differ in one label, in the order of its values.
+    /// Registers gauges that differ in one label, in the order of its values.
     pub fn gauges<'a>(
         &self,
         name: &str,
@@ -105,12 +105,12 @@ impl Registrar {
         Ok(each(&family, values))
     }
 
-    /// Gauges whose labels are known when they are set; only for few values and off the hot path.
+    /// Registers gauges whose label values are only known when setting; only for few values and off the hot path.
     pub fn gauge_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec> {
         self.add(IntGaugeVec::new(self.opts(name, help), labels)?)
     }
 
-    /// Gauges of fractions that differ in one label, in the order of its values.
+    /// Registers gauges of fractions that differ in one label, in the order of its values.
     pub fn fractions<'a>(
         &self,
         name: &str,
@@ -122,14 +122,13 @@ impl Registrar {
         Ok(each(&family, values))
     }
 
-    /// A histogram with these upper ends of its buckets.
+    /// Registers a histogram with these upper bounds of its buckets.
     pub fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram> {
         let opts = HistogramOpts::from(self.opts(name, help)).buckets(buckets.to_vec());
         self.add(Histogram::with_opts(opts)?)
     }
 
-    /// Histograms that differ in labels which are known when they are observed; only for few values and off the hot
-    /// path.
+    /// Registers histograms whose label values are only known when observing; only for few values and off the hot path.
     pub fn histogram_family(
         &self,
         name: &str,
@@ -141,7 +140,7 @@ impl Registrar {
         self.add(HistogramVec::new(opts, labels)?)
     }
 
-    /// Histograms that differ in one label, in the order of its values.
+    /// Registers histograms that differ in one label, in the order of its values.
     pub fn histograms<'a>(
         &self,
         name: &str,
@@ -155,7 +154,7 @@ impl Registrar {
     }
 }
 
-/// The members of a family with one label, in the order of its values.
+/// Returns the members of a family with one label, in the order of its values.
 fn each<'a, B: MetricVecBuilder>(
     family: &MetricVec<B>,
     values: impl IntoIterator<Item = &'a str>,
@@ -166,7 +165,7 @@ fn each<'a, B: MetricVecBuilder>(
         .collect()
 }
 
-/// A count as a gauge takes it.
+/// Converts a count to the type of gauges.
 pub fn level(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

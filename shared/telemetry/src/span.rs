@@ -1,11 +1,11 @@
-//! Queue of spans for the collector. Handing them over never waits: the queue is bounded, and what does not fit is
-//! dropped and counted. Without `telemetry.otlp_endpoint` there are neither queue nor spans.
+//! Queue of spans for the collector. Enqueuing never waits: the queue is bounded, and spans that do not fit are dropped
+//! and counted. Without `telemetry.otlp_endpoint` there are neither a queue nor spans.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
-/// Requests whose spans may wait for the collector.
+/// Maximum number of requests whose spans wait for the collector.
 pub const QUEUE: usize = 2048;
 
 /// Kind of a span, as numbered by OTLP.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Words.
+    /// A text.
     Text(String),
     /// A count.
     Number(i64),
@@ -39,7 +39,7 @@ pub struct Span {
     pub parent: u64,
     /// Name, one of few.
     pub name: &'static str,
-    /// What kind of work.
+    /// Kind of work.
     pub kind: Kind,
     /// Nanoseconds since 1970.
     pub start: u64,
@@ -51,14 +51,14 @@ pub struct Span {
     pub failed: bool,
 }
 
-/// What goes through the queue.
+/// Item of the queue.
 #[cfg_attr(
     not(feature = "otlp"),
     expect(dead_code, reason = "nobody reads the queue then")
 )]
 pub(super) enum Message {
     Spans(Vec<Span>),
-    /// Everything before this was sent, or given up.
+    /// A request to be notified once everything before it was sent or given up.
     Flush(oneshot::Sender<()>),
 }
 
@@ -73,7 +73,7 @@ static EXPORTED: AtomicU64 = AtomicU64::new(0);
 static OVERFLOWED: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the queue; `None` when it is open already.
+/// Opens the queue; `None` if it is already open.
 #[cfg_attr(
     not(feature = "otlp"),
     expect(dead_code, reason = "there is no exporter then")
@@ -87,7 +87,7 @@ pub(super) fn open(ratio: f64) -> Option<mpsc::Receiver<Message>> {
     WAY.set(way).is_ok().then_some(receiver)
 }
 
-/// The share of all 64-bit numbers that lie below the result is `ratio`.
+/// Returns the number for which the share `ratio` of all 64-bit numbers is lower.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -97,13 +97,13 @@ fn below(ratio: f64) -> u128 {
     (ratio.clamp(0.0, 1.0) * 2_f64.powi(64)) as u128
 }
 
-/// Whether a trace is exported: by its caller's decision, else for the configured share of new traces.
+/// Returns whether a trace is exported: by its caller's decision, otherwise for the configured share of new traces.
 pub(super) fn wanted(trace: u128, by_caller: Option<bool>) -> bool {
     let Some(way) = WAY.get() else { return false };
     by_caller.unwrap_or(trace & u128::from(u64::MAX) < way.below)
 }
 
-/// Hands over the spans of one request.
+/// Enqueues the spans of one request.
 pub fn hand_over(spans: Vec<Span>) {
     let count = spans.len() as u64;
     let taken = WAY

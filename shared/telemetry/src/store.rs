@@ -89,7 +89,7 @@ impl StoreMetrics {
         if let Ok(seen) = seen {
             self.take_in(&seen);
         }
-        // Last: while it is 0 the others are unset, and the alert rules ignore them.
+        // Set last: while it is 0 the others are unset, and the alert rules ignore them.
         self.up.set(i64::from(is_up));
     }
 

@@ -14,7 +14,7 @@ pub enum Table {
 
 /// Both, in the order of [`Table`].
 const TABLES: [&str; 2] = ["plans", "prices"];
-/// Whether that worked.
+/// Labels: whether reading succeeded.
 const RESULTS: [&str; 2] = ["ok", "failed"];
 
 /// The counters.

@@ -1,5 +1,5 @@
-//! Trace context of a request: the caller's, if it sent a W3C `traceparent`, else a new one. The trace id is in the
-//! request's log line; whether spans are exported is decided here, too.
+//! Trace context of a request: the caller's, if it sent a W3C `traceparent`, otherwise a new one. The trace id is in
+//! the request's log line. This module also decides whether spans are exported.
 
 use super::span;
 use data_encoding::HEXLOWER;
@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Header of the trace context.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Vendor header that accompanies it.
+/// Vendor header that accompanies `traceparent`.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Characters of a `traceparent` of version 00.
 const LENGTH: usize = 55;
@@ -32,11 +32,12 @@ impl fmt::Display for TraceId {
 pub struct Trace {
     /// The trace.
     pub id: TraceId,
-    /// The caller's span; 0 when none was named.
+    /// The caller's span; 0 if none was sent.
     pub parent: u64,
-    /// The request's own span, when it is exported.
+    /// The request's own span, if it is exported.
     pub exported: Option<u64>,
-    /// Whether it is exported only because its caller records the trace; an unauthenticated caller may claim that.
+    /// Whether it is exported only because its caller records the trace, which an unauthenticated caller can also
+    /// claim.
     pub by_caller: bool,
 }
 
@@ -78,7 +79,7 @@ pub struct ContinuedTrace {
 }
 
 impl ContinuedTrace {
-    /// Whether the caller's header `name` is dropped: `traceparent` always, `tracestate` if the trace is new.
+    /// Returns whether the caller's header `name` is dropped: `traceparent` always, `tracestate` if the trace is new.
     pub fn replaces(&self, name: &HeaderName) -> bool {
         *name == TRACEPARENT || self.is_new && *name == TRACESTATE
     }
@@ -98,7 +99,7 @@ struct Sent {
     sampled: bool,
 }
 
-/// Parses the only `traceparent`; several or a malformed one count as none.
+/// Parses the only `traceparent`. Several, or a malformed one, count as none.
 fn sent(headers: &HeaderMap) -> Option<Sent> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     let value = values.next()?;
@@ -108,7 +109,7 @@ fn sent(headers: &HeaderMap) -> Option<Sent> {
     }
 }
 
-/// `00-<32 hex>-<16 hex>-<2 hex>`; later versions may have more behind another `-`.
+/// Parses `00-<32 hex>-<16 hex>-<2 hex>`; later versions may have further parts after another `-`.
 fn parse(text: &[u8]) -> Option<Sent> {
     let head = text.get(..LENGTH)?;
     let version = lower_hex(&head[..2])?;
@@ -128,7 +129,7 @@ fn parse(text: &[u8]) -> Option<Sent> {
     })
 }
 
-/// At most 32 lower-case hex digits.
+/// Parses at most 32 lower-case hex digits.
 fn lower_hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0_u128, |sum, digit| {
         let value = match digit {

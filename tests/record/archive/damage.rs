@@ -130,7 +130,7 @@ async fn entries_that_were_changed_in_a_segment_are_noticed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_stays_in_the_store() {
+async fn unwritable_segments_leave_entries_in_the_store() {
     let fixture = Fixture::new().await;
     fixture.fill(20).await;
     let blocked = fixture.root.path().join("file");

@@ -173,7 +173,7 @@ async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_written_stays_in_the_store() {
+async fn unwritable_segments_leave_entries_in_the_store() {
     let fixture = Fixture::build().await;
     let id = fixture.settled("ann", 1, "a").await;
     std::fs::write(fixture.root.path().join("intents"), "in the way").unwrap();

@@ -1,5 +1,4 @@
-//! Error answers of an operation: those that follow from its row of the route table, and those that its documentation
-//! adds.
+//! Error answers of an operation: those that follow from its row of the route table, and those in its documentation.
 
 use super::headers;
 use axum::http::Method;
@@ -11,7 +10,7 @@ use openapi::components::public;
 use openapi::{Json, object};
 use store::user::email::ACCOUNTS_MAX;
 
-/// The errors of one status.
+/// The errors with one status.
 #[derive(Debug)]
 pub(super) struct Errors {
     pub(super) status: u16,
@@ -19,7 +18,7 @@ pub(super) struct Errors {
     adds: Vec<Field>,
 }
 
-/// All errors of an operation, by status.
+/// Returns all errors of an operation, by status.
 pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
     let given = |code: &Code| doc.refuses.contains(code);
     let all = Code::ALL
@@ -55,7 +54,7 @@ pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
     errors
 }
 
-/// Whether the error follows from the row alone.
+/// Returns whether the error follows from the row alone.
 fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
     let (by_key, by_session, is_public) = match route.access {
         Access::Key(..) => (true, true, false),
@@ -80,7 +79,7 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
     }
 }
 
-/// Whether the error is answered once the body was read.
+/// Returns whether the error can only occur after the body was read.
 const fn follows_the_body(code: Code) -> bool {
     !matches!(
         code,
@@ -98,7 +97,7 @@ const fn follows_the_body(code: Code) -> bool {
     )
 }
 
-/// What an error of this code has beside `error` and `code`, wherever it occurs.
+/// Returns the fields that an error of this code always has, in addition to `error` and `code`.
 fn fields_of(code: Code) -> Vec<Field> {
     let plan = || Field::given("plan", field::string().eg("builder"), "The account's plan.");
     let up = || {
@@ -149,7 +148,7 @@ fn fields_of(code: Code) -> Vec<Field> {
 }
 
 impl Errors {
-    /// The body: `error`, `code`, and what some codes add.
+    /// Builds the schema of the body: `error`, `code`, and the fields that some codes add.
     pub(super) fn schema(&self) -> Json {
         let codes: Vec<&str> = self.codes.iter().map(|code| code.as_str()).collect();
         let sentence = field::string().with("description", "What went wrong, for people.");
@@ -165,7 +164,7 @@ impl Errors {
         ])
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub(super) fn response(&self, route: &Route) -> Json {
         let says = self
             .codes
@@ -189,7 +188,7 @@ impl Errors {
     }
 }
 
-/// Error answers that several operations have stand in the document once; the operations refer to them.
+/// Moves error answers that several operations share into components, to which the operations then refer.
 pub(super) fn share(operations: &mut [(&Route, Json)]) -> Json {
     let errors = |operation: &Json| -> Vec<(String, Json)> {
         let responses = operation.get("responses").map(Json::fields).unwrap_or_default();

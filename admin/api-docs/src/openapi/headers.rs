@@ -1,21 +1,21 @@
-//! Headers that every operation can take, and headers of answers.
+//! Headers that every operation accepts, and headers of answers.
 
 use domain::names::RUN_ID_MAX;
 use endpoint::Rate;
 use endpoint::doc::field::{self, Field};
 use openapi::{Json, object};
 
-/// A reference to a parameter of the document.
+/// Returns a reference to a parameter of the document.
 pub(super) fn parameter(name: &str) -> Json {
     object([("$ref", format!("#/components/parameters/{name}").into())])
 }
 
-/// A reference to a header of the document.
+/// Returns a reference to a header of the document.
 pub(super) fn header(name: &str) -> Json {
     object([("$ref", format!("#/components/headers/{name}").into())])
 }
 
-/// The parameters that operations share.
+/// Returns the parameters that operations share.
 pub(super) fn parameters() -> Json {
     let of = |name: &str, says: &str, schema: Json| {
         object([
@@ -52,7 +52,7 @@ pub(super) fn parameters() -> Json {
     ])
 }
 
-/// The headers that answers share.
+/// Returns the headers that answers share.
 pub(super) fn components() -> Json {
     let of = |says: &str, schema: Json| object([("description", says.into()), ("schema", schema)]);
     let number = || object([("type", "integer".into())]);
@@ -99,7 +99,7 @@ pub(super) fn components() -> Json {
     ])
 }
 
-/// What every answer of a row has.
+/// Returns the headers that every answer of a row has.
 pub(super) fn of_all(rate: Rate) -> Json {
     let mut headers = object([("X-Request-Id", header("RequestId"))]);
     if rate != Rate::Uncounted {
@@ -110,7 +110,7 @@ pub(super) fn of_all(rate: Rate) -> Json {
     headers
 }
 
-/// A header of one operation's answer.
+/// Builds a header of one operation's answer.
 pub(super) fn of_field(field: &Field) -> Json {
     object([
         ("description", field.says.into()),

@@ -8,14 +8,14 @@ use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
 use openapi::{Components, Json, example, object};
 
-/// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document
-/// says once.
+/// Returns the paths under which it is documented. Paths under `/api/v1` are also served under `/v1`, which the
+/// document says once.
 pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {
     let documented = route.prefixes().filter(|prefix| *prefix != "/v1");
     documented.map(|prefix| format!("{prefix}{}", route.path))
 }
 
-/// The operation.
+/// Returns the operation.
 pub(super) fn of(components: &mut Components, route: &Route, section: &Section, doc: &Doc) -> Json {
     let mut operation = object([
         ("tags", vec![section.tag].into()),
@@ -71,7 +71,7 @@ fn parameter(place: &str, field: &Field) -> Json {
     ])
 }
 
-/// The schema of a body: it has no other fields than those, unless it is open.
+/// Builds the schema of a body. Unless it is open, it has no other fields.
 fn body(body: &Body) -> Json {
     let properties = body
         .fields
@@ -99,7 +99,7 @@ fn request(components: &mut Components, asked: &Body) -> Json {
     object([("required", is_required.into()), ("content", content)])
 }
 
-/// JSON of this schema, with an example where one follows from it.
+/// Builds JSON content with this schema, and an example if one can be derived.
 fn json_content(components: &Components, schema: Json) -> Json {
     let example = example::from_schema(components, &schema).ok();
     let mut media = object([("schema", schema)]);
@@ -126,7 +126,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
         for field in &given.headers {
             headers.set(field.name, headers::of_field(field));
         }
-        // A status can have several types, such as JSON and CSV.
+        // A status can have several content types, such as JSON and CSV.
         match responses.iter_mut().find(|(status, _)| *status == given.status) {
             Some((_, known)) => {
                 let mut all = known.take_or_empty("content");
@@ -159,7 +159,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     )
 }
 
-/// What an answer holds; where the same status has errors of [`Code`] as well, one of both.
+/// Builds the content of an answer. If the same status also has errors of [`Code`], the content is one of both.
 fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors::Errors>) -> Json {
     let schema = match given.shape {
         Shape::Json(schema) | Shape::Document(schema) => schema(components),
@@ -185,13 +185,13 @@ fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors
     }
 }
 
-/// The cursor of the page behind this one.
+/// Builds the header with the cursor of the next page.
 fn next_cursor() -> Json {
     let says = "Give it as `cursor` for the next page; null at the end of the list.";
     or_null(field::string()).with("description", says).eg(Json::Null)
 }
 
-/// The form of all lists (decision D5).
+/// Returns the form of all lists (decision D5).
 fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]) -> Json {
     let name = record
         .get("$ref")

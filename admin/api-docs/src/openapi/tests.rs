@@ -1,4 +1,4 @@
-//! The document is complete.
+//! Tests that the document is complete.
 
 use super::*;
 use std::collections::{BTreeSet, HashSet};
@@ -81,7 +81,7 @@ fn operations_are_complete() {
     }
 }
 
-/// Each content has an example; where none follows from the schema, its missing part is named.
+/// Checks that each content has an example. If none can be derived from the schema, the missing part is named.
 #[track_caller]
 fn exemplified(what: &str, holder: &Json) {
     for (kind, media) in holder.get("content").unwrap().fields() {

@@ -1,10 +1,11 @@
-//! Texts of the document: the description of the whole API, and for each row of the route table who may call it.
+//! Texts of the document: the description of the whole API, and for each row of the route table its required
+//! permissions.
 
 use axum::http::Method;
 use endpoint::{Access, Modes, Rate, Route};
 use openapi::{Json, object};
 
-/// Where the paths stand.
+/// Description of the server, which all paths are relative to.
 pub(super) const SERVER: &str = "This server. Every path under /api/v1 is served under /v1 as well.";
 
 const ABOUT: &str = "\
@@ -18,7 +19,7 @@ permissions (`read`, `write`, `approve`). A person's session is a cookie, and a 
 body and unknown parameters of a query are refused, so that a misspelt one is never ignored.\n\n\
 **Once.** Calls that move money take an `Idempotency-Key`: repeat them with the same one after a lost answer.";
 
-/// The head of the document.
+/// Returns the head of the document.
 pub(super) fn info() -> Json {
     object([
         ("title", "Tollgate management API".into()),
@@ -29,7 +30,7 @@ pub(super) fn info() -> Json {
     ])
 }
 
-/// How callers say who they are.
+/// Returns the descriptions of the ways in which callers authenticate.
 pub(super) fn security_schemes() -> Json {
     let key = |place: &str, name: &str, says: &str| {
         object([
@@ -74,7 +75,7 @@ pub(super) fn security_schemes() -> Json {
     ])
 }
 
-/// What an operation asks for.
+/// Returns the authentication that an operation requires.
 pub(super) fn security(route: &Route) -> Json {
     let one = |name: &str| object([(name, Json::List(Vec::new()))]);
     let session = match route.method {
@@ -88,7 +89,7 @@ pub(super) fn security(route: &Route) -> Json {
     }
 }
 
-/// Who may call and what it counts against, for programs.
+/// Returns the machine-readable permissions and limits of an operation.
 pub(super) fn extensions(route: &Route) -> Vec<(&'static str, Json)> {
     let mut extensions = Vec::new();
     match route.access {
@@ -117,7 +118,7 @@ const fn rate(rate: Rate) -> &'static str {
     }
 }
 
-/// The description: what is said of it, who may call, and what it counts against.
+/// Composes the description: the documentation, the required permissions, and the limits.
 pub(super) fn about(route: &Route, says: &str) -> String {
     let who = match route.access {
         Access::Key(permission, role) => format!(

@@ -4,7 +4,7 @@ use super::document::{Document, Operation, media};
 use super::schema::compact;
 use openapi::Json;
 
-/// The command. Variables stand for the server and the caller's secrets.
+/// Returns the command. Variables stand for the server and the caller's secrets.
 pub(super) fn command(operation: &Operation<'_>, document: &Document) -> String {
     let url = format!("\"{}{}\"", document.variable, path(operation, document));
     let mut parts = match operation.method {
@@ -40,7 +40,7 @@ pub(super) fn command(operation: &Operation<'_>, document: &Document) -> String 
         .and_then(|media| media.get("example"))
     {
         parts.push("-H 'Content-Type: application/json'".to_owned());
-        // A quote ends the shell's text, stands by itself, and begins it again.
+        // A quote must end the shell's quoted text, stand escaped, and begin the text again.
         let body = serde_json::to_string(example)
             .unwrap_or_default()
             .replace('\'', r"'\''");
@@ -61,7 +61,7 @@ fn is_once(operation: &Operation<'_>) -> bool {
     names.any(|name| name.ends_with("/IdempotencyKey"))
 }
 
-/// The path with examples in place of its parameters.
+/// Returns the path with examples in place of its parameters.
 fn path(operation: &Operation<'_>, document: &Document) -> String {
     let mut path = operation.path.to_owned();
     let parameters = operation

@@ -1,22 +1,22 @@
-//! An OpenAPI document and its operations, as the pages read them.
+//! An OpenAPI document and its operations, as input of the pages.
 
 use openapi::Json;
 
-/// A document and how the page speaks of it.
+/// A document, with the texts of its page.
 pub(super) struct Document {
     pub(super) json: Json,
-    /// Where the document itself is.
+    /// Address of the document itself.
     pub(super) address: &'static str,
-    /// What stands for the server in commands.
+    /// Variable for the server in commands.
     pub(super) variable: &'static str,
-    /// What stands for the key.
+    /// Variable for the key in commands.
     pub(super) key: &'static str,
-    /// Whether errors are those of the management API.
+    /// Whether errors have the codes of the management API.
     pub(super) has_codes: bool,
 }
 
 impl Document {
-    /// What a reference names; anything else is itself.
+    /// Resolves a reference; any other value is returned unchanged.
     pub(super) fn resolve<'a>(&'a self, json: &'a Json) -> &'a Json {
         let Some(place) = json
             .get("$ref")
@@ -43,7 +43,7 @@ impl Operation<'_> {
     }
 }
 
-/// The JSON of a body.
+/// Returns the JSON of a body.
 pub(super) fn media(holder: &Json) -> Option<&Json> {
     holder.get("content")?.get("application/json")
 }

@@ -1,7 +1,6 @@
-//! HTML as text: everything from a document is escaped here, and the little markup that descriptions have is turned
-//! into tags.
+//! HTML as text. All text from a document is escaped here, and the simple markup of descriptions is converted to tags.
 
-/// The text with everything escaped that HTML could take for markup.
+/// Escapes everything in the text that HTML could interpret as markup.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -17,7 +16,7 @@ pub(super) fn escape(text: &str) -> String {
     safe
 }
 
-/// A line with its `code` and **strong** parts.
+/// Renders a line with its `code` and **strong** parts.
 pub(super) fn inline(text: &str) -> String {
     let mut html = String::new();
     for (at, part) in text.split('`').enumerate() {
@@ -35,7 +34,7 @@ pub(super) fn inline(text: &str) -> String {
     html
 }
 
-/// Paragraphs, and lists of lines that begin with `- `.
+/// Renders paragraphs, and lists of lines that begin with `- `.
 pub(super) fn prose(text: &str) -> String {
     let mut html = String::new();
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
@@ -54,7 +53,7 @@ pub(super) fn prose(text: &str) -> String {
     html
 }
 
-/// A table that can be scrolled by itself when the page is narrow.
+/// Renders a table that scrolls separately if the page is narrow.
 pub(super) fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -82,7 +81,7 @@ pub(super) fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> String 
     )
 }
 
-/// Code to be read or copied.
+/// Renders code with a caption.
 pub(super) fn code(label: &str, text: &str) -> String {
     format!(
         "<figure><figcaption>{}</figcaption><pre tabindex=\"0\"><code>{}</code></pre></figure>",
@@ -91,7 +90,7 @@ pub(super) fn code(label: &str, text: &str) -> String {
     )
 }
 
-/// A name as it can stand in an address.
+/// Converts a name to the form of a URL fragment.
 pub(super) fn anchor(text: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() {

@@ -7,12 +7,12 @@ use super::schema::{self, kind, optional};
 use openapi::Json;
 
 impl Operation<'_> {
-    /// Its place on the page.
+    /// Returns its anchor on the page.
     pub(super) fn anchor(&self) -> String {
         anchor(self.text("operationId"))
     }
 
-    /// The method and the path.
+    /// Returns the method and the path.
     pub(super) fn title(&self) -> String {
         let method = self.method.to_ascii_uppercase();
         let path = escape(self.path).replace('/', "/<wbr>");
@@ -22,7 +22,7 @@ impl Operation<'_> {
         )
     }
 
-    /// The whole of it.
+    /// Renders the whole operation.
     pub(super) fn section(&self, document: &Document) -> String {
         let id = self.anchor();
         format!(

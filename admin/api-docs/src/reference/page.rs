@@ -1,4 +1,4 @@
-//! The whole page: what the document is about, its contents, every operation, every schema, every error.
+//! The whole page: introduction, table of contents, and every operation, schema and error.
 
 use super::document::{Document, Operation};
 use super::html::{anchor, escape, inline, prose, table};
@@ -7,7 +7,7 @@ use endpoint::problem::Code;
 use openapi::Json;
 use openapi::components::public;
 
-/// The pages, as their heads link to them.
+/// The pages that each page's header links to.
 const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference/proxy", "Edge")];
 
 impl Document {
@@ -24,7 +24,7 @@ impl Document {
             .collect()
     }
 
-    /// The tags, each with its operations.
+    /// Returns the tags, each with its operations.
     fn sections(&self) -> Vec<(&str, &str, Vec<Operation<'_>>)> {
         let tags = self.json.get("tags").map(Json::items).unwrap_or_default();
         let sections = tags.iter().map(|tag| {
@@ -49,7 +49,7 @@ impl Document {
     }
 }
 
-/// The page of a document at `here`.
+/// Returns the page of a document at `here`.
 pub(super) fn page(document: &Document, here: &str, [icon, stylesheet]: [&str; 2]) -> String {
     let info = |name: &str| {
         document
@@ -98,7 +98,7 @@ fn download(document: &Document) -> String {
     format!("<p>The same for programs: <a href=\"{address}\">{address}</a>, OpenAPI 3.1.</p>")
 }
 
-/// The contents, folded away where the page is narrow.
+/// Renders the table of contents, which is collapsed on a narrow page.
 fn contents(document: &Document) -> String {
     let mut list = String::new();
     for (tag, _, operations) in document.sections() {
@@ -146,7 +146,7 @@ fn operations(document: &Document) -> String {
     sections.collect()
 }
 
-/// Every error of the management API.
+/// Returns every error of the management API.
 fn codes(document: &Document) -> String {
     if !document.has_codes {
         return String::new();

@@ -1,4 +1,4 @@
-//! Schemas as tables: each field with its type in words, and named ones as links.
+//! Schemas as tables: each field with a description of its type; named types are links.
 
 use super::html::{anchor, escape, inline, table};
 use openapi::Json;
@@ -6,7 +6,7 @@ use openapi::Json;
 /// Levels of a type that are described.
 const DEPTH_MAX: usize = 6;
 
-/// The type in words.
+/// Returns the type in words.
 pub(super) fn kind(schema: &Json) -> String {
     described(schema, DEPTH_MAX)
 }
@@ -54,7 +54,7 @@ fn value(value: &Json) -> String {
     format!("<code>{}</code>", escape(&compact(value)))
 }
 
-/// The value on one line; a text without its quotes.
+/// Formats the value on one line; a text without its quotes.
 pub(super) fn compact(value: &Json) -> String {
     match value {
         Json::Text(text) => text.clone(),
@@ -62,11 +62,11 @@ pub(super) fn compact(value: &Json) -> String {
     }
 }
 
-/// What bounds a value, in words.
+/// Returns the bounds of a value, in words.
 fn bounds(schema: &Json) -> String {
     let get = |name: &str| schema.get(name).map(compact);
     let mut bounds = Vec::new();
-    // The sizes of the machine's numbers are no bounds of ours.
+    // The sizes of machine integers are not bounds of the API.
     bounds.extend(get("format").filter(|format| !format.starts_with("int") && format != "double"));
     bounds.extend(range(get("minimum"), get("maximum"), ""));
     bounds.extend(get("exclusiveMinimum").map(|low| format!("above {low}")));
@@ -79,7 +79,7 @@ fn bounds(schema: &Json) -> String {
     }
 }
 
-/// From a lowest to a highest value.
+/// Describes a range by its lowest and highest value.
 fn range(low: Option<String>, high: Option<String>, unit: &str) -> Option<String> {
     match (low, high) {
         (Some(low), Some(high)) => Some(format!("{low} to {high}{unit}")),
@@ -89,7 +89,7 @@ fn range(low: Option<String>, high: Option<String>, unit: &str) -> Option<String
     }
 }
 
-/// The name of a schema that stands elsewhere.
+/// Returns the name of a schema that is defined elsewhere.
 fn name(schema: &Json) -> Option<&str> {
     schema
         .get("$ref")
@@ -97,7 +97,7 @@ fn name(schema: &Json) -> Option<&str> {
         .and_then(|place| place.rsplit('/').next())
 }
 
-/// The fields of an object.
+/// Returns the fields of an object.
 pub(super) fn fields(label: &str, schema: &Json) -> String {
     let required = schema.get("required").map(Json::items).unwrap_or_default();
     let rows: Vec<Vec<String>> = schema
@@ -121,7 +121,7 @@ pub(super) fn fields(label: &str, schema: &Json) -> String {
     table(label, &["Field", "Type", "Meaning"], &rows)
 }
 
-/// What stands beside the name of what can be left out.
+/// Returns the mark for optional fields.
 pub(super) fn optional(is_required: bool) -> &'static str {
     match is_required {
         true => "",
@@ -129,7 +129,7 @@ pub(super) fn optional(is_required: bool) -> &'static str {
     }
 }
 
-/// A named schema.
+/// Returns a named schema.
 pub(super) fn section(name: &str, schema: &Json) -> String {
     let says = schema.get("description").and_then(Json::text).unwrap_or_default();
     let fields = fields(name, schema);

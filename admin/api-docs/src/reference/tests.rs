@@ -1,4 +1,4 @@
-//! The pages have all of the documents, and nothing in them is unescaped.
+//! Tests that the pages contain all of the documents, and that everything in them is escaped.
 
 use super::*;
 use std::collections::HashSet;
@@ -76,7 +76,7 @@ fn what_a_document_says_is_never_markup() {
     let evil = "<script>alert(1)</script>\" onclick=\"x";
     let (document, _) = pages().into_iter().next().unwrap();
     let text = document.json.pretty();
-    // In place of every description and summary.
+    // Replaces every description and summary.
     let mut json = Json::parse(&text).unwrap();
     spoil(&mut json, evil);
     let page = page::page(&Document { json, ..document }, "/reference", ["/i.svg", "/s.css"]);

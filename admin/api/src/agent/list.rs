@@ -1,4 +1,4 @@
-//! `GET /agents`: the agents that have a wallet, all or those that are searched for.
+//! `GET /agents`: the agents that have a wallet, all or those that match a search.
 
 use super::{AgentView, NAME_MAX};
 use crate::state::Call;
@@ -24,7 +24,7 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("agents", &records, &part, &paging).partial(partial))
 }
 
-/// What is searched for, if anything is.
+/// Parses the search; `None` if the query has none.
 fn search(query: &BTreeMap<String, String>) -> Result<Option<AgentFilter>, Problem> {
     let text = query.get("q").filter(|text| !text.is_empty());
     if text.is_some_and(|text| text.chars().count() > NAME_MAX) {

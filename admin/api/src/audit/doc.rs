@@ -25,18 +25,18 @@ struct Entry {
     agent_id: Option<String>,
     #[schema(value_type = is::Time)]
     at: String,
-    /// What happened in detail; its fields depend on the type.
+    /// Details of the event. The fields depend on the type.
     #[schema(value_type = is::Free)]
     data: String,
-    /// The id of the decision, where it is one.
+    /// Id of the decision, if the entry is about one.
     #[schema(value_type = is::AuditEntryId)]
     id: String,
     #[schema(value_type = is::PreviousHash)]
     previous_hash: String,
-    /// Its number in the trail: 1, 2, 3 …
+    /// Number in the trail: 1, 2, 3 …
     #[schema(minimum = 1, example = 118)]
     seq: u64,
-    /// What happened, such as `agent.frozen` or `decision.denied`.
+    /// Type of the event, such as `agent.frozen` or `decision.denied`.
     #[schema(example = "agent.frozen")]
     r#type: String,
     #[schema(value_type = is::Sha256)]

@@ -16,17 +16,17 @@ use store::audit::checkpoint_key;
 use telemetry::error_chain;
 use tokio::sync::mpsc;
 
-/// Lines that wait for the caller; of more steps the newest are not told.
+/// Maximum number of lines that wait for the caller; further progress lines are dropped.
 const LINES: usize = 16;
 /// Least time between two lines.
 const PAUSE: Duration = Duration::from_millis(100);
-/// After how many seconds a server that verifies others may have time.
+/// Value of `Retry-After`, in seconds, while the server verifies other trails.
 const RETRY_AFTER: &str = "5";
 
 /// `GET /audit/verify`
 ///
 /// # Errors
-/// 409 while a trail of the account is being verified; 503, also when the server verifies others.
+/// 409 while a trail of the account is being verified; 503, also while the server verifies other trails.
 pub async fn verify(call: Call) -> Answer {
     let turn = call.state.verifying.take(&call.caller.account).map_err(busy)?;
     let (said, lines) = mpsc::channel(LINES);
@@ -37,7 +37,7 @@ pub async fn verify(call: Call) -> Answer {
     );
     tokio::spawn(async move {
         let listener = said.clone();
-        // A caller who hangs up takes the lines away: then nobody is waiting for the verdict.
+        // If the caller disconnects, the receiver of the lines is dropped and nobody waits for the verdict.
         tokio::select! {
             () = listener.closed() => {}
             () = work(&api, &account, mode, said, turn) => {}
@@ -63,13 +63,13 @@ fn busy(busy: Busy) -> Problem {
     }
 }
 
-/// Verifies, and says how far it is and what it found.
+/// Verifies the trail, and sends its progress and its result.
 async fn work(api: &ApiState, account: &str, mode: Mode, said: mpsc::Sender<Value>, turn: Turn) {
     let mut last: Option<Instant> = None;
     let progress = |checked: u64, total: u64| {
         if last.is_none_or(|last| last.elapsed() >= PAUSE) {
             last = Some(Instant::now());
-            // A caller who reads slowly misses some of these.
+            // A caller who reads slowly misses some of these lines.
             drop(said.try_send(json!({ "checked": checked, "total": total })));
         }
     };

@@ -1,4 +1,4 @@
-//! `GET /calls/export`: the calls that fit, newest first, as a CSV file that is written while it is read.
+//! `GET /calls/export`: the matching calls, newest first, as a CSV file that is streamed.
 
 use super::filter::{self, CallFilter};
 use super::view::{COLUMNS, CallNames, CallView};
@@ -10,11 +10,11 @@ use endpoint::{Answer, Problem, Reply};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use history::trail::calls::{Place, STEP_MAX};
 
-/// Most entries of the trail that an export reads; one that would read more is refused, so that no file is silently
-/// short.
+/// Maximum number of entries of the trail that an export reads. An export that would read more is refused, so that no
+/// file is silently incomplete.
 pub(crate) const EXPORT_MAX: u64 = 100_000;
 
-/// Why an export is cut off.
+/// Why an export ended early.
 #[derive(Debug)]
 struct CutOff;
 
@@ -26,11 +26,10 @@ impl std::fmt::Display for CutOff {
 
 impl std::error::Error for CutOff {}
 
-/// Why an export is cut off.
-/// `GET /calls/export`
+/// Streams the export.
 ///
 /// # Errors
-/// 400 also where there are more than [`EXPORT_MAX`] entries to read; 503.
+/// 400, also if there are more than [`EXPORT_MAX`] entries to read; 503.
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
     call_trail::of(&call).seal().await?;

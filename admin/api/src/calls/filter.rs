@@ -25,12 +25,12 @@ const LATE_DAYS_MAX: u64 = 400;
 /// Finds one of the measures of an approved call.
 type Measure = fn(&Measures) -> Option<u64>;
 
-/// A filter, as a query names it and the documentation describes it.
+/// A filter with its name in queries and its documentation.
 pub(super) struct Filter {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) schema: fn() -> Json,
-    /// Measure whose least value the filter gives.
+    /// Measure whose minimum the filter sets.
     measure: Option<Measure>,
 }
 
@@ -47,7 +47,7 @@ fn upstream_schema() -> Json {
     field::pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$")).eg("azure")
 }
 
-/// A table of filters: name, schema, what it is the least of, and sentence.
+/// Declares a table of filters: name, schema, the measure of a minimum, and description.
 macro_rules! filters {
     ($($name:literal, $schema:expr, $measure:expr, $says:literal;)+) => {
         [$(Filter { name: $name, says: $says, schema: $schema, measure: $measure },)+]
@@ -79,7 +79,7 @@ pub(super) static FILTERS: [Filter; 19] = filters! {
         "Approved ones that are charged to a UTC day before this one. Those that ended more than a day later are found of the last 400 days.";
 };
 
-/// The names of the filters.
+/// Returns the names of the filters.
 pub(super) fn names() -> [&'static str; FILTERS.len()] {
     FILTERS.each_ref().map(|filter| filter.name)
 }
@@ -109,10 +109,10 @@ pub(super) struct CallFilter {
 }
 
 impl CallFilter {
-    /// Reads the filters of a query.
+    /// Parses the filters of a query.
     ///
     /// # Errors
-    /// 400 names a parameter that is malformed.
+    /// 400 with the name of a malformed parameter.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let filter = Self {
             agent: agent(query)?,
@@ -161,7 +161,7 @@ impl CallFilter {
         }
     }
 
-    /// The index alone finds the calls.
+    /// Returns whether the index alone finds the calls.
     pub(super) fn is_of_the_index(&self) -> bool {
         let indexed = Self {
             kinds: self.kinds.clone(),
@@ -221,20 +221,20 @@ impl CallFilter {
     }
 }
 
-/// The words of `endpoint`.
+/// Returns the values of `endpoint`.
 fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
     Endpoint::ALL.iter().map(|endpoint| endpoint.as_str())
 }
 
-/// The words of `outcome`.
+/// Returns the values of `outcome`.
 fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
     How::ALL.into_iter().map(How::as_str).chain([DENIED])
 }
 
-/// The agent of a query.
+/// Parses the agent of a query.
 ///
 /// # Errors
-/// 400 for what cannot be one.
+/// 400 for an invalid id.
 pub(crate) fn agent(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let agent = query.get("agentId");
     if let Some(agent) = agent {
@@ -243,10 +243,10 @@ pub(crate) fn agent(query: &BTreeMap<String, String>) -> Result<Option<String>, 
     Ok(agent.cloned())
 }
 
-/// The run of a query.
+/// Parses the run of a query.
 ///
 /// # Errors
-/// 400 for what cannot be one.
+/// 400 for an invalid id.
 pub(crate) fn run(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let run = query.get("runId");
     if let Some(run) = run {
@@ -255,10 +255,10 @@ pub(crate) fn run(query: &BTreeMap<String, String>) -> Result<Option<String>, Pr
     Ok(run.cloned())
 }
 
-/// The virtual key of a query.
+/// Parses the virtual key of a query.
 ///
 /// # Errors
-/// 400 for what cannot be the id of one.
+/// 400 for an invalid id.
 pub(crate) fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let key = query.get("keyId");
     if key.is_some_and(|key| !Kind::VirtualKey.has_form(key)) {
@@ -268,10 +268,10 @@ pub(crate) fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>,
     Ok(key.cloned())
 }
 
-/// The model of a query. Entries have no longer ones.
+/// Parses the model of a query. Longer names do not occur in entries.
 ///
 /// # Errors
-/// 400 for an empty or long one.
+/// 400 for an empty or long name.
 pub(crate) fn model(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let model = query.get("model");
     if model.is_some_and(|model| !(1..=MODEL_MAX).contains(&model.len())) {
@@ -291,10 +291,10 @@ fn upstream(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem>
     Ok(upstream.cloned())
 }
 
-/// One of some words.
+/// Parses a parameter with a list of allowed values.
 ///
 /// # Errors
-/// 400 for any other.
+/// 400 for any other value.
 pub(crate) fn word(
     query: &BTreeMap<String, String>,
     field: &str,
@@ -338,10 +338,10 @@ fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Na
     amount.map_err(|error| Problem::validation(format!("{field} {error}.")))
 }
 
-/// The least of each measure.
+/// Parses the minimum of each measure.
 ///
 /// # Errors
-/// 400 for what is no whole number from 1 on.
+/// 400 for anything but a positive integer.
 fn least(query: &BTreeMap<String, String>) -> Result<[Option<u64>; FILTERS.len()], Problem> {
     let mut all = [None; FILTERS.len()];
     for (least, filter) in all.iter_mut().zip(&FILTERS) {

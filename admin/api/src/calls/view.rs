@@ -1,4 +1,4 @@
-//! A call as lists and exports show it.
+//! A call as shown in lists and exports.
 
 use crate::call_trail;
 use crate::state::Call;
@@ -52,7 +52,7 @@ pub(super) struct CallNames {
 }
 
 impl CallNames {
-    /// Reads them.
+    /// Reads the names.
     ///
     /// # Errors
     /// 503.
@@ -75,13 +75,13 @@ impl CallNames {
 #[serde(rename_all = "camelCase")]
 #[schema(as = CallRecord)]
 pub(super) struct CallView<'a> {
-    /// The decision: `GET /decisions/{id}` explains it.
+    /// Id of the decision. `GET /decisions/{id}` explains it.
     #[schema(value_type = is::DecisionId)]
     id: &'a str,
-    /// When it was decided.
+    /// Time of the decision.
     #[schema(value_type = is::Time)]
     at: String,
-    /// When its end was recorded; null for a denied one.
+    /// Time at which its end was recorded; null for a denied call.
     #[schema(value_type = Option<is::Time>)]
     ended_at: Option<String>,
     /// The UTC day that it is charged to: that of its approval by the store's clock; null for a denied one.
@@ -97,22 +97,22 @@ pub(super) struct CallView<'a> {
     key_id: Option<&'a str>,
     #[schema(example = "laptop")]
     key_name: Option<&'a str>,
-    /// The model that was asked for.
+    /// The requested model.
     #[schema(example = "gpt-4o")]
     model: Option<&'a str>,
-    /// `chat.completions`, `responses` or `embeddings`; null, like all that is measured, for a denied call, one that
-    /// nobody settled, and one that an earlier release recorded.
+    /// `chat.completions`, `responses` or `embeddings`; null, like all measurements, for a denied call, for one that
+    /// nobody settled, and for one that an earlier release recorded.
     #[schema(example = "chat.completions")]
     endpoint: Option<&'a str>,
     #[schema(example = false)]
     stream: Option<bool>,
-    /// The upstream by its name; null also for the one without a name.
+    /// Name of the upstream; null also for the default one, which has no name.
     #[schema(example = "azure")]
     upstream: Option<&'a str>,
-    /// As the provider reported; null also where it reported none.
+    /// As reported by the provider; null also if it reported none.
     #[schema(example = 1200)]
     input_tokens: Option<u64>,
-    /// Those of the input that the provider had cached.
+    /// The part of the input tokens that the provider had cached.
     #[schema(example = 0)]
     cached_tokens: Option<u64>,
     #[schema(example = 85)]
@@ -120,7 +120,7 @@ pub(super) struct CallView<'a> {
     estimated_usd: Option<Nanos>,
     #[schema(value_type = Option<is::NanoUsd>)]
     estimated_nanos: Option<String>,
-    /// The charge: the estimate, where the cost is not known.
+    /// The charge: the estimate if the cost is unknown.
     cost_usd: Nanos,
     #[schema(value_type = is::NanoUsd)]
     cost_nanos: String,
@@ -133,15 +133,15 @@ pub(super) struct CallView<'a> {
     /// The end of the answer.
     #[schema(example = "completed")]
     end: Option<&'a str>,
-    /// Extensions of its hold.
+    /// Number of extensions of its hold.
     #[schema(example = 0)]
     extensions: Option<u64>,
     #[schema(value_type = is::Outcome)]
     outcome: &'a str,
-    /// Why it was denied.
+    /// Reason of the denial.
     #[schema(value_type = Option<is::DenialReason>)]
     reason: Option<&'a str>,
-    /// How many denials of a key beyond its rate it stands for; 1 for a call.
+    /// Number of denials beyond a key's rate that this record stands for; 1 for a call.
     #[schema(example = 1)]
     count: u64,
     /// The number of its entry in the audit trail: of the last one, where its charge was corrected.
@@ -193,7 +193,7 @@ impl<'a> CallView<'a> {
         }
     }
 
-    /// The cells of its row in a CSV file.
+    /// Returns the cells of its row in a CSV file.
     pub(super) fn cells(self) -> [String; COLUMNS.len()] {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();

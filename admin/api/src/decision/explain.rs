@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use store::call::hold::Hold;
 use utoipa::ToSchema;
 
-/// The outcome of a call that is under way.
+/// Outcome of a call in flight.
 const OPEN: &str = "open";
 
 /// A decision (decision D56).
@@ -27,16 +27,16 @@ pub(super) struct Explained {
     id: String,
     #[schema(value_type = bool)]
     approved: Value,
-    /// Why it was denied; null when it was approved.
+    /// Reason of the denial; null if the call was approved.
     #[schema(value_type = Option<is::DenialReason>)]
     reason: Value,
     #[schema(value_type = is::Outcome)]
     outcome: String,
-    /// Number of calls that this record stands for: more than one for those that a virtual key made beyond its
-    /// requests a minute, of which only the first ten of a minute have a record each.
+    /// Number of calls that this record stands for. More than one for calls beyond a virtual key's rate, of which only
+    /// the first ten of a minute have their own record.
     #[schema(example = 1)]
     count: u64,
-    /// The end of the minute in which those calls were made; null for a record of one call.
+    /// The end of the minute of those calls; null for a record of one call.
     #[schema(value_type = Option<is::Time>)]
     window_ends_at: Option<String>,
     /// The decision in a sentence, with its numbers.
@@ -57,20 +57,20 @@ pub(super) struct Explained {
     estimate_usd: Value,
     #[schema(value_type = Option<is::NanoUsd>)]
     estimate_nanos: Value,
-    /// What is charged now.
+    /// The current charge.
     #[schema(value_type = Option<is::Usd>)]
     charged_usd: Value,
     #[schema(value_type = Option<is::NanoUsd>)]
     charged_nanos: Value,
-    /// What it really cost, where that is known.
+    /// The real cost, if known.
     #[schema(value_type = Option<is::Usd>)]
     actual_usd: Value,
     #[schema(value_type = Option<is::NanoUsd>)]
     actual_nanos: Value,
     #[schema(value_type = Option<String>, example = "3f1c9a0b")]
     price_version: Value,
-    /// What was measured of the call; null while it is under way, where nothing was forwarded, and of calls that an
-    /// earlier version ended.
+    /// Measurements of the call; null while it is in flight, if nothing was forwarded, and for calls that an earlier
+    /// version ended.
     #[schema(value_type = Option<super::measured::MeasuredView>)]
     call: Value,
     #[schema(value_type = is::Time)]
@@ -79,13 +79,13 @@ pub(super) struct Explained {
     ended_at: Option<String>,
     #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
-    /// Its number in the audit trail; null while the call is under way.
+    /// Number in the audit trail; null while the call is in flight.
     #[schema(example = 118)]
     audit_seq: Option<u64>,
     history: Vec<Step>,
 }
 
-/// One of the entries that a call has: two when it was kept and corrected.
+/// One of the entries of a call. A call has two if it was kept and corrected.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DecisionStep)]
@@ -105,13 +105,13 @@ struct Step {
 }
 
 impl Explained {
-    /// Tells of the last of `entries`, and of the others as its history. `None` when there are none.
+    /// Explains the last of `entries`, with the others as its history. `None` if there are none.
     pub(super) fn of(entries: &[Recorded], is_open: bool) -> Option<Self> {
         let entry = &entries.last()?.entry;
         let data = &entry.data;
         let get = |name: &str| data.get(name).cloned().unwrap_or_default();
         let approved = get("approved") == Value::Bool(true);
-        // The time of an approval is that of its id: the entry is written when the call ends.
+        // The id has the time of the approval; the entry is only written when the call ends.
         let decided_ms = if approved { made_at_ms(&entry.id) } else { None };
         let decided_ms = decided_ms.unwrap_or(entry.at_ms);
         let counted_ms = counted_at_ms(data, decided_ms);
@@ -180,7 +180,8 @@ impl Step {
     }
 }
 
-/// The entry that the call of a hold would have if its estimate were what it cost. `None` for another account's.
+/// Returns the entry that the call of a hold would have if its cost equalled its estimate. `None` for another account's
+/// call.
 pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Option<Entry>, ()> {
     let hold = Hold::parse(id, text).ok_or(())?;
     if hold.name.account != account {
@@ -215,7 +216,7 @@ fn resets_at_ms(name: CheckName, at_ms: u64) -> Option<u64> {
     }
 }
 
-/// The checks that were made, each with the moment at which it starts to count anew.
+/// Returns the checks that were made, each with the time at which its counter restarts.
 fn checks(data: &Map<String, Value>, at_ms: u64) -> Vec<Value> {
     let mut checks = data
         .get("checks")
@@ -230,7 +231,7 @@ fn checks(data: &Map<String, Value>, at_ms: u64) -> Vec<Value> {
     checks
 }
 
-/// Why the calls of a rate window's record were denied.
+/// Explains why the calls of a rate window's record were denied.
 fn of_window(denial: Denial, count: u64, end: &str) -> String {
     let end = ms_from_iso(end).map_or_else(|| end.to_owned(), spoken_from_ms);
     let calls = if count == 1 { "call was" } else { "calls were" };
@@ -241,20 +242,20 @@ fn of_window(denial: Denial, count: u64, end: &str) -> String {
     )
 }
 
-/// Why it was denied: with the numbers of the check that decided, where it had any.
+/// Explains why it was denied, with the numbers of the check that decided, if it has any.
 fn denied(denial: Denial, data: &Map<String, Value>, resets_ms: Option<u64>) -> String {
     let estimate = nanos(data, "estimateNanos").map(Nanos::from_stored);
     let asked = estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let deciding = CheckName::parse(denial.reason()).and_then(|name| find(name, data));
     match (deciding, denial) {
         (Some(check), _) => check.sentence(asked, resets_ms),
-        // The store decided, so it was there.
+        // The store made this decision, so it was reachable.
         (None, Denial::ServiceUnavailable) => asked.cannot_be_charged().to_owned(),
         (None, _) => denial.message().to_owned(),
     }
 }
 
-/// The check `name` as it was recorded.
+/// Returns the recorded check `name`.
 fn find(name: CheckName, data: &Map<String, Value>) -> Option<Check> {
     let checks = data.get("checks")?.as_array()?;
     let mut checks = checks.iter().filter_map(Value::as_object);
@@ -272,7 +273,7 @@ fn find(name: CheckName, data: &Map<String, Value>) -> Option<Check> {
     })
 }
 
-/// The sentence on the outcome of an approved call.
+/// Returns the sentence on the outcome of an approved call.
 fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
     let amount = |name: &str| usd(nanos(data, name).unwrap_or_default());
     let (estimate, charged) = (amount("estimateNanos"), amount("chargedNanos"));

@@ -1,9 +1,9 @@
-//! Schema of what was measured of a call: the object `call` of a decision and of its audit entry, which
-//! [`Measured::shown`](domain::measured::Measured::shown) makes.
+//! Schema of a call's measurements: the object `call` of a decision and of its audit entry, built by
+//! [`Measured::shown`](domain::measured::Measured::shown).
 
 use utoipa::ToSchema;
 
-/// What the edge measured of a call.
+/// Measurements of a call by the edge.
 #[derive(ToSchema)]
 #[schema(as = MeasuredCall, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes an object that is made elsewhere")]
@@ -11,12 +11,12 @@ pub(super) struct MeasuredView {
     /// `chat.completions`, `responses` or `embeddings`.
     #[schema(example = "chat.completions")]
     endpoint: String,
-    /// Whether the caller asked for a stream.
+    /// Whether the caller requested a stream.
     stream: bool,
-    /// The named upstream that the call went to; null for the one without a name.
+    /// The named upstream of the call; null for the default one.
     #[schema(example = "azure-eu")]
     upstream: Option<String>,
-    /// Tokens as the provider reported them, cached ones included; null where it reported none.
+    /// Tokens as the provider reported them, including cached ones; null if it reported none.
     #[schema(example = 9)]
     input_tokens: Option<u64>,
     #[schema(example = 0)]
@@ -34,7 +34,7 @@ pub(super) struct MeasuredView {
     /// `stopped`.
     #[schema(example = "completed")]
     end: String,
-    /// How often the hold was raised while the answer was streamed.
+    /// Number of times the hold was raised while the answer was streamed.
     #[schema(example = 0)]
     extensions: u32,
 }

@@ -21,7 +21,7 @@ fn list() -> Doc {
         .can_have("partial", flag(), partial)
 }
 
-/// A reference as the documents show one.
+/// Example of a reference for the documents.
 const EXAMPLE: &str = "wire-2026-000117";
 
 fn create() -> Doc {

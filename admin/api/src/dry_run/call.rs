@@ -17,13 +17,12 @@ use store::call::snapshot::{KeySnapshot, Snapshot};
 
 /// Fields of the body that are not the provider's.
 const OURS: [&str; 4] = ["agent", "runId", "keyId", "endpoint"];
-/// In place of a prompt that is not given: an empty one. An edge takes no empty input, so that one has
-/// [`NO_INPUT_BYTES`].
+/// Replaces a missing prompt by an empty one. The edge accepts no empty input, so this one has [`NO_INPUT_BYTES`].
 const NO_MESSAGES: &str = r#""messages":[{}]"#;
 const NO_INPUT: &str = r#""input":"-""#;
 const NO_INPUT_BYTES: u64 = 1;
 
-/// Predicts what the edge would answer to this body.
+/// Predicts the edge's answer to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answer {
     if call.caller.mode == Mode::Test {
         let message =
@@ -62,7 +61,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     shape.model = &price_name;
     shape.tier_is_reported = served.reports_tier();
     if !more.is_empty() {
-        // The prompt in its place counts neither as a message nor by its length.
+        // The inserted prompt counts neither as a message nor by its length.
         shape.framed = 0;
         if endpoint == Endpoint::Responses {
             shape.prompt_bytes -= NO_INPUT_BYTES.min(shape.prompt_bytes);
@@ -72,7 +71,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         .estimate(&shape)
         .map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let limit = match subject.refused {
-        Some(_) => Some(0), // no request is within it
+        Some(_) => Some(0), // no request is within this rate
         None => plan.proxy_requests_per_minute,
     };
     let mut checks = match &snapshot.key {
@@ -118,7 +117,7 @@ fn of_cap(snapshot: &Snapshot, plan: &Plan, estimate: Nanos) -> [Check; 7] {
     cap::checks(policy, &plan.cap(), &inputs.cap, inputs.held, estimate)
 }
 
-/// The checks of the key itself. 404 for one that is not active, which the edge answers with 401.
+/// Returns the checks of the key itself. 404 for a key that is not active, which the edge would answer with 401.
 fn of_key(
     key: &KeySnapshot,
     (plan, requests): (&Plan, Option<u64>),
@@ -139,7 +138,7 @@ fn of_key(
     ])
 }
 
-/// The API that the call would be of; without a word that of chat completions.
+/// Returns the endpoint of the call; chat completions if none is named.
 fn endpoint(body: &Fields<'_>) -> Result<Endpoint, Problem> {
     let word = body.string("endpoint")?.value();
     let known = Endpoint::ALL.iter().copied();
@@ -152,7 +151,7 @@ fn endpoint(body: &Fields<'_>) -> Result<Endpoint, Problem> {
     }
 }
 
-/// The virtual key whose own checks are to be made.
+/// Returns the virtual key whose own checks are requested.
 fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     let Some(id) = body.string("keyId")?.value() else {
         return Ok(None);
@@ -168,7 +167,7 @@ fn bad_body(error: &BodyError) -> Problem {
     refused(error.code(), &format!("{error}."))
 }
 
-/// The answer to a call that the edge would refuse with 400.
+/// Returns the answer to a call that the edge would refuse with 400.
 fn refused(code: &str, sentence: &str) -> Problem {
     Problem::validation(format!("The edge would answer 400 {code}: {sentence}"))
 }

@@ -10,12 +10,12 @@ use domain::spend_cap;
 use endpoint::{Answer, Fields, over_budget_message};
 use store::call::snapshot::Records;
 
-/// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
+/// The codes of `POST /spend` in lower case, for its 409, 403 and 429.
 const TOO_MUCH: &str = "balance_limit";
 const OVER_BUDGET: &str = "tier_limit";
 const REFUSED: &str = "api_key_rate_limited";
 
-/// Predicts what `POST /spend` would answer to this body.
+/// Predicts the answer of `POST /spend` to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
     let request = Request::read(body)?;
     let subject = Subject {
@@ -55,7 +55,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
     subject.answer(&snapshot, CheckedAmount::Spend(request.amount), &checks, others)
 }
 
-/// The guard of the store's room and the budgets of records (decision D71) decide before everything else.
+/// Checks the store's guard and the budgets of records (decision D71), which decide before everything else.
 fn before_the_checks(
     call: &Call,
     subject: &Subject<'_>,

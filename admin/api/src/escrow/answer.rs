@@ -40,7 +40,7 @@ pub(super) struct Funded<'a> {
     #[serde(rename = "intent_id")]
     #[schema(value_type = is::IntentId)]
     intent: &'a str,
-    /// What is left in the payer's wallet.
+    /// The remaining balance of the payer's wallet.
     balance: Nanos,
     /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_false")]
@@ -57,7 +57,7 @@ pub(super) struct Resolved<'a> {
     escrow_id: u64,
     #[schema(value_type = is::EscrowResolution)]
     status: &'static str,
-    /// Only a dispute has one; it can be null.
+    /// Present only for disputes; may be null.
     #[serde(rename = "dispute_reason", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, required = false, extensions(("x-can-be-left-out" = json!(true))), example = "Nothing was delivered.")]
     dispute_reason: Option<Option<&'a str>>,
@@ -76,7 +76,7 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// An escrow was made.
+/// Returns the answer to a created escrow.
 pub(super) fn made(new: &NewEscrow<'_>, made: CreatedEscrow, intent: &str) -> Answer {
     let escrow = New {
         id: made.number,
@@ -100,7 +100,7 @@ fn show_created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
     })
 }
 
-/// It was funded; `balance` is left in the payer's wallet.
+/// Answers a funding; `balance` is the remaining balance of the payer's wallet.
 pub(super) fn funded(number: u64, balance: Nanos, intent: &str) -> Answer {
     show_funded(number, balance, intent, false)
 }
@@ -117,7 +117,7 @@ fn show_funded(number: u64, balance: Nanos, intent: &str, replayed: bool) -> Ans
     })
 }
 
-/// It was released or disputed.
+/// Answers a release or a dispute.
 pub(super) fn resolved(number: u64, verdict: Verdict<'_>, intent: &str) -> Answer {
     let (status, dispute_reason) = match verdict {
         Verdict::Release => (EscrowStatus::Released, None),
@@ -133,7 +133,7 @@ pub(super) fn resolved(number: u64, verdict: Verdict<'_>, intent: &str) -> Answe
     })
 }
 
-/// The answer to a call that was refused with an intent. `number` is `None` for an escrow that was not made.
+/// Answers a call that was refused with an intent. `number` is `None` for an escrow that was not created.
 pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
     let sentence = blocked.reason.sentence();
     let mut problem = Problem::new(code(blocked.reason), sentence);
@@ -159,13 +159,13 @@ const fn code(reason: Reason) -> Code {
         Reason::InsufficientBalance => Code::InsufficientBalance,
         Reason::Frozen => Code::Frozen,
         Reason::WalletClosed => Code::WalletClosed,
-        // No call on an escrow is refused for any other reason.
+        // Calls on an escrow are refused for no other reason.
         _ => Code::Internal,
     }
 }
 
-/// The answer to a request that was made before: the same, marked as replayed; a release or dispute that was done
-/// answers 409 with what it answered first.
+/// Answers a request that was made before with the same answer, marked as replayed. A repeated release or dispute gets
+/// 409 with the first answer.
 pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     if let Some(reason) = record.reason {
         let blocked = Blocked {
@@ -203,8 +203,8 @@ pub(super) async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     }
 }
 
-/// The escrow's status when the call was refused. Only a pending escrow meets a reason that does not tell it, such as
-/// the balance.
+/// Returns the escrow's status when the call was refused. Reasons that do not imply a status, such as the balance, only
+/// occur for a pending escrow.
 fn status_met(kind: Kind, reason: Reason) -> Option<EscrowStatus> {
     match kind {
         Kind::EscrowCreate => None,

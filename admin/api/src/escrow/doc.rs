@@ -26,7 +26,7 @@ pub(crate) fn section() -> Section {
     )
 }
 
-/// What a refused call tells beside the error: its intent says the same.
+/// Adds the fields of a refused call's answer in addition to the error. Its intent has the same values.
 fn refused(doc: Doc) -> Doc {
     doc.names_intent()
         .adds("escrowId", is("EscrowNumber"), "The escrow.")
@@ -90,7 +90,7 @@ fn fund() -> Doc {
     refused(doc)
 }
 
-/// What a release and a dispute are refused for. A repeated one answers 409 with what it answered first.
+/// Adds the refusals of a release and a dispute. A repeated one gets 409 with the first answer.
 fn resolving(doc: Doc) -> Doc {
     let doc = doc.refuses(&[
         Code::EscrowWrongState,

@@ -1,4 +1,4 @@
-//! Escrows as they are returned (specification "Escrow").
+//! Escrows as returned (specification "Escrow").
 
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
@@ -27,13 +27,13 @@ pub(super) struct Record<'a> {
     currency: &'a str,
     #[schema(value_type = is::EscrowState)]
     status: &'static str,
-    /// As they were given; not enforced.
+    /// Conditions as given; not enforced.
     #[schema(value_type = is::Free)]
     conditions: Box<RawValue>,
     #[serde(rename = "dispute_reason")]
     #[schema(example = "Nothing was delivered.")]
     dispute_reason: Option<&'a str>,
-    /// The payer's intent that made it; null for an escrow that an earlier version made.
+    /// The payer's intent that created it; null for an escrow of an earlier version.
     #[serde(rename = "intent_id")]
     #[schema(value_type = Option<is::IntentId>)]
     intent_id: Option<&'a str>,
@@ -43,7 +43,7 @@ pub(super) struct Record<'a> {
     updated_at: String,
 }
 
-/// The record as it was when it was made.
+/// The record as of its creation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = EscrowAsMade)]
@@ -59,17 +59,17 @@ pub(super) struct New<'a> {
     pub(super) amount: Nanos,
     #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
-    /// `pending`, whatever became of it since.
+    /// `pending`, whatever its current status.
     #[schema(value_type = is::EscrowPending)]
     pub(super) status: &'static str,
-    /// As they were given; not enforced.
+    /// Conditions as given; not enforced.
     #[schema(value_type = is::Free)]
     pub(super) conditions: Box<RawValue>,
     #[schema(value_type = is::Time)]
     pub(super) created_at: String,
 }
 
-/// The record of an escrow.
+/// Returns the record of an escrow.
 pub(super) fn record(escrow: &Escrow) -> Result<Record<'_>, Problem> {
     Ok(Record {
         id: escrow.number,
@@ -86,7 +86,7 @@ pub(super) fn record(escrow: &Escrow) -> Result<Record<'_>, Problem> {
     })
 }
 
-/// What the answer to its making said, whatever became of it since.
+/// Returns the answer to its creation, whatever its current status.
 pub(super) fn as_made(escrow: &Escrow) -> Result<New<'_>, Problem> {
     Ok(New {
         id: escrow.number,
@@ -100,7 +100,7 @@ pub(super) fn as_made(escrow: &Escrow) -> Result<New<'_>, Problem> {
     })
 }
 
-/// JSON text as it stands.
+/// Returns JSON text unchanged.
 pub(super) fn object(text: &str) -> Result<Box<RawValue>, Problem> {
     serde_json::from_str(text).map_err(|error| {
         tracing::error!(%error, "an escrow's conditions are no JSON");

@@ -17,10 +17,10 @@ const COLUMNS: [&str; 10] = [
     "updated_at",
 ];
 
-/// Header and row.
+/// Returns header and row.
 ///
 /// # Errors
-/// 500 when it cannot be written.
+/// 500 if it cannot be written.
 pub(super) fn write(document: &Document<'_>) -> Result<Vec<u8>, Problem> {
     let amount = document.amount.to_string();
     let row = [
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(text, expected);
     }
 
-    /// What a reader takes for the cells of the row.
+    /// Parses the row as a reader of the file does.
     fn read_back(row: [&str; 10]) -> Vec<String> {
         let text = lines([COLUMNS, row]).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_slice());

@@ -1,4 +1,4 @@
-//! The intent document of the specification: what an export proves, and the same in brief for lists.
+//! The intent document of the specification: the full form for exports, and a brief form for lists.
 
 use super::require_intact;
 use crate::spend::Stored;
@@ -17,10 +17,10 @@ use store::intent::links::{EscrowLink, SIBLINGS_MAX};
 use store::keys::USER;
 use utoipa::ToSchema;
 
-/// Siblings that are read at the same time.
+/// Maximum number of siblings that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The document; in brief it has neither siblings nor timeline nor downstream.
+/// The document. Its brief form has no siblings, timeline or downstream record.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Intent)]
 pub(super) struct Document<'a> {
@@ -33,8 +33,7 @@ pub(super) struct Document<'a> {
     pub(super) amount: Nanos,
     #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
-    /// The agent whose wallet pays; of an escrow call, the agent of the party that made the call. Null for the account
-    /// wallet.
+    /// The paying agent; for an escrow call, the agent of the calling party. Null for the account wallet.
     #[serde(rename = "agentId")]
     #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
@@ -63,7 +62,7 @@ pub(super) struct Document<'a> {
     /// Always null: money moves between wallets of Tollgate.
     #[schema(example = json!(null))]
     pub(super) rail_reference: Option<&'a str>,
-    /// Of intents of which one can settle: `escrow:<number>`.
+    /// Common group of intents of which only one can settle: `escrow:<number>`.
     #[schema(example = "escrow:42")]
     xor_group: Option<String>,
     /// Not in lists.
@@ -74,7 +73,7 @@ pub(super) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<Entry>, required = false)]
     timeline: Option<Vec<Entry>>,
-    /// The record that came of it. Not in lists.
+    /// The record that resulted from it. Absent from lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Downstream, required = false)]
     downstream: Option<Downstream<'a>>,
@@ -84,7 +83,7 @@ pub(super) struct Document<'a> {
     pub(super) updated_at: String,
 }
 
-/// An intent of which only one of a group can settle.
+/// An intent of a group of which only one can settle.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = IntentSibling)]
 struct Sibling {
@@ -101,7 +100,7 @@ struct Sibling {
     reason: Option<&'static str>,
 }
 
-/// The record that came of the intent.
+/// The record that resulted from the intent.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Downstream)]
@@ -129,7 +128,7 @@ struct Transaction<'a> {
     amount: Nanos,
 }
 
-/// What an intent points to.
+/// Records that an intent refers to.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     escrow: Option<EscrowLink>,
@@ -137,10 +136,10 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Reads what `record` points to; an escrow may live in another account, and so may siblings.
+    /// Reads the records that `record` refers to. An escrow may belong to another account, and so may siblings.
     ///
     /// # Errors
-    /// 500 for a sibling that was tampered with, 503.
+    /// 500 for a sibling that was changed manually, 503.
     pub(super) async fn read(call: &Call, record: &IntentRecord) -> Result<Self, Problem> {
         let (store, mode) = (&call.state.store, call.caller.mode);
         let Some(number) = record.escrow else {
@@ -159,8 +158,8 @@ impl Links {
                 intents.read(&other.intent).await
             });
             let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-            // One whose intent is still on its way is not there yet; and what another account has under that id since
-            // it used a key twice is its own business.
+            // An intent in transit has not arrived yet. Any other record that another account has under this id, after
+            // reusing a key, is not disclosed.
             let is_sibling =
                 |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
             for found in found.into_iter().flatten().filter(is_sibling) {
@@ -188,7 +187,7 @@ impl Sibling {
 }
 
 impl<'a> Document<'a> {
-    /// The document in brief.
+    /// Returns the document in brief.
     pub(super) fn brief(record: &'a IntentRecord) -> Self {
         let group = record.escrow.filter(|_| excludes_others(record.kind));
         let Stored {
@@ -222,7 +221,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub(super) fn whole(record: &'a IntentRecord, links: &'a Links) -> Self {
         Self {
             xor_siblings: Some(&links.siblings),
@@ -254,7 +253,7 @@ impl<'a> Downstream<'a> {
     }
 }
 
-/// Whether at most one intent of this kind can settle on an escrow.
+/// Returns whether at most one intent of this kind can settle for an escrow.
 const fn excludes_others(kind: Kind) -> bool {
     matches!(kind, Kind::EscrowRelease | Kind::EscrowDispute)
 }
@@ -275,7 +274,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The brief document of a record with these fields beside the required ones.
+    /// Returns the brief document of a record with these fields in addition to the required ones.
     fn brief(more: &[(&str, &str)]) -> Value {
         let required = [
             ("id", "int_1"),

@@ -1,5 +1,5 @@
-//! Attention that an account needs: frozen agents, spends to approve, webhooks that fail, kept holds, limits that
-//! are nearly reached, low balances.
+//! Matters of an account that need attention: frozen agents, spends to approve, failing webhooks, kept holds, limits
+//! that are nearly reached, low balances.
 
 use crate::state::Call;
 use crate::threshold::percent;
@@ -26,31 +26,31 @@ use store::webhook::{Status, WebhookRecord};
 use url::Url;
 use utoipa::ToSchema;
 
-/// Most things shown.
+/// Maximum number of items shown.
 const SHOWN_MAX: usize = 50;
-/// Of each kind this many are shown whatever else there is.
+/// Number of items of each kind that are always shown.
 const EACH: usize = 8;
 /// Kinds of things.
 const KINDS: usize = 6;
 const _: () = assert!(KINDS * EACH <= SHOWN_MAX, "each kind has its part");
-/// The newest deliveries of a webhook by which it is decided whether it fails.
+/// Number of newest deliveries of a webhook that determine whether it is failing.
 const DELIVERIES: u64 = 50;
-/// Most characters of a webhook's description in a sentence.
+/// Maximum number of characters of a webhook's description in a sentence.
 const DESCRIPTION_SHOWN: usize = 60;
 
-/// One thing.
+/// One item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AttentionItem)]
 pub(super) struct Item {
     #[schema(value_type = is::AttentionKind)]
     kind: &'static str,
-    /// What it is about: an agent, an intent, a webhook, a decision, a wallet or the account's plan.
+    /// Id of the agent, intent, webhook, decision or wallet, or name of the account's plan.
     #[schema(example = "research-bot")]
     id: String,
     #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<String>,
-    /// What to know of it, for people.
+    /// Description for people.
     #[schema(example = "The agent is frozen.")]
     text: String,
     #[schema(value_type = Option<is::Time>)]
@@ -63,12 +63,12 @@ pub(super) struct OverviewReads<'a> {
     pub(super) frozen: &'a [&'a AgentSummary],
     /// The low-balance threshold of the account-wide policies.
     pub(super) low_balance: Option<Nanos>,
-    /// Limits of which a threshold is reached, the highest share first.
+    /// Limits with a reached threshold, the highest share first.
     pub(super) usages: Vec<LimitUsage>,
     pub(super) period: Period,
 }
 
-/// Things of one kind: the newest, and how many there are.
+/// Items of one kind: the newest ones, and their total number.
 #[derive(Debug, Default)]
 struct Found {
     items: Vec<Item>,
@@ -82,7 +82,7 @@ impl Found {
     }
 }
 
-/// The items to show, and how many there are in all.
+/// Returns the items to show, and their total number.
 ///
 /// # Errors
 /// 503.
@@ -99,7 +99,7 @@ pub(super) async fn items(call: &Call, reads: OverviewReads<'_>) -> Result<(Vec<
     Ok((chosen(kinds.map(|found| found.items)), total))
 }
 
-/// At most [`SHOWN_MAX`]: first [`EACH`] of every kind, then what else fits, kind by kind.
+/// Chooses at most [`SHOWN_MAX`] items: first [`EACH`] of every kind, then further ones kind by kind.
 fn chosen(kinds: [Vec<Item>; KINDS]) -> Vec<Item> {
     let mut room = SHOWN_MAX - kinds.iter().map(|items| items.len().min(EACH)).sum::<usize>();
     let mut all = Vec::new();
@@ -155,7 +155,7 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     let mut active = WebhookRecord::all(store, &keys, mode).await?;
     active.retain(|webhook| webhook.status == Status::Active);
-    // An account has a handful of webhooks, so their deliveries are read at the same time.
+    // An account has few webhooks, so their deliveries are read concurrently.
     let newest = active.iter().map(|webhook| {
         let deliveries = Deliveries {
             account: &keys,
@@ -187,8 +187,8 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     Ok(Found::of(items))
 }
 
-/// The sentence on how many of the newest deliveries of the webhook `name` failed, for good or for now; at least one
-/// did.
+/// Returns the sentence about the number of the newest deliveries of the webhook `name` that failed, finally or
+/// temporarily. At least one has failed.
 fn failing(name: &str, newest: usize, given_up: usize, retried: usize) -> String {
     let last = match newest {
         1 => "its last delivery".to_owned(),
@@ -202,7 +202,8 @@ fn failing(name: &str, newest: usize, given_up: usize, retried: usize) -> String
     }
 }
 
-/// A webhook's description, cut, and the host and port of its URL. The path can hold a secret of the receiver.
+/// Returns a webhook's description, shortened, and the host and port of its URL. The path may contain a secret of the
+/// receiver.
 fn name(webhook: &WebhookRecord) -> String {
     let url = Url::parse(&webhook.url).ok();
     let host = url.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
@@ -224,7 +225,8 @@ fn name(webhook: &WebhookRecord) -> String {
     }
 }
 
-/// A character that sets the direction of the text around it, or a mark that counts as a letter of one direction.
+/// Returns whether this is a character that sets the direction of the surrounding text, or a mark that counts as a
+/// letter of one direction.
 const fn is_direction_mark(c: char) -> bool {
     is_direction(c) || matches!(c, '\u{200e}' | '\u{200f}')
 }
@@ -239,7 +241,7 @@ fn is_retried(delivery: &Delivery) -> bool {
 
 async fn kept_holds(call: &Call) -> Result<Found, Problem> {
     if call.caller.mode == Mode::Test {
-        return Ok(Found::default()); // calls are live
+        return Ok(Found::default()); // calls exist only in live mode
     }
     let kept = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
     let items = kept.newest.into_iter().map(|open_holds::Found { hold, at_ms, .. }| Item {
@@ -258,7 +260,7 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
     })
 }
 
-/// Agents, and the account itself, from [`Threshold::Most`] of a limit on.
+/// Finds agents, and the account itself, that have used at least [`Threshold::Most`] of a limit.
 async fn near_limits(call: &Call, mut usages: Vec<LimitUsage>, period: Period) -> Result<Found, Problem> {
     usages.retain(|usage| usage.threshold >= Threshold::Most);
     let total = usages.len() as u64;

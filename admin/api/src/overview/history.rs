@@ -1,4 +1,4 @@
-//! Statistics of a range of days: the agents that spent most, spending by day, and reasons of refusals.
+//! Statistics of a range of days: the agents with the highest spend, spending by day, and reasons of denials.
 
 use super::date;
 use domain::money::Nanos;
@@ -21,7 +21,7 @@ pub(super) struct TopAgent<'a> {
     agent_id: &'a str,
     #[schema(example = "Research bot")]
     name: Option<&'a str>,
-    /// What it spent in the span.
+    /// Spend in the span.
     usd: Nanos,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct DayView {
     calls: u64,
     #[schema(example = 2)]
     denied: u64,
-    /// Of each agent that is shown by itself, and then of all others.
+    /// Spend of each agent that is listed, and then of all others.
     by_agent: Vec<Nanos>,
 }
 
-/// How often something was refused for a reason.
+/// Number of denials for one reason.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DenialCount)]
 pub(super) struct Denials {
@@ -51,7 +51,7 @@ pub(super) struct Denials {
     count: u64,
 }
 
-/// Some days in a row, and who spent most in them.
+/// Consecutive days, and the agents with the highest spend in them.
 pub(super) struct History<'a> {
     days: &'a [Day],
     top: Vec<(&'a str, Nanos)>,
@@ -70,7 +70,7 @@ impl<'a> History<'a> {
         Self { days, top }
     }
 
-    /// Those who spent most, first the one with the most.
+    /// Returns the agents with the highest spend, highest first.
     pub(super) fn top(&self, survey: &'a Survey) -> Vec<TopAgent<'a>> {
         let top = self.top.iter().map(|(agent, usd)| TopAgent {
             agent_id: agent,
@@ -84,7 +84,7 @@ impl<'a> History<'a> {
         top.collect()
     }
 
-    /// Every day.
+    /// Returns every day.
     pub(super) fn days(&self) -> Vec<DayView> {
         let days = self.days.iter().map(|day| {
             let of = |agent: &str| day.agents.get(agent).copied().unwrap_or_default();
@@ -103,7 +103,7 @@ impl<'a> History<'a> {
         days.collect()
     }
 
-    /// The reasons of all days, the most frequent first.
+    /// Returns the reasons of all days, the most frequent first.
     pub(super) fn denials(&self) -> Vec<Denials> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (reason, count) in self.days.iter().flat_map(|day| &day.refused) {

@@ -11,7 +11,7 @@ pub(crate) fn section() -> Section {
     Section::of("Policies", about, vec![set(), list(), set_for_agent(), delete()])
 }
 
-/// The fields that both ways of setting a policy take.
+/// Adds the fields that both ways of setting a policy accept.
 fn limits(body: Body) -> Body {
     let body = body
         .may(
@@ -42,7 +42,7 @@ fn limits(body: Body) -> Body {
         .fold(body, |body, (name, _)| body.may(name, limit(), says(name)))
 }
 
-/// What an editor expects of the policy, so that nobody undoes what another did meanwhile.
+/// Adds the preconditions with which editors avoid overwriting each other's changes.
 fn expecting(doc: Doc) -> Doc {
     let tag = pattern(r#"^(\*|"[0-9]{1,19}")$"#).eg("\"3\"");
     doc.header("If-Match", tag, "The `revision` that you saw, in quotes; 412 when the policy has another. `*`: any, as long as there is one.")

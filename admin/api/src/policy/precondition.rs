@@ -4,13 +4,13 @@ use axum::http::{HeaderMap, HeaderName, header};
 use endpoint::problem::Problem;
 use store::policy::script::Expected;
 
-/// Most revisions that a header names.
+/// Maximum number of revisions in a header.
 const TAGS_MAX: usize = 10;
 
-/// The precondition of a change.
+/// Parses the precondition of a change.
 ///
 /// # Errors
-/// 400 for headers that are none of `If-Match: "<revision>"`, `If-Match: *` and `If-None-Match: *`, or for both.
+/// 400 for headers other than `If-Match: "<revision>"`, `If-Match: *` and `If-None-Match: *`, or for both headers.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
     let matches = single_value(headers, &header::IF_MATCH)?;
     let none = single_value(headers, &header::IF_NONE_MATCH)?;
@@ -34,7 +34,7 @@ fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<
         .ok_or_else(|| Problem::validation(format!("{name} must be sent once, as plain text.")))
 }
 
-/// `"3"`, or several of them. A tag of another form, such as a weak one, is that of no revision.
+/// Parses `"3"`, or several of them. A tag of another form, such as a weak one, matches no revision.
 fn revisions(tags: &str) -> Result<Expected, Problem> {
     let bad = || {
         let message = format!("If-Match must be * or up to {TAGS_MAX} revisions in quotes, such as \"3\".");

@@ -1,4 +1,4 @@
-//! Which runs a list shows: all, or those of one status.
+//! Selection of the runs of a list: all, or those with one status.
 
 use crate::state::Call;
 use endpoint::problem::Problem;
@@ -7,7 +7,7 @@ use store::page::{Order, Page, Part};
 use store::run::paused_runs::Waiting;
 use store::run::{Run, RunStatus};
 
-/// The word for runs that wait for approval.
+/// Status of runs that wait for approval.
 const PAUSED: &str = "paused";
 
 /// The filter of a list of runs.
@@ -22,15 +22,15 @@ pub(super) enum RunFilter {
 pub(super) struct Selected {
     pub(super) part: Part<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
-    /// For one status: whether runs are left that were not read.
+    /// With a status filter: whether some runs were not read.
     pub(super) partial: Option<bool>,
 }
 
 impl RunFilter {
-    /// Reads the filter from the query's `status`.
+    /// Parses the filter from the query's `status`.
     ///
     /// # Errors
-    /// 400 for a word that is none.
+    /// 400 for an unknown status.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         match query.get("status").map(String::as_str) {
             None => Ok(Self::All),
@@ -44,10 +44,10 @@ impl RunFilter {
         }
     }
 
-    /// Those of the page, last seen first.
+    /// Reads the runs of the page, most recent call first.
     ///
     /// # Errors
-    /// 400 for a position that is none, 503.
+    /// 400 for an invalid position, 503.
     pub(super) async fn select(self, call: &Call, agent: &str, page: Page<'_>) -> Result<Selected, Problem> {
         let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
         let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;

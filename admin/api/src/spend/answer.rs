@@ -1,4 +1,4 @@
-//! Answers to a spend. A repeated one is built from the record alone and differs from the first only in `replayed`
+//! Answers to a spend. A repeated answer is built from the record alone, and differs from the first only in `replayed`
 //! (decisions D23, D26, D59).
 
 use super::request::{SpendPlan, Stored};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use store::intent::IntentRecord;
 use utoipa::ToSchema;
 
-/// A spend that was not refused, for its answer.
+/// A spend that was not refused, as input of its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AllowedSpend<'a> {
     /// `int_…`
@@ -20,9 +20,9 @@ pub(crate) struct AllowedSpend<'a> {
     pub(crate) amount: Nanos,
     /// `USD` or `USDC`.
     pub(crate) currency: &'a str,
-    /// The transaction, which counts only where a wallet moved.
+    /// The transaction, which exists only if a wallet changed.
     pub(crate) transaction: &'a str,
-    /// What the wallet holds after it; none without a wallet.
+    /// Balance of the wallet afterwards; `None` without a wallet.
     pub(crate) balance: Option<Nanos>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Settled<'a> {
     intent_id: &'a str,
     #[schema(value_type = is::Settled)]
     state: &'static str,
-    /// Null where the agent has no wallet.
+    /// Null if the agent has no wallet.
     #[serde(rename = "transactionId")]
     #[schema(value_type = Option<is::TransactionId>)]
     transaction_id: Option<&'a str>,
     amount: Nanos,
     #[schema(value_type = is::Currency)]
     currency: &'a str,
-    /// What is left in the wallet; null where there is none.
+    /// Remaining balance of the wallet; null if there is none.
     balance: Option<Nanos>,
     /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_first")]
@@ -100,7 +100,7 @@ pub(super) struct Denied<'a> {
 pub(super) struct PlanBody<'a> {
     #[schema(example = "builder")]
     plan: &'a str,
-    /// What the plan allows: agents or USD.
+    /// Limit of the plan: agents or USD.
     #[schema(example = "10")]
     limit: String,
     #[schema(example = "startup")]
@@ -110,7 +110,7 @@ pub(super) struct PlanBody<'a> {
 }
 
 impl<'a> Denied<'a> {
-    /// The first answer to a spend that is refused for this reason, without the plan that it met.
+    /// Returns the first answer to a spend that is refused for this reason, without the plan.
     pub(super) fn of(reason: Reason, intent_id: &'a str) -> Self {
         Self {
             success: false,
@@ -126,13 +126,13 @@ impl<'a> Denied<'a> {
     }
 }
 
-/// `replayed` stands only in a repeated answer.
+/// Returns whether this is the first answer, which has no `replayed`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 const fn is_first(replayed: &bool) -> bool {
     !*replayed
 }
 
-/// 200: the money moved.
+/// Returns 200: the money moved.
 ///
 /// # Errors
 /// 500.
@@ -149,7 +149,7 @@ pub(crate) fn settled(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     })
 }
 
-/// 202: it waits for approval.
+/// Returns 202: the spend waits for approval.
 ///
 /// # Errors
 /// 500.
@@ -165,7 +165,7 @@ pub(super) fn pending(spend: &AllowedSpend<'_>, replayed: bool) -> Answer {
     Reply::with_status(StatusCode::ACCEPTED, &body)
 }
 
-/// 400, 402, 403 or 409: it was refused, and the intent keeps why.
+/// Returns 400, 402, 403 or 409: the spend was refused, and the intent records the reason.
 ///
 /// # Errors
 /// 500.
@@ -193,7 +193,7 @@ pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, 
     Reply::with_status(status(reason), &body)
 }
 
-/// The status of a denial (decision D23).
+/// Returns the status of a denial (decision D23).
 const fn status(reason: Reason) -> StatusCode {
     match reason {
         Reason::Frozen | Reason::CapDisabled => StatusCode::FORBIDDEN,
@@ -203,10 +203,10 @@ const fn status(reason: Reason) -> StatusCode {
     }
 }
 
-/// The first answer to the request of `record`, whatever was decided since.
+/// Returns the first answer to the request of `record`, whatever was decided since.
 ///
 /// # Errors
-/// 500 for a record that makes no sense.
+/// 500 for a malformed record.
 pub(super) fn replay(record: &IntentRecord) -> Answer {
     let spend = AllowedSpend {
         intent_id: &record.id,

@@ -22,7 +22,7 @@ fn refused_for(reason: Reason) -> Json {
     Json::from_serialize(&Denied::of(reason, EXAMPLE_INTENT))
 }
 
-/// The answers that a spend and an approval have in common.
+/// Returns the answers that a spend and an approval have in common.
 pub(crate) fn decided(doc: Doc) -> Doc {
     doc.gives::<Denied<'_>>(
         400,
@@ -42,7 +42,7 @@ pub(crate) fn decided(doc: Doc) -> Doc {
     .refuses(&[Code::NotFound, Code::BalanceLimit])
 }
 
-/// The answer of an approval when the agent has another wallet than when the spend was asked for.
+/// Adds the answer to an approval if the agent's wallet is not the one at the time of the request.
 pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
     doc.gives::<Denied<'_>>(
         409,
@@ -52,7 +52,7 @@ pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
     .eg(refused_for(Reason::WalletClosed))
 }
 
-/// The fields of a spend.
+/// Returns the fields of a spend.
 pub(crate) fn fields(body: Body) -> Body {
     body.may("currency", currency(), "One unit of account at par.")
         .may(

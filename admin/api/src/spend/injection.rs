@@ -13,21 +13,21 @@ use serde_json::Value;
 use settings::{BadSettings, InjectionSettings};
 use store::spend::Injection;
 
-/// Patterns that can be configured.
+/// Maximum number of configured patterns.
 const PATTERNS_MAX: usize = 200;
-/// Bytes of one pattern.
+/// Maximum length of a pattern, in bytes.
 const PATTERN_MAX: usize = 2000;
-/// Bytes that one pattern can become when it is compiled.
+/// Maximum size of a compiled pattern, in bytes.
 const COMPILED_MAX: usize = 1 << 20;
-/// Bytes of automaton states kept while texts are matched; beyond it they are made again.
+/// Maximum size of the automaton's cache for matching, in bytes; it is rebuilt when full.
 const CACHE_MAX: usize = 8 << 20;
 
 /// The free text of a spend.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
-    /// What for.
+    /// Purpose.
     pub description: Option<&'a str>,
-    /// Who is paid.
+    /// Recipient.
     pub recipient: Option<&'a str>,
     /// The caller's own.
     pub metadata: Option<&'a Value>,
@@ -37,15 +37,15 @@ pub struct Texts<'a> {
 #[derive(Debug)]
 pub struct Injections {
     set: RegexSet,
-    /// What each pattern of the set is called.
+    /// Name of each pattern in the set.
     names: Vec<String>,
 }
 
 impl Injections {
-    /// Compiles the patterns; `None` when texts are not to be searched.
+    /// Compiles the patterns; `None` if texts are not to be searched.
     ///
     /// # Errors
-    /// [`BadSettings`] names the pattern that cannot be used.
+    /// [`BadSettings`] with the unusable pattern.
     pub fn of(settings: &InjectionSettings) -> Result<Option<Self>, BadSettings> {
         if !settings.enabled {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Injections {
         Ok(Some(Self { set, names }))
     }
 
-    /// The first text that tries to instruct the agent.
+    /// Returns the first text that tries to instruct the agent.
     pub fn find(&self, texts: Texts<'_>) -> Option<Injection<'_>> {
         let plain = [("description", texts.description), ("recipient", texts.recipient)];
         let found = plain.into_iter().find_map(|(field, text)| {
@@ -114,7 +114,7 @@ impl Injections {
         self.names.get(matched).map(String::as_str)
     }
 
-    /// The same for every text inside a value. Its nesting is bounded by the reader of the body.
+    /// Matches every text in a value. The parser of the body bounds its nesting.
     fn match_inside(&self, value: &Value) -> Option<&str> {
         match value {
             Value::String(text) => self.match_in(text),
@@ -127,7 +127,7 @@ impl Injections {
     }
 }
 
-/// Whether one pattern can be used.
+/// Checks a single pattern.
 fn check(pattern: &str) -> Result<(), String> {
     if pattern.len() > PATTERN_MAX {
         return Err(format!("must have at most {PATTERN_MAX} bytes"));
@@ -140,7 +140,7 @@ fn check(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The sentence of an error, without the drawing that points into the pattern.
+/// Returns the sentence of an error, without the drawing that points into the pattern.
 fn in_one_line(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());

@@ -37,10 +37,10 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub(crate) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
         let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
         body.require_only(&known)?;
@@ -57,7 +57,7 @@ impl Request {
         })
     }
 
-    /// The texts that are searched for attempts to instruct the agent.
+    /// Returns the texts that are searched for attempts to instruct the agent.
     pub(crate) fn texts(&self) -> Texts<'_> {
         Texts {
             description: self.description.as_deref(),
@@ -66,7 +66,7 @@ impl Request {
         }
     }
 
-    /// The fields by which requests differ, for the fingerprint.
+    /// Returns the fields that distinguish requests, for the fingerprint.
     pub(super) fn canonical(&self) -> Value {
         json!({
             "agent": self.agent,
@@ -84,16 +84,16 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored {
-    /// Who is paid.
+    /// Recipient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) recipient: Option<String>,
-    /// The run, when it was named.
+    /// Run id, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_id: Option<String>,
     /// The caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<Value>,
-    /// The plan at that time, so that a repeated denial for it has the same words.
+    /// The plan at that time, so that a repeated denial has the same text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<SpendPlan>,
 }
@@ -108,10 +108,10 @@ impl Stored {
         }
     }
 
-    /// As it is kept.
+    /// Returns the stored form.
     ///
     /// # Errors
-    /// 500 for what cannot be written.
+    /// 500 if it cannot be written.
     pub(super) fn to_json(&self) -> Result<String, Problem> {
         serde_json::to_string(self).map_err(|error| {
             tracing::error!(%error, "a spend that is no JSON");
@@ -119,10 +119,10 @@ impl Stored {
         })
     }
 
-    /// Reads what was kept.
+    /// Parses the stored form.
     ///
     /// # Errors
-    /// 500 for what makes no sense.
+    /// 500 for a malformed text.
     pub(crate) fn parse(json: &str) -> Result<Self, Problem> {
         serde_json::from_str(json).map_err(|error| {
             tracing::error!(%error, "the request of an intent makes no sense");
@@ -135,7 +135,7 @@ impl Stored {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SpendPlan {
-    /// Its name.
+    /// Name of the plan.
     pub(super) plan: String,
     /// Agents a month.
     pub(super) agents: Option<u64>,
@@ -143,15 +143,15 @@ pub(crate) struct SpendPlan {
     pub(super) tracked_nanos: Option<u64>,
     /// The next plan up.
     pub(super) upgrade_to: Option<String>,
-    /// Where to get it: an absolute address.
+    /// Where to upgrade: an absolute URL.
     pub(super) upgrade_url: Option<String>,
 }
 
 impl SpendPlan {
-    /// The plan `name` with its limits; none in test mode, which counts against no plan (decision D53).
+    /// Returns the plan `name` with its limits; `None` in test mode, which counts against no plan (decision D53).
     ///
     /// # Errors
-    /// 503 when there is no such plan.
+    /// 503 if there is no such plan.
     pub(crate) fn of(call: &Call, name: &str) -> Result<Option<Self>, Problem> {
         if call.caller.mode == Mode::Test {
             return Ok(None);
@@ -170,7 +170,7 @@ impl SpendPlan {
         }))
     }
 
-    /// The limits that the script checks.
+    /// Returns the limits that the script checks.
     pub(crate) fn cap(&self) -> PlanCap<'_> {
         PlanCap {
             name: &self.plan,
@@ -186,9 +186,9 @@ impl SpendPlan {
 mod tests {
     use super::*;
 
-    /// A repeated spend is answered from it, and the intent shows it.
+    /// A repeated spend is answered from the stored form, and the intent shows it.
     #[test]
-    fn what_is_kept_with_an_intent_is_read_again() {
+    fn the_stored_request_of_an_intent_is_read_back() {
         let request = Request {
             agent: "bot".to_owned(),
             amount: Nanos::from_stored(1),

@@ -20,7 +20,7 @@ pub(crate) fn section() -> Section {
     Section::of("Transfers", about, vec![create(agent), create(wallet)])
 }
 
-/// One handler stands under both paths.
+/// Both paths have the same handler.
 fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> Doc {
     let body = Body::of("NewTransfer")
         .must(

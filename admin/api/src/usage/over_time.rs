@@ -1,5 +1,5 @@
-//! `GET /usage`: calls, tokens and cost by model, agent, virtual key or run, over time. Added up from the audit trail
-//! for each request, which reads a bounded number of entries; the answer says how far it came.
+//! `GET /usage`: calls, tokens and cost by model, agent, virtual key or run, over time. Computed from the audit trail
+//! for each request, which reads a bounded number of entries; the answer tells whether some were not read.
 //!
 //! A call counts in the interval of its approval, to which its cost is charged (decision D37), and a denial in that of
 //! its entry: days agree with the counters of Cap. Entries are in the order in which calls ended, so those up to
@@ -27,11 +27,11 @@ use store::page::Start;
 use store::server_clock;
 use utoipa::ToSchema;
 
-/// Most entries of the trail that are read for one answer.
+/// Maximum number of entries of the trail that are read for one answer.
 const READ_MAX: usize = 20_000;
-/// Most entries of the trail that are read for a CSV file, which is always whole.
+/// Maximum number of entries of the trail that are read for a CSV file, which is always complete.
 const CSV_READ_MAX: usize = 100_000;
-/// Rows from which on an answer reads no further.
+/// Number of rows from which on no more entries are read.
 const ROWS_MAX: usize = 2000;
 /// Parameters that select calls.
 const FILTERS: [&str; 4] = ["agentId", "runId", "keyId", "model"];
@@ -42,7 +42,7 @@ const FILTERS: [&str; 4] = ["agentId", "runId", "keyId", "model"];
 #[schema(as = Usage)]
 pub(super) struct UsageView<'a> {
     success: bool,
-    /// What the rows are of: `model`, `agent`, `key` or `run`.
+    /// Grouping of the rows: `model`, `agent`, `key` or `run`.
     #[schema(example = "model")]
     group_by: &'static str,
     /// `day` or `hour`, of UTC.
@@ -55,12 +55,12 @@ pub(super) struct UsageView<'a> {
     /// Rows from here on are whole; `from` when all was read.
     #[schema(value_type = is::Time)]
     covered_from: String,
-    /// Whether there is more to read: go on with `nextCursor`, and add the rows of that answer to these.
+    /// Whether entries are left: continue with `nextCursor`, and add the rows of that answer to these.
     partial: bool,
     #[schema(example = "AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")]
     next_cursor: Option<String>,
     totals: UsageTotals,
-    /// The earliest interval first, and in it what cost most.
+    /// The earliest interval first, and within it the highest cost first.
     usage: Vec<UsageRow<'a>>,
 }
 
@@ -75,12 +75,12 @@ struct UsageQuery {
     model: Option<String>,
 }
 
-/// Bounds of adding up; it ends at the first that it reaches.
+/// Limits of the computation, which ends at the first one reached.
 #[derive(Clone, Copy)]
 struct AddBounds {
     /// Entries that are read.
     entries: usize,
-    /// Rows from which on no more entries are read.
+    /// Number of rows from which on no more entries are read.
     rows: usize,
 }
 
@@ -96,7 +96,7 @@ struct Added {
 /// `GET /usage`
 ///
 /// # Errors
-/// 400, also where a CSV file would not be whole; 503.
+/// 400, also if a CSV file would be incomplete; 503.
 pub async fn get(call: Call) -> Answer {
     let known = [
         &FILTERS[..],
@@ -239,7 +239,7 @@ impl UsageQuery {
         is(&self.run, &call.run) && is(&self.key_id, &call.key_id) && is(&self.model, &call.model)
     }
 
-    /// The names of the groups, where they are agents or virtual keys.
+    /// Reads the names of the groups, if they are agents or virtual keys.
     async fn names(&self, call: &Call, sums: &Sums) -> Result<Names, Problem> {
         let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
         let names = match self.group {

@@ -12,28 +12,29 @@ use store::{Store, StoreError};
 /// A wallet and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its account, mode, owner and number.
+    /// Account, mode, owner and number of the wallet.
     pub place: WalletPlace,
-    /// Its record; it may be closed.
+    /// Record of the wallet; it may be closed.
     pub wallet: Wallet,
 }
 
 impl Found {
-    /// Whether it belongs to the caller's account.
+    /// Returns whether it belongs to the caller's account.
     pub(crate) fn is_of(&self, call: &Call) -> bool {
         self.place.account == call.caller.account
     }
 
-    /// Whether its agent was deleted; a closed wallet stays closed.
+    /// Returns whether its agent was deleted, which is final.
     pub fn is_closed(&self) -> bool {
         self.wallet.status == WalletStatus::Closed
     }
 }
 
-/// The wallet that `name` in the field `field` names, in the caller's mode; a number or id may be another account's.
+/// Finds the wallet `name`, given in the field `field`, in the caller's mode. A number or id may belong to another
+/// account.
 ///
 /// # Errors
-/// 404 when there is none, 503.
+/// 404 if there is none, 503.
 pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
     let found = look_up(&call.state.store, &call.scope(), name).await?;
     found.ok_or_else(|| missing(field, name))
@@ -54,7 +55,8 @@ fn missing(field: &str, name: &WalletName) -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// The wallet of this name in the mode of `scope`; an agent or `user` is one of its account, a number or id of any.
+/// Finds the wallet with this name in the mode of `scope`. An agent or `user` refers to its account, a number or id to
+/// any.
 pub async fn look_up(
     store: &Store,
     scope: &Scope<'_>,

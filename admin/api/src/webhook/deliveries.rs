@@ -11,7 +11,7 @@ use store::webhook::delivery::{
 };
 use utoipa::ToSchema;
 
-/// What a delivery is failed with that was never attempted.
+/// Error of a delivery that was never attempted.
 const REFUSED: &str = "too many deliveries are waiting";
 
 #[derive(Serialize, ToSchema)]
@@ -22,7 +22,7 @@ pub(super) struct DeliveryView<'a> {
     id: String,
     #[schema(value_type = is::DeliveredEvent)]
     event: &'static str,
-    /// The same as `event`.
+    /// Equal to `event`.
     #[schema(value_type = is::DeliveredEvent)]
     event_type: &'static str,
     #[schema(value_type = is::DeliveryState)]
@@ -30,12 +30,12 @@ pub(super) struct DeliveryView<'a> {
     /// Of the last attempt.
     #[schema(value_type = Option<i32>, example = 200)]
     response_code: Option<u16>,
-    /// Of the last attempt, or why there was none.
+    /// Error of the last attempt, or why there was none.
     #[schema(example = json!(null))]
     error: Option<&'a str>,
     #[schema(value_type = is::Time)]
     created_at: String,
-    /// The entry of the audit trail that it tells of.
+    /// Number of the audit entry that the event follows from.
     #[schema(example = 118)]
     audit_seq: u64,
     attempts: Vec<AttemptView<'a>>,

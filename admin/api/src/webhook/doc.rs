@@ -1,4 +1,4 @@
-//! What the document says of webhooks.
+//! Documentation of webhooks.
 
 use super::deliveries::DeliveryView;
 use super::redeliver::Again;
@@ -24,7 +24,7 @@ pub(crate) fn section() -> Section {
         deliveries(),
         again(),
     ];
-    // A plan without webhooks in the dashboard keeps sessions from all of them.
+    // A plan without webhooks in the dashboard refuses sessions in all of them.
     let docs = docs.map(|doc| doc.refuses(&[Code::PlanFeature]));
     Section::of("Webhooks", about, docs.into())
         .param("id", is("WebhookId"), "The webhook.")

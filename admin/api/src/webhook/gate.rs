@@ -9,7 +9,7 @@ use endpoint::problem::{Code, Problem};
 /// Refuses a session whose account's plan has no webhooks in the dashboard.
 ///
 /// # Errors
-/// 403 `PLAN_FEATURE`, with the way up; 503 for a plan that is not known.
+/// 403 `PLAN_FEATURE`, with the upgrade; 503 for an unknown plan.
 pub(super) fn require(call: &Call) -> Result<(), Problem> {
     match call.caller.who {
         Who::Key { .. } => return Ok(()),
@@ -23,8 +23,8 @@ pub(super) fn require(call: &Call) -> Result<(), Problem> {
     let message =
         format!("The plan `{name}` has no webhooks in the dashboard; API keys manage them on every plan.");
     let plans = call.state.plans.load();
-    // Not always the next plan: one that has them.
-    let up = plans.way_to(name, |plan| plan.webhooks_in_dashboard);
+    // The first higher plan that has them, which is not always the next one.
+    let up = plans.upgrade_path_to(name, |plan| plan.webhooks_in_dashboard);
     let problem = Problem::new(Code::PlanFeature, message)
         .with("plan", name.as_str())
         .with("upgradeTo", up.map(|(upgrade, _)| upgrade))

@@ -12,7 +12,7 @@ use store::webhook::script::Endpoint;
 use store::webhook::script::redeliver::{Redelivered, redeliver};
 use utoipa::ToSchema;
 
-/// A delivery that is tried again.
+/// A delivery that is attempted again.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Redelivered)]

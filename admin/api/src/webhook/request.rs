@@ -15,10 +15,10 @@ use webhooks::sign::check_secret;
 
 /// Longest description.
 pub(super) const DESCRIPTION_MAX: usize = 500;
-/// Most names in a list of events; it may name one twice.
+/// Maximum number of names in a list of events, which may have duplicates.
 pub(super) const NAMES_MAX: usize = 64;
 
-/// The fields given.
+/// The given fields.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) url: Option<String>,
@@ -29,11 +29,11 @@ pub(super) struct Request {
     pub(super) status: Option<Status>,
 }
 
-/// Seconds until a name may be looked up that had no turn.
+/// Value of `Retry-After`, in seconds, if a name could not be looked up because no turn was free.
 const RETRY_AFTER: &str = "5";
 
-/// Refuses a URL to which nothing may be delivered. 503 where its name could not be looked up for want of a turn, which
-/// is no fault of the URL.
+/// Refuses a URL to which nothing may be delivered. 503 if its name could not be looked up because no turn was free,
+/// which is not a fault of the URL.
 pub(super) async fn require_receiver(call: &Call, url: &str) -> Result<(), Problem> {
     let checked = call.state.webhooks.sender.check(&call.caller.account, url).await;
     checked.map_err(|refused| match refused {
@@ -46,7 +46,7 @@ pub(super) async fn require_receiver(call: &Call, url: &str) -> Result<(), Probl
 }
 
 impl Request {
-    /// A body that registers a webhook.
+    /// Reads a body that registers a webhook.
     pub(super) fn of_new(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description"])?;
         let request = Self::of(body)?;
@@ -62,7 +62,7 @@ impl Request {
         Ok(request)
     }
 
-    /// A body that changes one.
+    /// Parses the body of a change.
     pub(super) fn of_change(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description", "status"])?;
         let request = Self::of(body)?;
@@ -98,7 +98,7 @@ impl Request {
         })
     }
 
-    /// Whether it disables the webhook and changes nothing else.
+    /// Returns whether it disables the webhook and changes nothing else.
     pub(super) fn only_disables(&self) -> bool {
         let Self {
             url,
@@ -111,7 +111,7 @@ impl Request {
         *status == Some(Status::Disabled) && !is_more
     }
 
-    /// What changes in the record, the secret aside.
+    /// Returns the changes of the record, except the secret.
     pub(super) fn changes(&self) -> Vec<FieldChange> {
         let mut changes: Vec<FieldChange> = Vec::new();
         changes.extend(self.url.clone().map(|url| ("url", Some(url))));
@@ -123,8 +123,8 @@ impl Request {
         changes
     }
 
-    /// The fields for the audit log: of the secret that there is a new one, of the URL only scheme, host and port.
-    /// Paths and queries can hold tokens, and the log keeps everything for ever.
+    /// Returns the fields for the audit log: only the fact that there is a new secret, and only scheme, host and port
+    /// of the URL. Paths and queries can contain tokens, and the log is kept forever.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let mut shown = Map::new();
         if let Some(url) = &self.url {
@@ -157,7 +157,7 @@ fn given<T>(name: &str, field: Given<T>) -> Result<Option<T>, Problem> {
     }
 }
 
-/// The events of a list, each once, in the order of the specification.
+/// Parses a list of events, without duplicates, in the order of the specification.
 fn events(names: Vec<String>) -> Result<Vec<EventName>, Problem> {
     let mut found = Vec::new();
     for name in names {

@@ -1,6 +1,6 @@
-//! Moving old intents into the archive: those that are settled or blocked, and whose escrow, if they are about one,
-//! holds no money. First the segment is written and read again; then one script removes all its intents. Those that
-//! have to stay block no others: each step continues behind those that the step before has examined.
+//! Moves old intents into the archive: settled or blocked ones whose escrow, if any, holds no money. First the segment
+//! is written and read back; then one script removes all its intents. Intents that must stay do not block others: each
+//! step continues after those that the previous step examined.
 
 use super::segment::Built;
 use crate::handle::Archive;
@@ -13,14 +13,15 @@ use store::intent::{IntentRecord, is_claim};
 use store::keys::AccountKeys;
 use store::{Store, StoreError};
 
-/// Intents read in one go, the first time and later: mostly the first few show that none is old.
+/// Number of intents read at once: the first read, and later ones. The first few mostly show that none is old.
 const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
-/// Intents that are checked in one step.
+/// Maximum number of intents checked in one step.
 const SCANNED_MAX: usize = 2_000;
-/// Intents too far behind others in a list that one step finds at most: to find one, that many places are read.
+/// Maximum number of intents far behind others in a list that one step accepts as found: finding one reads all elements
+/// before it.
 const TOO_FAR_MAX: usize = 4;
-/// Most bytes of lines in one segment.
+/// Maximum number of bytes of lines in one segment.
 const CONTENT_MAX: usize = 16 << 20;
 
 /// When intents move.
@@ -28,9 +29,9 @@ const CONTENT_MAX: usize = 16 << 20;
 pub struct Age {
     /// The store's clock.
     pub now_ms: u64,
-    /// Those that have not changed for so long may.
+    /// Intents that have not changed for this long may be moved.
     pub after_ms: u64,
-    /// And they do when they fill a segment, or when one of them has waited so long for that.
+    /// They are moved when they fill a segment, or when one of them has waited this long.
     pub gather_ms: u64,
 }
 
@@ -42,30 +43,31 @@ struct Chosen {
     records: Vec<(IntentRecord, Fields)>,
     ids: HashSet<String>,
     content: usize,
-    /// Places of lists that the script passes to take them out.
+    /// List elements that the script passes to remove them.
     passed: usize,
-    /// Intents that were found too far behind others.
+    /// Number of intents that were found too far behind others.
     too_far: usize,
     /// Whether there is no room for more.
     is_full: bool,
-    /// Whether each escrow that was read holds money.
+    /// Read escrows by number: whether each still holds money.
     open: HashMap<u64, bool>,
 }
 
 /// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
-    /// Intents that left the store: none when there is nothing to move, or another server moved it.
+    /// Number of intents removed from the store; 0 if there is nothing to move, or another server moved it.
     pub intents: u64,
-    /// Intents, the oldest ones, that the next step passes by: they have to stay. 0 when it begins anew.
+    /// Number of oldest intents that the next step skips, since they must stay. 0 to start again.
     pub next: usize,
 }
 
 impl Archive {
-    /// Moves one segment of the oldest intents that may go, behind the first `from`, which were checked before.
+    /// Moves one segment of the oldest movable intents, after the first `from`, which were checked before.
     ///
     /// # Errors
-    /// [`StoreError`], [`StoreError::Archive`] when the archive does not take it. Nothing left the store then.
+    /// [`StoreError`], or [`StoreError::Archive`] if the archive does not accept it. Nothing was removed from the store
+    /// then.
     pub async fn move_intents(
         &self,
         store: &Store,
@@ -99,7 +101,7 @@ impl Archive {
             intents: &intents,
         };
         match archived.execute(store, &keys, mode).await? {
-            // Those behind them have moved up.
+            // Later intents have moved up.
             true => Ok(Moved {
                 intents: intents.len() as u64,
                 next: next.saturating_sub(intents.len()),
@@ -112,7 +114,7 @@ impl Archive {
     }
 }
 
-/// The oldest intents that may go, of those behind the first `from`; and how many the next step passes by.
+/// Chooses the oldest movable intents after the first `from`. Also returns the number that the next step skips.
 async fn choose(
     store: &Store,
     keys: &AccountKeys,
@@ -126,15 +128,15 @@ async fn choose(
         let read = IntentRecord::oldest(store, keys, mode, (skip, count)).await?;
         let last = read.len() < count;
         for (at, (id, fields)) in (skip + 1..).zip(read) {
-            // What makes no sense stays where it is, for `ledger check` to name.
+            // A malformed record stays, so that `ledger check` reports it.
             let record = match IntentRecord::from_fields(&fields) {
                 Some(record) if record.id == id && !is_claim(&fields) => record,
                 _ => continue,
             };
             if !age.is_old(record.at_ms) {
-                return Ok((chosen, 0)); // and so are all that come behind it
+                return Ok((chosen, 0)); // all later ones must stay too
             }
-            if age.is_old(record.updated_at_ms()) && chosen.may_go(store, &record).await? {
+            if age.is_old(record.updated_at_ms()) && chosen.is_movable(store, &record).await? {
                 let passed = record.passed(store, keys, mode, PASSED_MAX).await?;
                 match chosen.add(record, fields, passed) {
                     Room::Left => {}
@@ -151,7 +153,7 @@ async fn choose(
     Ok((chosen, skip))
 }
 
-/// Whether there is room for more intents in a segment.
+/// Result of adding an intent to a segment.
 enum Room {
     Left,
     /// The intent took the last place.
@@ -167,8 +169,8 @@ impl Age {
 }
 
 impl Chosen {
-    /// Whether nothing will happen to the intent again, and none of its escrow's money waits.
-    async fn may_go(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
+    /// Returns whether the intent is final and none of its escrow's money waits.
+    async fn is_movable(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
         if record.state == State::PendingApproval || matches!(record.kind, Kind::Transfer | Kind::Deposit) {
             return Ok(false);
         }
@@ -178,7 +180,7 @@ impl Chosen {
         if let Some(open) = self.open.get(&number) {
             return Ok(!open);
         }
-        // One that was never funded holds no money, however long it waits; one that cannot be found is for `ledger
+        // An escrow that was never funded holds no money, however long it waits; a missing one is reported by `ledger
         // check`.
         let escrow = Escrow::read(store, number).await?;
         let open = escrow
@@ -187,8 +189,8 @@ impl Chosen {
         Ok(!open)
     }
 
-    /// Adds an intent that stands behind `passed` others in its lists, unless there is no room. One that stands too far
-    /// behind them stays until those before it have left.
+    /// Adds an intent with `passed` others before it in its lists, unless there is no room. An intent with too many
+    /// others before it stays until those have been removed.
     fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> Room {
         let Some(passed) = passed else {
             self.too_far += 1;

@@ -1,5 +1,5 @@
-//! The form of a segment of intents: their records as the store had them, one JSON object of texts a line, compressed;
-//! and what describes it.
+//! The format of a segment of intents: their records as in the store, one JSON object of texts per line, compressed;
+//! and its descriptor.
 
 use crate::segment::decompress;
 use domain::mode::Mode;
@@ -15,32 +15,32 @@ pub type IntentSegments = Arc<Vec<Arc<IntentsDescriptor>>>;
 
 /// The form of manifests.
 const VERSION: u32 = 1;
-/// How hard the lines are compressed.
+/// Compression level of the lines.
 const LEVEL: i32 = 5;
-/// How much of an intent's id the index has: its end, which is random.
+/// Number of characters of an intent's id in the index: its end, which is random.
 const TAIL_CHARS: usize = 10;
 
-/// What a segment of intents holds, as the store keeps it.
+/// Description of a segment of intents, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IntentsDescriptor {
-    /// The number of its first intent: archived ones are counted from 1.
+    /// Number of its first intent. Archived intents are numbered from 1.
     pub first: u64,
-    /// The number of its last one.
+    /// Number of its last intent.
     pub last: u64,
     /// The SHA-256 of the compressed bytes.
     pub sha256: String,
-    /// How many those are.
+    /// Length of the compressed lines, in bytes.
     pub bytes: u64,
-    /// How many bytes the lines have.
+    /// Length of the lines, in bytes.
     pub content_bytes: u64,
-    /// How many intents there are by `kind/<kind>`, `agent/<agent>` and `state/<state>`.
+    /// Number of intents by `kind/<kind>`, `agent/<agent>` and `state/<state>`.
     pub counts: BTreeMap<String, u64>,
     /// The last ten characters of every id, sorted.
     pub ids: String,
 }
 
-/// What lies beside a segment.
+/// The manifest stored together with a segment.
 #[derive(Debug, Serialize)]
 struct Manifest<'a> {
     version: u32,
@@ -65,8 +65,8 @@ pub struct IntentSegment {
 }
 
 impl IntentsDescriptor {
-    /// The paths of the segment and of its manifest. They have its hash: archivers that race may find different
-    /// intents.
+    /// Returns the paths of the segment and of its manifest. They contain its hash, since concurrent archivers may
+    /// choose different intents.
     pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
         let hash = self.sha256.get(..16).unwrap_or_default();
         let path = format!(
@@ -76,7 +76,7 @@ impl IntentsDescriptor {
         (format!("{path}.jsonl.zst"), format!("{path}.json"))
     }
 
-    /// How many intents there are of a list.
+    /// Returns the number of intents in a list.
     pub fn count(&self, index: IntentIndex<'_>) -> u64 {
         match name(index) {
             None => (self.last + 1).saturating_sub(self.first),
@@ -84,24 +84,25 @@ impl IntentsDescriptor {
         }
     }
 
-    /// Whether the intent may be in it.
+    /// Returns whether the intent may be in it.
     pub fn may_hold(&self, id: &str) -> bool {
         let wanted = tail(id).as_bytes();
         let (tails, _) = self.ids.as_bytes().as_chunks::<TAIL_CHARS>();
         tails.binary_search_by(|tail| tail.as_slice().cmp(wanted)).is_ok()
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use.
     pub fn weight(&self) -> u64 {
         (self.ids.len() + self.counts.len() * 80 + 300) as u64
     }
 }
 
 impl Built {
-    /// The segment behind the one that ends with the intent number `before`. The same records give the same bytes.
+    /// Builds the segment after the one that ends with the intent number `before`. The same records yield the same
+    /// bytes.
     ///
     /// # Errors
-    /// When it cannot be compressed or written as JSON.
+    /// It cannot be compressed or written as JSON.
     pub(super) fn of(
         (account, mode): (&str, Mode),
         before: u64,
@@ -149,10 +150,10 @@ impl Built {
 }
 
 impl IntentSegment {
-    /// The segment in `bytes`, when it is the one that `descriptor` names.
+    /// Opens the segment in `bytes`, if it matches `descriptor`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the segment.
     pub fn open(descriptor: &IntentsDescriptor, bytes: &[u8]) -> Result<Self, String> {
         if hex::encode(Sha256::digest(bytes)) != descriptor.sha256 {
             return Err("its bytes are not those that were archived".to_owned());
@@ -171,12 +172,12 @@ impl IntentSegment {
         })
     }
 
-    /// All of them, by creation.
+    /// Returns all records, by creation.
     pub fn records(&self) -> &[IntentRecord] {
         &self.records
     }
 
-    /// The intents of a list, newest first: by creation, or by the time they came into a state.
+    /// Returns the intents of a list, newest first: by creation, or by the time of the change to a state.
     pub fn newest(&self, index: IntentIndex<'_>) -> Vec<&IntentRecord> {
         let listed = |record: &&IntentRecord| match index {
             IntentIndex::All => true,
@@ -192,13 +193,13 @@ impl IntentSegment {
         found
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use.
     pub const fn weight(&self) -> u64 {
         self.content_bytes + (self.records.len() * size_of::<IntentRecord>()) as u64
     }
 }
 
-/// What a list is called among the counts; nothing for the list of all.
+/// Returns the name of a list among the counts; `None` for the list of all.
 fn name(index: IntentIndex<'_>) -> Option<String> {
     match index {
         IntentIndex::All => None,

@@ -1,4 +1,4 @@
-//! A directory as an archive. An S3-compatible service is tried in `tests/record`.
+//! Tests of a directory as archive. `tests/record` tests an S3-compatible service.
 
 use super::*;
 use settings::load_from;

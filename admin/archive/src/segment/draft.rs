@@ -1,4 +1,4 @@
-//! A segment in the making: entries are added until it is full. The same entries give the same bytes.
+//! A segment under construction: entries are added until it is full. The same entries yield the same bytes.
 
 use super::opened::{decision, read};
 use super::{Descriptor, Manifest, hash_text};
@@ -12,9 +12,9 @@ use store::audit::chain::Head;
 use store::audit::decisions;
 use store::keys::AccountKeys;
 
-/// How hard the lines are compressed: entries resemble each other, and more costs much time for little.
+/// Compression level of the lines. Entries resemble each other, and higher levels take much time for little gain.
 const LEVEL: i32 = 5;
-/// Most bytes of lines in one segment, since readers hold a whole one in memory.
+/// Maximum number of bytes of lines in one segment, since readers load a whole one into memory.
 const CONTENT_MAX: usize = 32 << 20;
 
 /// Entries for a segment.
@@ -31,23 +31,23 @@ pub struct Draft {
     decisions: Vec<String>,
 }
 
-/// A segment and what describes it.
+/// A segment with its descriptor and manifest.
 #[derive(Debug)]
 pub struct Built {
-    /// What it holds.
+    /// Its descriptor.
     pub descriptor: Descriptor,
     /// The segment.
     pub segment: Vec<u8>,
     /// Its manifest.
     pub manifest: Vec<u8>,
-    /// How many entries are in each list of the index.
+    /// Number of entries in each list of the index.
     pub lists: BTreeMap<ListName, u64>,
     /// The hash of the last entry.
     pub hash: [u8; 32],
 }
 
 impl Draft {
-    /// A segment of the entries behind `before`, at most `entries_max`.
+    /// Creates a segment for the entries after `before`, at most `entries_max`.
     pub const fn behind(before: Head, entries_max: usize) -> Self {
         Self {
             before,
@@ -62,7 +62,7 @@ impl Draft {
         }
     }
 
-    /// The number of the entry that comes next.
+    /// Returns the number of the next entry.
     pub const fn next(&self) -> u64 {
         self.before.seq + self.entries as u64 + 1
     }
@@ -97,10 +97,10 @@ impl Draft {
         Some(true)
     }
 
-    /// The segment; `None` when nothing was added.
+    /// Builds the segment; `None` if nothing was added.
     ///
     /// # Errors
-    /// When it cannot be compressed or written as JSON.
+    /// It cannot be compressed or written as JSON.
     pub fn build(mut self, account: &str, mode: Mode) -> std::io::Result<Option<Built>> {
         let Some(hash) = self.hash else { return Ok(None) };
         let segment = zstd::encode_all(self.text.as_bytes(), LEVEL)?;
@@ -140,7 +140,7 @@ impl Draft {
     }
 }
 
-/// The lists of the index that an entry stands in, as `Entry::indexes` has them.
+/// Returns the lists of the index that contain an entry, as in `Entry::indexes`.
 fn lists_of(agent: Option<&str>, kind: &str) -> Vec<ListName> {
     let kind = Some(kind.to_owned());
     let mut lists = vec![(None, kind.clone())];

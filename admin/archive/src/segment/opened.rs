@@ -1,4 +1,4 @@
-//! A segment, opened: checked against what describes it, and searched.
+//! An opened segment: verified against its descriptor, and searchable.
 
 use super::Descriptor;
 use domain::denial_window;
@@ -12,7 +12,7 @@ use std::io::Read;
 use store::audit::chain::{Backwards, Filter};
 use store::audit::decisions;
 
-/// What is read of a line.
+/// The parsed fields of a line.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Line<'a> {
@@ -36,11 +36,11 @@ pub struct Segment {
     first: u64,
     text: String,
     rows: Vec<Row>,
-    /// The names of agents and types in it, by which rows refer to them.
+    /// The names of its agents and types, to which rows refer by number.
     names: HashMap<String, usize>,
 }
 
-/// One entry of it.
+/// One entry of the segment.
 #[derive(Debug)]
 struct Row {
     start: usize,
@@ -52,11 +52,11 @@ struct Row {
 }
 
 impl Segment {
-    /// The segment in `bytes`, when it is the one that `descriptor` names: the same bytes, or the same entries
-    /// compressed by another version.
+    /// Opens the segment in `bytes`, if it matches `descriptor`: the same bytes, or the same entries compressed by
+    /// another version.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the segment.
     pub fn open(descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, String> {
         let text = decompress(bytes, descriptor.content_bytes)?;
         if hex::encode(Sha256::digest(bytes)) != descriptor.sha256 {
@@ -107,7 +107,7 @@ impl Segment {
         }
     }
 
-    /// The entries from the number `first` on, `count` at most.
+    /// Returns at most `count` entries from the number `first` on.
     pub fn from(&self, first: u64, count: u64) -> Vec<Sealed> {
         let skipped = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -115,8 +115,7 @@ impl Segment {
         rows.map(|row| self.sealed(row)).collect()
     }
 
-    /// The entries that match, of those that `part` names, oldest first, with their numbers; and whether
-    /// there are older ones.
+    /// Returns the matching entries within `part`, oldest first, with their numbers, and whether there are older ones.
     pub fn matching(&self, filter: Filter<'_>, part: Backwards) -> (Vec<(u64, Sealed)>, bool) {
         let matching = self.rows_matching(filter);
         let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -129,12 +128,12 @@ impl Segment {
         (found.collect(), start > 0)
     }
 
-    /// How many entries match.
+    /// Returns the number of matching entries.
     pub fn count(&self, filter: Filter<'_>) -> u64 {
         self.rows_matching(filter).len() as u64
     }
 
-    /// The rows that match, oldest first, with the numbers of their entries.
+    /// Returns the rows that match, oldest first, with the numbers of their entries.
     fn rows_matching(&self, filter: Filter<'_>) -> Vec<(u64, &Row)> {
         let number = |name: Option<&str>| name.map(|name| self.names.get(name).copied());
         let (agent, kind) = (number(filter.agent), number(filter.kind));
@@ -187,10 +186,10 @@ pub(super) fn read(line: &str) -> Option<Line<'_>> {
     serde_json::from_str(line).ok()
 }
 
-/// The text in `bytes`, which must have `length` bytes.
+/// Decompresses the text in `bytes`, which must have `length` bytes.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the text.
 pub fn decompress(bytes: &[u8], length: u64) -> Result<String, String> {
     let mut text = String::new();
     let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
-//! The bounds of a segment, and what it tells of itself.
+//! Tests of the bounds of a segment, and of its description.
 
 use super::*;
 use domain::entry::{Entry, Sealed};
 use store::audit::archive::LISTS_MAX;
 use store::audit::chain::Head;
 
-/// A chain of entries with these agents and as much text.
+/// Returns a chain of entries with these agents and this text.
 fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {
     let mut before = GENESIS.to_owned();
     (1..)
@@ -32,7 +32,7 @@ fn filled(entries: &[Sealed], entries_max: usize) -> Draft {
     draft
 }
 
-/// The record of a rate window is found by the id of its denials' record, and other entries by their own.
+/// The record of a rate window is found by the id of its denials' record, and other entries by their own id.
 #[test]
 fn a_manifest_finds_the_record_of_a_rate_window() {
     let window = "deny_01KAH3V9J80123456780000000";

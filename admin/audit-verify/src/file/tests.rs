@@ -1,4 +1,4 @@
-//! Exports as they can be and as they must not be. What happens to whole chains of 50 entries stands in `tests/record`.
+//! Tests of valid and invalid exports. `tests/record` tests whole chains of 50 entries.
 
 use super::super::end::Source;
 use super::*;
@@ -40,7 +40,7 @@ fn first_broken(text: impl AsRef<[u8]>) -> Option<u64> {
 }
 
 #[test]
-fn what_says_nothing_is_skipped() {
+fn blank_lines_are_skipped() {
     let chain = chain(3);
     for text in [
         chain.join("\n"),
@@ -99,7 +99,7 @@ fn lines_that_cannot_be_meant_are_named() {
     ] {
         assert_eq!(third(line), Some(3), "{line}");
     }
-    // Blanks of any length say nothing.
+    // Blanks of any length are ignored.
     assert_eq!(third(&long), None);
     let (_, broken) = walked(format!("{{\"x\":\"{}\"}}", "y".repeat(LINE_MAX as usize)), 0);
     assert_eq!(broken.unwrap().seq, Some(1), "a line that is too long is cut");
@@ -130,7 +130,7 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     assert!(verdict.warnings[0].contains("on trust"), "{verdict:?}");
     assert_eq!(walked(&part, 2).1.unwrap().seq, Some(3));
     assert_eq!(walked(&part, 4).1.unwrap().seq, Some(5));
-    // What came right before it is known from its first entry.
+    // The hash before it is known from its first entry.
     let before: Value = serde_json::from_str(&chain[2]).unwrap();
     assert_eq!(
         walk.hash_of(3).map(hex::encode),
@@ -138,7 +138,7 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     );
 }
 
-/// The verdict on a part, marked as the command marks it, held against what is known of its beginning.
+/// Returns the verdict on a part, marked as the command marks it, compared with a known end at its beginning.
 fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
     let known = Known {
         source: Source::Archive,
@@ -177,7 +177,7 @@ fn what_could_not_be_compared_is_not_said_to_agree() {
         assert!(!verdict.text().contains("agree"), "{}", verdict.text());
         assert!(verdict.warnings[0].contains("was not compared"), "{verdict:?}");
     }
-    // A first entry that names no hash: nothing can be compared with it, so it is none of a chain.
+    // A first entry without a previous hash cannot be compared, so it does not belong to a chain.
     let mut entry: serde_json::Map<String, Value> = serde_json::from_str(&chain[3]).unwrap();
     entry.remove("hash");
     entry.insert("previousHash".to_owned(), json!("nothing"));
@@ -229,7 +229,7 @@ fn the_end_must_be_the_known_one() {
         "it may be older"
     );
     assert_eq!(judge(&five, &[]), (None, false));
-    // The store knows the end, and the note that the store was not written anew.
+    // The store has the end, and the note proves that the store was not rewritten.
     let store = known(Source::Store, 5, &five);
     assert_eq!(judge(&five, &[store.clone(), archived.clone()]), (None, true));
     assert_eq!(judge(&five, &[archived, store.clone()]), (None, true));

@@ -19,7 +19,7 @@ use telemetry::error_chain;
 
 /// Extension of a file until it is complete.
 const PART: &str = "part";
-/// Most symbolic links in a row, as for the operating system.
+/// Maximum number of consecutive symbolic links, as in the operating system.
 const LINKS_MAX: usize = 40;
 
 /// `audit export`
@@ -30,7 +30,7 @@ pub(in super::super) struct Export {
     /// The file; default: standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Only what follows this entry
+    /// Only entries after this one
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
     /// Also write a signed checkpoint of exactly these entries
@@ -39,7 +39,7 @@ pub(in super::super) struct Export {
 }
 
 impl Export {
-    /// Whether standard output is the export.
+    /// Returns whether the export goes to standard output.
     pub(super) const fn writes_to_stdout(&self) -> bool {
         self.out.is_none()
     }
@@ -91,7 +91,7 @@ impl Export {
     }
 }
 
-/// The failure when no checkpoint can be signed; the export that it would prove is not written either.
+/// Returns the failure if no checkpoint can be signed. The export that it would prove is then not written either.
 fn unsigned(stays: Stays) -> Failure {
     match stays {
         Stays::Store(error) => error.into(),
@@ -99,7 +99,7 @@ fn unsigned(stays: Stays) -> Failure {
     }
 }
 
-/// Why an export is not complete.
+/// Why an export is incomplete.
 enum Trouble {
     Trail(export::ExportError),
     Out(io::Error),
@@ -116,7 +116,7 @@ impl Trouble {
     }
 }
 
-/// Writes a file, which is there only when it is complete. A device, a pipe or a socket is written to as it is.
+/// Writes a file, which appears only when it is complete. A device, pipe or socket is written directly.
 async fn write_to(file: &Path, lines: export::Export) -> Result<(), Failure> {
     let is_no_file = std::fs::metadata(file).is_ok_and(|found| !found.is_file());
     if is_no_file {
@@ -135,7 +135,7 @@ async fn write_to(file: &Path, lines: export::Export) -> Result<(), Failure> {
     kept.map_err(|error| unwritable(&file, &error))
 }
 
-/// Follows symbolic links to the file that they lead to, which need not exist.
+/// Follows symbolic links to their target, which need not exist.
 fn end_of_links(file: &Path) -> io::Result<PathBuf> {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
@@ -144,7 +144,7 @@ fn end_of_links(file: &Path) -> io::Result<PathBuf> {
             return Ok(file);
         }
         let target = std::fs::read_link(&file)?;
-        // An absolute target takes the place of the whole path.
+        // An absolute target replaces the whole path.
         file = file.parent().unwrap_or(Path::new("")).join(target);
     }
     Err(io::ErrorKind::InvalidInput.into())

@@ -1,4 +1,4 @@
-//! `tollgate-admin audit verify`: on the store, or on an export with or without one.
+//! `tollgate-admin audit verify`: verifies the store's trail, or an export with or without the store.
 
 use super::super::context::Context;
 use super::{Whose, signing_key};
@@ -28,14 +28,14 @@ pub(in super::super) struct Verify {
     /// Verify this export instead of the trail in the store
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The export begins behind this entry
+    /// The export begins after this entry
     #[arg(long, value_name = "SEQ", default_value_t = 0, requires = "file")]
     after: u64,
-    /// A signed checkpoint that the entries must fit. Without it an export must fit the store's trail and the archive's
-    /// checkpoint
+    /// A signed checkpoint that the entries must match. Without it an export must match the store's trail and the
+    /// archive's checkpoint
     #[arg(long, value_name = "NOTE")]
     checkpoint: Option<PathBuf>,
-    /// The checkpoint may be older than the export: what follows it is not proven to be all
+    /// The checkpoint may be older than the export: entries after it are not proven to be complete
     #[arg(long, requires_all = ["file", "checkpoint"])]
     older: bool,
     /// The public key of checkpoints (`audit key`); default: the store's
@@ -46,13 +46,13 @@ pub(in super::super) struct Verify {
 /// The known ends that an export is compared with.
 #[derive(Default)]
 struct Against {
-    /// What is known of its trail.
+    /// Known ends of its trail.
     known: Vec<Known>,
-    /// The trail in the store, and how many entries it has.
+    /// The trail in the store, and its number of entries.
     store: Option<(Box<Context>, u64)>,
-    /// A fault of the known ends themselves, whatever the export has.
+    /// A fault of the known ends themselves, independent of the export.
     bad: Option<Broken>,
-    /// Why something is not known.
+    /// Why some ends are unknown.
     warnings: Vec<String>,
 }
 
@@ -114,8 +114,8 @@ impl Verify {
         Ok(verdict)
     }
 
-    /// Names the first entry that is another one in the store, of the `both` that both have: in order on its own, with
-    /// all hashes computed again.
+    /// Returns the first entry that differs from the store, among the `both` entries that both have: an export that is
+    /// valid in itself, with all hashes recomputed.
     async fn compare_whole(
         &self,
         path: &Path,
@@ -150,8 +150,8 @@ impl Verify {
         Ok(())
     }
 
-    /// The other side of an export's comparison: the note that was given, else the store and the archive's note, or
-    /// the latter alone.
+    /// Returns the known ends for an export: the given note; otherwise the store's and the archive's note, or only the
+    /// latter.
     async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
         if let Some(file) = &self.checkpoint {
             return self.against_note(&note_of(file)?, settings).await;
@@ -258,7 +258,7 @@ const fn every(settings: &Settings) -> Duration {
 fn note_of(path: &Path) -> Result<String, Failure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut text = String::new();
-    // One more than is read tells that it is no note.
+    // One byte more than the limit tells that it is not a note.
     let read = file.take(NOTE_BYTES_MAX as u64 + 1).read_to_string(&mut text);
     read.map_err(|error| unreadable(path, &error))?;
     Ok(text)

@@ -1,4 +1,4 @@
-//! Help of the commands about people who sign in.
+//! Help of the commands about dashboard users.
 
 use super::Page;
 

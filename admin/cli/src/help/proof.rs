@@ -1,4 +1,4 @@
-//! Help of the commands that stop what goes wrong, and prove what happened.
+//! Help of the commands that stop unwanted activity, and that verify records.
 
 use super::Page;
 

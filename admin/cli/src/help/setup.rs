@@ -1,4 +1,4 @@
-//! Help of the commands that run Tollgate and set it up.
+//! Help of the commands that run and set up Tollgate.
 
 use super::Page;
 

@@ -1,4 +1,4 @@
-//! Seals the second factors of an account's users again, those included that are not confirmed yet.
+//! Reseals the second factors of an account's users, including unconfirmed ones.
 
 use super::super::context::Context;
 use super::{ATTEMPTS, Tally, seal_again};
@@ -11,7 +11,7 @@ use store::script::change::Scope;
 use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
-/// Seals the second factors of all users. A user who is changed meanwhile is read again.
+/// Reseals the second factors of all users. A user who is changed meanwhile is read again.
 pub(super) async fn rotate_factors(
     context: &Context,
     keyring: &Keyring,
@@ -50,7 +50,7 @@ pub(super) async fn rotate_factors(
     Ok(())
 }
 
-/// The user with what can be sealed again sealed again, and how much that is.
+/// Returns the user with resealed secrets, and the number of resealed ones.
 fn sealed_again(
     keyring: &Keyring,
     account: &str,

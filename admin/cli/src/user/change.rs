@@ -1,4 +1,4 @@
-//! What the operator changes of a user: role, password, second factor, existence.
+//! Changes of a user by the operator: role, password, second factor, removal.
 
 use super::super::context::Context;
 use super::super::{password, value};
@@ -16,7 +16,7 @@ use store::user::email::EmailOwner;
 use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
-/// Attempts at a change of a user when other changes come between.
+/// Maximum number of attempts of a change of a user if other changes occur meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// How the operator names a user.
@@ -37,7 +37,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The user of this name, who must exist, and be the only one where no account is named.
+    /// Finds the user with this name, who must exist and, if no account is given, be unique.
     pub(super) async fn by_name(context: &Context, name: &Name) -> Result<Self, Failure> {
         let Name { email, account } = name;
         let accounts = match account {
@@ -78,7 +78,7 @@ impl Found {
         Scope::of_operator(&self.owner.account, Mode::Live)
     }
 
-    /// The JSON document of a command on the user, with the fields of `more`.
+    /// Returns the JSON document of a command on the user, with the fields of `more`.
     pub(super) fn document(&self, more: Value) -> Value {
         let user = &self.stored.user;
         let mut document = json!({ "userId": user.id, "accountId": self.owner.account, "email": user.email });
@@ -105,8 +105,8 @@ struct Edit<'a> {
     data: Value,
 }
 
-/// Makes a change. `change` gets the user and returns the new one (`None`: removed), or `None` when there is nothing to
-/// change; it is called again when another change comes between.
+/// Changes a user. `change` receives the user and returns the new one (`None`: removed), or `None` if nothing is to be
+/// changed; it is called again if another change occurs meanwhile.
 async fn edit(
     context: &Context,
     name: &Name,
@@ -253,7 +253,8 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
     ))
 }
 
-/// Ends a removal that was cut off: the account has no such user, and the look-up of the e-mail still names it.
+/// Completes an interrupted removal: the account has no such user, but the look-up of the e-mail address still contains
+/// it.
 async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>, Failure> {
     let Name { email, account } = name;
     let Some(account) = account else { return Ok(None) };

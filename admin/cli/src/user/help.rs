@@ -1,4 +1,4 @@
-//! What the operator does for a user who cannot sign in.
+//! Commands for a user who cannot sign in.
 
 use super::super::context::Context;
 use super::change::{Found, Name};

@@ -1,4 +1,4 @@
-//! That the dashboard's modules name what they use, and all that the server writes.
+//! Tests that the dashboard's modules name what they use, and everything that the server writes.
 
 use super::content;
 use crate::assets::FILES;
@@ -22,7 +22,7 @@ fn every_name_that_is_imported_is_used() {
     }
 }
 
-/// What can be filtered by are the types that there are: those that the sources name where they write an entry.
+/// The filter offers exactly the existing types: those in the sources that write entries.
 #[test]
 fn the_audit_page_offers_every_type_of_entry() {
     let page = std::str::from_utf8(content("js/pages/audit/types.js")).unwrap();
@@ -46,7 +46,7 @@ fn the_audit_page_offers_every_type_of_entry() {
         }
     }
     assert!(written.len() > 20, "{written:?}");
-    // How calls end is not written as such: the lines of holds say it.
+    // The types for the ends of calls are not written directly: they follow from the lines of holds.
     let missing: Vec<&String> = written
         .iter()
         .filter(|kind| !offered.contains(kind.as_str()))

@@ -1,21 +1,21 @@
-//! Bodies that hold another request: the presence of its fields, and the body without our own.
+//! Bodies that contain another request: checks for its fields, and the body without our own.
 
 use super::{Fields, Given};
 use serde_json::Value;
 
 impl Fields<'_> {
-    /// Whether the field is there, `null` or not.
+    /// Returns whether the field is present, even if it is `null`.
     pub fn contains(&self, name: &str) -> bool {
         !matches!(self.get(name), Given::Absent)
     }
 
-    /// Whether the field has a value.
+    /// Returns whether the field has a value.
     pub fn has_value(&self, name: &str) -> bool {
         matches!(self.get(name), Given::Value(_))
     }
 
-    /// The object as it was sent, without the fields `names` and with `more` members behind it. Each value stands at
-    /// its byte of the body, so that a complaint about one names the caller's byte.
+    /// Returns the object as it was sent, without the fields `names` and with the members `more` at the end. Each value
+    /// keeps its byte position in the body, so that errors refer to the caller's bytes.
     pub fn without(&self, names: &[&str], more: &str) -> String {
         let mut text = String::with_capacity(self.1.len() + more.len() + 2);
         text.push('{');
@@ -24,7 +24,7 @@ impl Fields<'_> {
             if text.len() > 1 {
                 text.push(',');
             }
-            // A name is sent in as many bytes as it has here, or in more, where it is escaped needlessly.
+            // The sent name has at least as many bytes as this form; more if it is escaped unnecessarily.
             let name = Value::from(name.as_str()).to_string();
             let at = value.get().as_ptr().addr().saturating_sub(self.1.as_ptr().addr());
             let written = text.len() + name.len() + 1;

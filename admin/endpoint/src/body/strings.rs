@@ -4,14 +4,14 @@ use super::{Fields, Given, Text};
 use crate::problem::Problem;
 use domain::printable::{is_direction, is_seen};
 
-/// What breaks lines beside the control characters: Unicode's separators of lines and paragraphs.
+/// Characters that break lines in addition to control characters: Unicode's line and paragraph separators.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
 impl Fields<'_> {
-    /// A text of at most `longest` characters.
+    /// Parses a text of at most `longest` characters.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<Given<String>, Problem> {
         let text = match self.string(name)? {
             Given::Value(text) => text,
@@ -37,10 +37,10 @@ impl Fields<'_> {
         Ok(Given::Value(text))
     }
 
-    /// A list of at most `most` strings.
+    /// Parses a list of at most `most` strings.
     ///
     /// # Errors
-    /// 400 names the field.
+    /// 400 with the field.
     pub fn strings(&self, name: &str, most: usize) -> Result<Given<Vec<String>>, Problem> {
         match self.get(name) {
             Given::Absent => Ok(Given::Absent),

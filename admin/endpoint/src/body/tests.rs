@@ -1,4 +1,4 @@
-//! Bodies as callers send them, good and bad.
+//! Tests of valid and invalid bodies.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn texts_are_bounded_and_plain() {
     };
     assert_eq!(read("\"日本 é\"", Text::Line), Ok(Given::Value("日本 é".into())));
     assert_eq!(read("\" a \"", Text::Line), Ok(Given::Value(" a ".into())));
-    // Right-to-left names, and emoji that are joined by a character without a width.
+    // Right-to-left names, and emoji joined by a zero-width character.
     for name in ["\u{200f}\u{5d0}\u{5d1}", "\u{1f469}\u{200d}\u{1f680}"] {
         let read = read(&format!("\"{name}\""), Text::Line);
         assert_eq!(read, Ok(Given::Value(name.into())));

@@ -8,10 +8,10 @@ use crypto::{api_key, sha256_hex};
 const X_API_KEY: &str = "x-api-key";
 const BEARER: &[u8] = b"bearer ";
 
-/// The hash of the request's key. Where it is sent more than once, all must be the same.
+/// Returns the hash of the request's key. If the key is sent more than once, all must be equal.
 ///
 /// # Errors
-/// 401 `API_KEY_REQUIRED` when there is none, 401 `INVALID_API_KEY` for different ones or one of another form.
+/// 401 `API_KEY_REQUIRED` if there is none, 401 `INVALID_API_KEY` for different keys or a malformed one.
 pub(super) fn key_hash(headers: &HeaderMap) -> Result<String, Problem> {
     let plain = headers.get_all(X_API_KEY).iter().map(HeaderValue::as_bytes);
     let authorization = headers
@@ -51,7 +51,7 @@ fn not_an_api_key(key: &str) -> Problem {
     Problem::new(Code::InvalidApiKey, message)
 }
 
-/// What follows `Bearer`; the scheme's case does not matter.
+/// Returns the text after `Bearer`; the scheme is case-insensitive.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, key) = value.split_at_checked(BEARER.len())?;
     scheme.eq_ignore_ascii_case(BEARER).then_some(key)

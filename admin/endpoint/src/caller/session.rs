@@ -1,4 +1,4 @@
-//! The session of a request (decisions D9, D55): its cookie, and what proves that the page that sent it is ours.
+//! The session of a request (decisions D9, D55): its cookie, and the proof that one of our pages sent the request.
 
 use crate::admission::Admission;
 use crate::problem::{Code, Problem};
@@ -15,23 +15,23 @@ use url::Url;
 
 /// Name of the session cookie.
 const COOKIE: &str = "tollgate_session";
-/// Header with the CSRF token, which only a page that may read our answers knows.
+/// Header with the CSRF token, which only a page that can read our answers knows.
 const X_CSRF_TOKEN: &str = "x-csrf-token";
-/// Header with the mode in which a session works.
+/// Header with the mode of a session's request.
 const X_TOLLGATE_MODE: &str = "x-tollgate-mode";
-/// Header in which browsers say which site a request comes from.
+/// Header in which browsers report the site that a request comes from.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// Longest time between two notes of a session's last use.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// That time is at most this part of the idle time after which a session ends.
+/// Divisor of a session's maximum idle time: its use is recorded at least this often.
 const NOTE_PART: u32 = 10;
 
 /// The session cookie of a request.
 #[derive(Debug)]
 pub enum Sent {
-    /// None.
+    /// No cookie.
     Nothing,
-    /// Several, or one that cannot be a token.
+    /// Several, or one that is malformed.
     Malformed,
     /// A token.
     Token(Token),
@@ -42,7 +42,7 @@ impl Sent {
     pub fn of(headers: &HeaderMap) -> Self {
         let mut found = Vec::new();
         for line in headers.get_all(header::COOKIE) {
-            // Lossy: a line with other bytes than text may still have a cookie of this name, which counts as one sent.
+            // Lossy: a line with non-text bytes may still contain a cookie with this name, which counts as sent.
             let line = String::from_utf8_lossy(line.as_bytes());
             for pair in line.split(';') {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -59,12 +59,12 @@ impl Sent {
     }
 }
 
-/// The cookie that carries a token.
+/// Returns the cookie that carries a token.
 pub fn cookie(admission: &Admission, token: &Token) -> String {
     format!("{COOKIE}={}; {}", token.expose(), attributes(admission))
 }
 
-/// The cookie that removes it.
+/// Returns the cookie that removes the session's.
 pub fn no_cookie(admission: &Admission) -> String {
     format!("{COOKIE}=; Max-Age=0; {}", attributes(admission))
 }
@@ -77,7 +77,7 @@ fn attributes(admission: &Admission) -> &'static str {
     }
 }
 
-/// 401 for a session that is none, or has ended.
+/// Returns 401 for a session that does not exist or has ended.
 pub fn ended(admission: &Admission) -> Problem {
     let message = "This session has ended. Sign in again.";
     Problem::new(Code::SessionRequired, message).header(header::SET_COOKIE, &no_cookie(admission))
@@ -93,7 +93,7 @@ pub(super) struct Open {
 /// Looks up the session of a token.
 ///
 /// # Errors
-/// 401 when it is not open, 503 when the store cannot be asked or trusted.
+/// 401 if it is not open, 503 if the store is unreachable or cannot be trusted.
 pub(super) async fn find(admission: &Admission, token: &Token) -> Result<Open, Problem> {
     let hash = token.hash();
     let (sane, place) = tokio::join!(
@@ -150,7 +150,7 @@ pub(super) fn require_csrf_token(
     })
 }
 
-/// Refuses a request that says that it comes from a page that is not ours.
+/// Refuses a request that declares another origin than our pages.
 ///
 /// # Errors
 /// 403 `CSRF_FAILED`.
@@ -178,7 +178,7 @@ pub(crate) fn require_our_page(admission: &Admission, headers: &HeaderMap) -> Re
         .ok_or_else(refused)
 }
 
-/// Whether an origin is that of the public address, or of the address that the request came to.
+/// Returns whether an origin is that of the public URL, or of the address that the request was sent to.
 fn is_ours(origin: &str, public_url: &str, host: Option<&str>) -> bool {
     let Ok(url) = Url::parse(origin) else {
         return false;
@@ -190,15 +190,15 @@ fn is_ours(origin: &str, public_url: &str, host: Option<&str>) -> bool {
     if public.is_ok_and(|public| public == url.origin()) {
         return true;
     }
-    // `Host` has no scheme: it is that of the origin, whose default port may be left out.
+    // `Host` has no scheme: the origin's scheme applies, whose default port may be omitted.
     let came_to = host.and_then(|host| Url::parse(&format!("{}://{host}", url.scheme())).ok());
     came_to.is_some_and(|came_to| came_to.origin() == url.origin())
 }
 
-/// The mode that a request names; live when it names none.
+/// Returns the mode that a request names; live by default.
 ///
 /// # Errors
-/// 400 for anything but `live` and `test`.
+/// 400 for any other value than `live` and `test`.
 pub(super) fn mode(headers: &HeaderMap) -> Result<Mode, Problem> {
     let mut sent = headers.get_all(X_TOLLGATE_MODE).iter();
     let mode = match (sent.next(), sent.next()) {

@@ -1,11 +1,11 @@
-//! Refusal of an account of which the store has less than this process has seen (decision D47).
+//! Refusal of an account whose version in the store is older than this process has seen (decision D47).
 
 use super::lost_writes;
 use crate::problem::Problem;
 use store::Store;
 use store::versions::AccountVersion;
 
-/// Remembers `view`, unless it shows less than `floor`, which was seen before it was read.
+/// Records `view`, unless it is older than `floor`, which was seen before the view was read.
 ///
 /// # Errors
 /// 503 for an account that lost writes.

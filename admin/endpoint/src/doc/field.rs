@@ -1,4 +1,4 @@
-//! Schemas of the fields of bodies ([`crate::Fields`] reads them) and of the parameters of queries and paths.
+//! Schemas of the fields of bodies (parsed by [`crate::Fields`]) and of query and path parameters.
 
 use crate::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use domain::names::{AGENT_ID_MAX, ID_PATTERN, NEW_NAME_PATTERN, RUN_ID_MAX};
@@ -10,9 +10,9 @@ use openapi::{Json, object};
 use store::keys::USER;
 use store::once::KEY_MAX;
 
-/// Characters that no line may have, for a class of a regular expression.
+/// Characters that no line may contain, as part of a character class.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069";
-/// An amount as text: a number in JSON's grammar, which programs that write decimals use for small ones (`1E-7`).
+/// An amount as text: a number in JSON's grammar, since programs write small decimals like `1E-7`.
 const DECIMAL: &str = r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$";
 /// The largest amount, in USD.
 const USD_MAX: u64 = 9_000_000;
@@ -20,18 +20,18 @@ const USD_MAX: u64 = 9_000_000;
 /// A field or parameter.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its schema.
+    /// Schema of the field.
     pub schema: Json,
-    /// Its description; empty where the name says it.
+    /// Description; empty if the name is sufficient.
     pub says: &'static str,
-    /// Whether it has to be there.
+    /// Whether it is required.
     pub is_required: bool,
 }
 
 impl Field {
-    /// A field that has to be there.
+    /// Creates a required field.
     pub fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self {
             name,
@@ -41,7 +41,7 @@ impl Field {
         }
     }
 
-    /// A field that can be left out, but not `null`.
+    /// Creates an optional field, which must not be `null`.
     pub fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self {
             name,
@@ -51,18 +51,18 @@ impl Field {
         }
     }
 
-    /// A field that can be left out or `null`.
+    /// Creates an optional field, which may be `null`.
     pub fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self::given(name, or_null(schema), says)
     }
 
-    /// The same, left out of examples.
+    /// Omits the field from examples.
     pub(crate) fn not_in_examples(mut self) -> Self {
         self.schema.set(NOT_IN_EXAMPLES, true);
         self
     }
 
-    /// The schema with the description.
+    /// Returns the schema with the description.
     pub fn described(&self) -> Json {
         match self.says {
             "" => self.schema.clone(),
@@ -75,7 +75,7 @@ fn kind(kind: &str) -> Json {
     object([("type", kind.into())])
 }
 
-/// One line that says something.
+/// Returns the schema of one line of visible text.
 pub fn line(longest: usize) -> Json {
     kind("string")
         .with("minLength", 1_u64)
@@ -86,7 +86,7 @@ pub fn line(longest: usize) -> Json {
         )
 }
 
-/// One line of which every character but spaces inside is seen.
+/// Returns the schema of one line in which every character except inner spaces is visible.
 pub fn plain_line(longest: usize) -> Json {
     let seen = format!(r"[^\s{CONTROL}{}]", hidden());
     kind("string")
@@ -95,8 +95,8 @@ pub fn plain_line(longest: usize) -> Json {
         .with("pattern", format!("^{seen}+( +{seen}+)*$"))
 }
 
-/// Characters that show nothing, for a class of a regular expression: those of four digits, since patterns have no one
-/// way to write longer ones.
+/// Returns the invisible characters with four-digit code points, as part of a character class: regular expressions have
+/// no common syntax for longer ones.
 fn hidden() -> String {
     let short = HIDDEN.iter().filter(|range| *range.end() <= '\u{ffff}');
     let class = short.map(|range| {
@@ -109,18 +109,18 @@ fn hidden() -> String {
     class.collect()
 }
 
-/// Several lines, possibly none.
+/// Returns the schema of several lines, which may be empty.
 pub fn lines(longest: usize) -> Json {
     let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]*$";
     kind("string").with("maxLength", longest).with("pattern", pattern)
 }
 
-/// Any string.
+/// Returns the schema of any string.
 pub fn string() -> Json {
     kind("string")
 }
 
-/// A string of this form.
+/// Returns the schema of a string of this form.
 pub fn pattern(pattern: &str) -> Json {
     kind("string").with("pattern", pattern)
 }
@@ -130,44 +130,44 @@ pub fn flag() -> Json {
     kind("boolean")
 }
 
-/// An e-mail address.
+/// Returns the schema of an e-mail address.
 pub fn email() -> Json {
     kind("string").with("format", "email").with("maxLength", 254_u64)
 }
 
-/// One of these words.
+/// Returns the schema of one of these words.
 pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Json {
     kind("string").with("enum", words.into_iter().collect::<Vec<_>>())
 }
 
-/// A list of what this schema says.
+/// Returns the schema of a list with this schema of items.
 pub fn list(items: Json, most: usize) -> Json {
     kind("array").with("items", items).with("maxItems", most)
 }
 
-/// A whole number from `low` to `high`.
+/// Returns the schema of a whole number from `low` to `high`.
 pub fn whole(low: usize, high: usize) -> Json {
     kind("integer").with("minimum", low).with("maximum", high)
 }
 
-/// A number from `low` on.
+/// Returns the schema of a number from `low` on.
 pub fn count(low: usize) -> Json {
     kind("integer").with("minimum", low)
 }
 
-/// What has a schema of its own in [`super::is`].
+/// Returns a schema that is defined in [`super::is`].
 pub fn is(name: &str) -> Json {
     reference(name)
 }
 
-/// An amount that is to move.
+/// Returns the schema of an amount to be moved.
 pub fn amount() -> Json {
     usd(kind("number")
         .with("exclusiveMinimum", 0_u64)
         .with("maximum", USD_MAX))
 }
 
-/// A limit in USD.
+/// Returns the schema of a limit in USD.
 pub fn limit() -> Json {
     usd(kind("number").with("minimum", 0_u64).with("maximum", USD_MAX))
 }
@@ -182,58 +182,58 @@ pub fn currency() -> Json {
     words(CURRENCIES).with("x-default", CURRENCIES[0])
 }
 
-/// The name of a wallet (decision D61).
+/// Returns the schema of the name of a wallet (decision D61).
 pub fn wallet() -> Json {
     let name = pattern(&format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"));
     object([("anyOf", Json::List(vec![record_number(), name]))]).eg("research-bot")
 }
 
-/// The number of a wallet or its id.
+/// Returns the schema of a wallet's number or id.
 pub fn wallet_of_path() -> Json {
     pattern("^([1-9][0-9]{0,18}|wal_[0-9A-Za-z]{26})$").eg("17")
 }
 
-/// A whole number above zero, as a number or as text.
+/// Returns the schema of a positive integer, as a number or as text.
 pub fn number() -> Json {
     let text = pattern("^0*[1-9][0-9]{0,17}$");
     object([("anyOf", Json::List(vec![record_number(), text]))]).eg(Json::Number(42.into()))
 }
 
-/// The number of a wallet or an escrow.
+/// Returns the schema of the number of a wallet or an escrow.
 fn record_number() -> Json {
     count(1).with("maximum", number::LAST)
 }
 
-/// An object of any fields.
+/// Returns the schema of an object of any fields.
 pub fn free() -> Json {
     kind("object")
         .with("additionalProperties", true)
         .with("x-longest-bytes", FIELD_OBJECT_MAX)
 }
 
-/// The id of an agent that can be there, in a path or query.
+/// Returns the schema of an existing agent's id, in a path or query.
 pub fn agent_id() -> Json {
     not_user(is("AgentId"))
 }
 
-/// The id of an agent that a request can make.
+/// Returns the schema of the id of an agent that a request can create.
 pub fn new_agent_id() -> Json {
     let taken = vec![object([("const", USER.into())]), pattern(ID_PATTERN)];
     let not = object([("anyOf", Json::List(taken))]);
     new_name(AGENT_ID_MAX).with("not", not).eg("research-bot")
 }
 
-/// The same schema without the word that names the account's own wallet (decision D61).
+/// Excludes the word that names the account's own wallet (decision D61) from a schema.
 fn not_user(schema: Json) -> Json {
     schema.with("not", object([("const", USER.into())]))
 }
 
-/// The id of a run that can be there, in a path or query.
+/// Returns the schema of an existing run's id, in a path or query.
 pub fn run_id() -> Json {
     pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).eg("nightly-42")
 }
 
-/// The id of a run that a request can begin.
+/// Returns the schema of the id of a run that a request can start.
 pub fn new_run_id() -> Json {
     new_name(RUN_ID_MAX).eg("nightly-42")
 }
@@ -244,14 +244,14 @@ fn new_name(longest: usize) -> Json {
         .with("pattern", NEW_NAME_PATTERN)
 }
 
-/// A moment.
+/// Returns the schema of a moment.
 pub fn time() -> Json {
     kind("string")
         .with("format", "date-time")
         .eg("2026-11-01T00:00:00Z")
 }
 
-/// An idempotency key.
+/// Returns the schema of an idempotency key.
 pub fn idempotency_key() -> Json {
     pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
 }
@@ -260,17 +260,17 @@ pub fn idempotency_key() -> Json {
 pub const CURSOR_SAYS: &str = "The `nextCursor` of the page before this one, with the same filters. It goes on from any depth, \
      and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` above 0 with it.";
 
-/// How many records to leave out.
+/// Returns the schema of the number of records to skip.
 pub fn offset() -> Json {
     whole(0, OFFSET_MAX).with("x-default", 0_u64)
 }
 
-/// Where the page before ended.
+/// Returns the schema of a cursor: the end of the previous page.
 pub fn cursor() -> Json {
     pattern(&format!("^[A-Za-z0-9_-]{{1,{CURSOR_MAX}}}$")).eg("AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")
 }
 
-/// The parameters of a page.
+/// Returns the parameters of a page.
 pub fn page() -> [Field; 3] {
     let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT);
     [

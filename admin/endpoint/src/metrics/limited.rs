@@ -8,7 +8,7 @@ use telemetry::registrar::Registrar;
 /// The technical rates that are counted.
 const RATES: [Rate; 2] = [Rate::Test, Rate::Session];
 
-/// Label of requests of accounts that take too much of the store (the list of refused accounts).
+/// Label of requests of accounts that use too much of the store (those in the list of refused accounts).
 const STORE_SHARE: &str = "store_share";
 
 /// The counters. Clones share them.
@@ -33,17 +33,17 @@ impl LimitedMetrics {
         Ok(Self { refusals: family })
     }
 
-    /// A technical rate refused a request.
+    /// Counts a request that a technical rate refused.
     pub(crate) fn over_rate(&self, rate: Rate) {
         self.refusals.with_label_values(&[label(rate)]).inc();
     }
 
-    /// A budget refused a request.
+    /// Counts a request that a budget refused.
     pub fn over_budget(&self, budget: Budget) {
         self.refusals.with_label_values(&[budget.as_str()]).inc();
     }
 
-    /// A request that makes records was refused, since its account takes too much of the store.
+    /// Records a request to create records that was refused because its account uses too much of the store.
     pub(crate) fn over_store_share(&self) {
         self.refusals.with_label_values(&[STORE_SHARE]).inc();
     }

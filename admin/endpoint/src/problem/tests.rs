@@ -1,4 +1,4 @@
-//! Codes, statuses and bodies are those of the specification.
+//! Tests that codes, statuses and bodies are those of the specification.
 
 use super::*;
 use std::collections::HashSet;

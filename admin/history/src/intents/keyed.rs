@@ -1,4 +1,4 @@
-//! The id of an idempotency key: one that no archived intent has, whatever became of earlier requests under the key.
+//! The id for an idempotency key: one that no archived intent has, whatever happened to earlier requests with the key.
 
 use super::{ATTEMPTS, Intents};
 use archive::intents::{IntentsDescriptor, skipped};
@@ -7,16 +7,16 @@ use store::StoreError;
 use store::intent::{Found, IntentRecord};
 use store::keys::AccountKeys;
 
-/// Most ids of one idempotency key, one after the other: with the default settings an id is archived after 90 days at
-/// the earliest, so a key is used up after some 25 years.
+/// Maximum number of consecutive ids of one idempotency key: with the default settings an id is archived after 90 days
+/// at the earliest, so a key is used up after about 25 years.
 pub const GENERATIONS_MAX: usize = 100;
 
 impl Intents<'_> {
-    /// The id that a key leads to, and what is stored under it. Of `id_of(0)`, `id_of(1)`, … it is the first one that
-    /// has a record in the store or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
+    /// Returns the id for a key, and its record. Among `id_of(0)`, `id_of(1)`, … it is the first one that has a record
+    /// in the store, or that no archived intent can have. `None` if [`GENERATIONS_MAX`] are used up.
     ///
-    /// Whether an archived intent has an id is judged by the descriptions of the segments, which are in the store. They
-    /// may be wrong about one that none has, which is then passed over for good.
+    /// Whether an archived intent has an id is judged by the descriptors of the segments, which are in the store. They
+    /// may have false positives, in which case the id is permanently skipped.
     ///
     /// # Errors
     /// [`StoreError`], never [`StoreError::Archive`].
@@ -52,7 +52,7 @@ impl Intents<'_> {
     }
 }
 
-/// The ids of a key up to the first one that no archived intent can have, and whether there is such a one.
+/// Returns the ids of a key up to the first one that no archived intent can have, and whether there is such an id.
 fn candidates(segments: &[Arc<IntentsDescriptor>], id_of: impl Fn(usize) -> String) -> (Vec<String>, bool) {
     let mut ids = Vec::new();
     for generation in 0..GENERATIONS_MAX {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// A segment that has intents with these ids.
+    /// Returns a segment that has intents with these ids.
     fn segment(ids: &[usize]) -> Arc<IntentsDescriptor> {
         let mut tails: Vec<String> = ids.iter().map(|n| id(*n).split_off(20)).collect();
         tails.sort_unstable();
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(chosen(&[segment(&[1, 2, 3])]), (0, true));
         assert_eq!(chosen(&[segment(&[0, 7])]), (1, true));
         assert_eq!(chosen(&[segment(&[1, 3]), segment(&[0, 2])]), (4, true));
-        // By the end of the id alone: the segment has another intent.
+        // Judged only by the end of the id: the segment has another intent.
         let (ids, _) = candidates(&[segment(&[5])], |n| format!("int_7{:025}", n + 5));
         assert_eq!(ids.len(), 2);
     }

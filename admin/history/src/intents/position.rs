@@ -1,9 +1,9 @@
-//! Positions in a list of intents: in the store behind an intent, or in the archive behind some intents of a segment.
+//! Positions in a list of intents: in the store after an intent, or in the archive after some intents of a segment.
 
 use store::StoreError;
 use store::intent::Place;
 
-/// Where a page of intents ended.
+/// End of a page of intents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Position {
     /// In the store.
@@ -12,27 +12,27 @@ pub(super) enum Position {
     Archived(Archived),
 }
 
-/// Behind an intent in the store.
+/// After an intent in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
     /// The intent.
     pub(super) id: String,
-    /// Where it stood.
+    /// Position of that intent.
     pub(super) place: Place,
-    /// How many intents were archived when the first page was read: those are read when the store has no more.
+    /// Number of archived intents when the first page was read. Those are read when the store has no more.
     pub(super) archived: u64,
-    /// Of those that were archived since, the ones up to this number have been read.
+    /// Number of the last intent archived since then that has been read.
     pub(super) drained: u64,
-    /// Of the segment behind that, so many intents have been listed.
+    /// Number of intents already listed in the segment after that one.
     pub(super) skip: u64,
 }
 
-/// Behind some intents of a segment.
+/// After some intents of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Archived {
     /// The number of the segment's first intent.
     pub(super) first: u64,
-    /// How many of its intents of the list have been listed.
+    /// Number of intents of the list in that segment that have been listed.
     pub(super) skip: u64,
 }
 

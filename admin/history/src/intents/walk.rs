@@ -1,5 +1,5 @@
-//! One page of a list of intents: first those that left the store since the page before and were not listed yet, then
-//! those in the store, then those in the archive.
+//! One page of a list of intents: first those that moved to the archive since the previous page and were not listed
+//! yet, then those in the store, then those in the archive.
 
 use super::Intents;
 use super::position::{Archived, Live, Position};
@@ -10,10 +10,11 @@ use store::intent::{IntentRecord, Listed, Place};
 use store::keys::{AccountKeys, IntentIndex};
 use store::page::{Part, Start};
 
-/// Segments that were written since the page before and are read for one page. A page that ends there may be short.
+/// Maximum number of segments written since the previous page that are read for one page. A page that ends there may be
+/// short.
 const DRAINED_MAX: usize = 20;
 
-/// A page that is put together.
+/// A page under construction.
 pub(super) struct Walk<'a> {
     intents: &'a Intents<'a>,
     keys: AccountKeys,
@@ -42,9 +43,9 @@ impl<'a> Walk<'a> {
 
     pub(super) async fn page(mut self, start: Start<'_>) -> Result<Part<IntentRecord>, StoreError> {
         let (live, next) = match start {
-            Start::Offset(offset) => self.behind_offset(offset as u64).await?,
+            Start::Offset(offset) => self.take_from_offset(offset as u64).await?,
             Start::After(text) => match Position::parse(text)? {
-                Position::Live(live) => self.behind_live(live).await?,
+                Position::Live(live) => self.take_after_live(live).await?,
                 Position::Archived(archived) => {
                     let live = self.newest(0, 0).await?.total;
                     (live, self.take_archived(Some(archived)).await?)
@@ -67,7 +68,7 @@ impl<'a> Walk<'a> {
         self.limit - self.records.len()
     }
 
-    /// How many intents are archived.
+    /// Returns the number of archived intents.
     fn archived(&self) -> u64 {
         self.segments.last().map_or(0, |last| last.last)
     }
@@ -77,8 +78,8 @@ impl<'a> Walk<'a> {
         IntentRecord::newest(self.intents.store, place, self.index, (offset, limit as u64)).await
     }
 
-    /// How many the store has, and where the page ended.
-    async fn behind_offset(&mut self, offset: u64) -> Result<(u64, Option<Position>), StoreError> {
+    /// Adds intents from an offset on. Returns how many the store has, and where the page ended.
+    async fn take_from_offset(&mut self, offset: u64) -> Result<(u64, Option<Position>), StoreError> {
         let listed = self.newest(offset, self.limit).await?;
         let total = listed.total;
         if listed.goes_on {
@@ -91,8 +92,8 @@ impl<'a> Walk<'a> {
         Ok((total, self.take_archived(from).await?))
     }
 
-    /// The same behind an intent in the store.
-    async fn behind_live(&mut self, live: Live) -> Result<(u64, Option<Position>), StoreError> {
+    /// Like [`take_from_offset`](Self::take_from_offset), after an intent in the store.
+    async fn take_after_live(&mut self, live: Live) -> Result<(u64, Option<Position>), StoreError> {
         let live = match self.drain(live).await? {
             Drained::All(live) => live,
             Drained::Some(live) => {
@@ -122,7 +123,7 @@ impl<'a> Walk<'a> {
         Ok((total, self.take_archived(from).await?))
     }
 
-    /// Takes intents of the store, behind which it has more.
+    /// Adds intents of the store, which has more after them.
     fn take_live(&mut self, listed: Listed, archived: u64, drained: u64) -> Option<Position> {
         let last = listed.records.last()?;
         let live = Live {
@@ -136,7 +137,7 @@ impl<'a> Walk<'a> {
         Some(Position::Live(live))
     }
 
-    /// Takes those that left the store since the page before, and stood behind it.
+    /// Adds the intents that moved to the archive since the previous page, and were positioned after it.
     async fn drain(&mut self, mut live: Live) -> Result<Drained, StoreError> {
         let fresh: Vec<_> = self
             .segments
@@ -167,7 +168,7 @@ impl<'a> Walk<'a> {
         Ok(Drained::All(live))
     }
 
-    /// The intents of a segment that stood behind a place in the list.
+    /// Returns the intents of a segment that were after a position in the list.
     async fn older_in(
         &self,
         segment: &Arc<IntentsDescriptor>,
@@ -182,7 +183,7 @@ impl<'a> Walk<'a> {
         Ok(older.cloned().collect())
     }
 
-    /// The place in the archive behind so many intents of it.
+    /// Returns the position in the archive after its first `skip` intents.
     fn skipped(&self, skip: u64) -> Option<Archived> {
         let mut skip = skip;
         for segment in self.segments.iter().rev() {
@@ -196,7 +197,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// Takes archived intents from a place on; where the page ended then.
+    /// Adds archived intents from a position on. Returns where the page ended.
     async fn take_archived(&mut self, from: Option<Archived>) -> Result<Option<Position>, StoreError> {
         let Some(from) = from else { return Ok(None) };
         let behind = self.segments.iter().rev();
@@ -226,7 +227,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether all intents that left the store since the page before were read, and where the next page starts.
+/// Whether all intents that moved to the archive since the previous page were read, and where the next page starts.
 enum Drained {
     All(Live),
     Some(Live),

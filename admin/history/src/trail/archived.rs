@@ -1,5 +1,5 @@
-//! Reading the entries that left the store. Descriptions of segments tell which ones have to be opened: those on the
-//! page, and those that lie across an end of a span of time.
+//! Reading of archived entries. The descriptors of segments tell which segments have to be opened: those on the page,
+//! and those that contain an end of a time span.
 
 use super::Trail;
 use archive::segment::Descriptor;
@@ -10,12 +10,12 @@ use store::StoreError;
 use store::audit::chain::{Backwards, Filter};
 use store::audit::decisions;
 
-/// Manifests that are read at the same time.
+/// Number of manifests read concurrently.
 const AT_ONCE: usize = 8;
 
 impl Trail<'_> {
-    /// How many archived entries match, of those up to number `end`; `None` when the store cannot tell any more, since
-    /// others have left it meanwhile.
+    /// Counts the matching archived entries up to number `end`; `None` if the store can no longer tell, since others
+    /// were archived meanwhile.
     pub(super) async fn archived_total(
         &self,
         filter: Filter<'_>,
@@ -35,8 +35,8 @@ impl Trail<'_> {
         Ok(Some(total))
     }
 
-    /// The archived entries that match, of those up to number `end` and of these the ones that `part` names, newest
-    /// first, with their numbers; and whether there may be more behind them.
+    /// Reads the matching archived entries up to number `end` within `part`, newest first, with their numbers. Also
+    /// returns whether there may be older ones.
     pub(super) async fn archived_page(
         &self,
         filter: Filter<'_>,
@@ -48,7 +48,7 @@ impl Trail<'_> {
         let segments = self.up_to(end).await?.into_iter().rev();
         for segment in segments.skip_while(|segment| segment.first >= part.before) {
             if part.count == 0 {
-                // No segment is opened to see whether one is left in it.
+                // No segment is opened only to find out whether a match is left in it.
                 match may_match(&segment, filter) {
                     true => return Ok((found, true)),
                     false => continue,
@@ -72,7 +72,7 @@ impl Trail<'_> {
         Ok((found, false))
     }
 
-    /// Archived entries in a row; `None` when `first` is not archived.
+    /// Reads consecutive archived entries; `None` if `first` is not archived.
     pub(super) async fn archived_row(
         &self,
         first: u64,
@@ -87,7 +87,7 @@ impl Trail<'_> {
         Ok(Some(opened.from(first, count)))
     }
 
-    /// The numbers of the archived entries that may be of the decision `id`.
+    /// Returns the numbers of the archived entries that may belong to the decision `id`.
     pub(super) async fn archived_decision(&self, id: &str) -> Result<Vec<u64>, StoreError> {
         let Some(name) = decisions::name(id) else {
             return Ok(Vec::new());
@@ -102,7 +102,7 @@ impl Trail<'_> {
         Ok(found.concat())
     }
 
-    /// How many entries of a segment match.
+    /// Counts the matching entries of a segment.
     async fn count(&self, segment: &Arc<Descriptor>, filter: Filter<'_>) -> Result<u64, StoreError> {
         let whole = segment.count(filter.agent, filter.kind);
         match segment.within(filter) {
@@ -116,7 +116,7 @@ impl Trail<'_> {
         }
     }
 
-    /// The segments up to number `end`, oldest first.
+    /// Returns the segments up to number `end`, oldest first.
     pub(super) async fn up_to(&self, end: u64) -> Result<Vec<Arc<Descriptor>>, StoreError> {
         let mut segments = self
             .archive
@@ -128,7 +128,7 @@ impl Trail<'_> {
     }
 }
 
-/// Whether a segment may have entries that match.
+/// Returns whether a segment may have matching entries.
 pub(super) fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
     segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
 }

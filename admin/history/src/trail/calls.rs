@@ -1,4 +1,4 @@
-//! Proxied calls, newest first, read from their entries in the audit trail: those in the store, then those in the
+//! Proxied calls, newest first, read from their entries in the audit trail: first those in the store, then those in the
 //! archive. Each step reads a bounded number of entries, so that the caller decides how far to search.
 //!
 //! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later, the
@@ -15,19 +15,19 @@ use std::fmt;
 use store::StoreError;
 use store::audit::chain::{Backwards, Filter, LateNumbers};
 
-/// Most entries that one step reads.
+/// Maximum number of entries that one step reads.
 pub const STEP_MAX: usize = 500;
-/// Segments of the archive that one step opens; a step that ends there is short.
+/// Maximum number of archive segments that one step opens; a step that ends there is short.
 const SEGMENTS_MAX: usize = 4;
-/// What a short step costs, in entries: each segment that is opened as much as a whole step.
+/// Cost of a short step, in entries: each opened segment costs as much as a whole step.
 const SHORT_STEP_COST: usize = SEGMENTS_MAX * STEP_MAX;
 
-/// Which calls.
+/// The requested calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// The types of their entries, of [`domain::call_record::KINDS`].
     pub kinds: &'a [&'static str],
-    /// Those of this agent only.
+    /// Only calls of this agent.
     pub agent: Option<&'a str>,
     /// Those first recorded at this time or later, in ms since 1970.
     pub from_ms: Option<u64>,
@@ -55,12 +55,12 @@ pub enum Place {
     Below(u64),
 }
 
-/// What one step found.
+/// Result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Step {
     /// The calls, newest first.
     pub calls: Vec<CallRecord>,
-    /// What it cost, in entries that could have been read instead: at least one.
+    /// Cost of the step, in entries that could have been read instead; at least one.
     pub cost: usize,
     /// Where the next step begins; `None` at the end.
     pub next: Option<Place>,
@@ -70,7 +70,7 @@ pub struct Step {
     pub is_late: bool,
 }
 
-/// Entries, newest first, and below which number there can be more.
+/// Entries, newest first, and the number before which there can be more.
 struct Entries {
     found: Vec<Entry>,
     next: Option<u64>,
@@ -105,7 +105,7 @@ impl fmt::Display for Place {
 }
 
 impl<'a> Wanted<'a> {
-    /// The filter for one of its types.
+    /// Returns the filter for one of its types.
     fn filter(&self, kind: &'static str) -> Filter<'a> {
         Filter {
             agent: self.agent,
@@ -117,10 +117,10 @@ impl<'a> Wanted<'a> {
 }
 
 impl Trail<'_> {
-    /// How many entries of calls match.
+    /// Counts the matching entries of calls.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
+    /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
     pub async fn count_calls(&self, wanted: &Wanted<'_>) -> Result<u64, StoreError> {
         let mut total = 0;
         for kind in wanted.kinds {
@@ -201,7 +201,7 @@ impl Trail<'_> {
         })
     }
 
-    /// The entries, from the store and then from the archive.
+    /// Returns the entries, from the store and then from the archive.
     async fn call_entries(
         &self,
         wanted: &Wanted<'_>,
@@ -209,7 +209,7 @@ impl Trail<'_> {
         count: u64,
     ) -> Result<Entries, StoreError> {
         for _ in 0..ATTEMPTS {
-            // One more shows whether the store has more.
+            // One more tells whether the store has more.
             let found = self.call_numbers(wanted, before, count.saturating_add(1)).await?;
             let Some((mut numbers, archived)) = found else {
                 continue;
@@ -240,7 +240,7 @@ impl Trail<'_> {
         Err(busy())
     }
 
-    /// The highest numbers of matching entries in the store, ascending, and the last archived entry; `None` when
+    /// Returns the highest numbers of matching entries in the store, ascending, and the last archived entry; `None` if
     /// entries were archived meanwhile.
     async fn call_numbers(
         &self,
@@ -270,8 +270,8 @@ impl Trail<'_> {
         Ok(Some((all.split_off(surplus), end)))
     }
 
-    /// The archived entries of calls that match, of those up to number `end` and below `before`, newest first, `count`
-    /// at most, from [`SEGMENTS_MAX`] segments at most; and below which number there can be more.
+    /// Reads the matching archived entries of calls up to number `end` and before `before`, newest first, at most
+    /// `count`, from at most [`SEGMENTS_MAX`] segments. Also returns the number before which there can be more.
     async fn archived_calls(
         &self,
         wanted: &Wanted<'_>,
@@ -350,8 +350,8 @@ impl Trail<'_> {
     }
 }
 
-/// The newest entries of an opened segment that match one of the filters, `count` at most, newest first; and whether
-/// there are older ones.
+/// Returns the newest entries of an opened segment that match one of the filters, at most `count`, newest first, and
+/// whether there are older ones.
 fn newest_of(
     segment: &Segment,
     filters: &[Filter<'_>],

@@ -50,7 +50,7 @@ fn a_counter_is_not_below_what_was_charged() {
     bot.holds.push(("allow_2".to_owned(), true, TODAY, 1));
     assert_eq!(below(&bot, TODAY, &[]).len(), 2, "day and month");
     assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
-    // Counters of days long past are gone.
+    // Counters of days long ago have been removed.
     bot.charged.insert((20_700, 202_609), 6);
     assert_eq!(below(&bot, TODAY, &["allow_2".to_owned()]), Vec::<Wrong>::new());
     bot.record = None;

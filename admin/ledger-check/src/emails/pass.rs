@@ -1,4 +1,4 @@
-//! What a pass reads and compares of users and the look-ups of their e-mails.
+//! Reading and comparing users and the look-ups of their e-mail addresses.
 
 use super::Led;
 use crate::drive::{Job, drive};
@@ -13,7 +13,7 @@ use store::user::Stored;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
 impl Pass<'_> {
-    /// Takes in the users of an account.
+    /// Processes the users of an account.
     pub(crate) fn users(&mut self, account: &str, key: &str, mut answers: Answers) {
         let Some(records) = answers.read::<HashMap<String, String>>() else {
             return self.wrong(Invariant::Names, &[key], "it is no table of users");
@@ -43,7 +43,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes in the look-up of an e-mail.
+    /// Processes the look-up of an e-mail address.
     pub(crate) fn email_lookup(&mut self, key: &str, mut answers: Answers) {
         let text = answers.text().unwrap_or_default();
         let mut accounts = HashSet::new();
@@ -70,7 +70,7 @@ impl Pass<'_> {
         .await
     }
 
-    /// Compares a user with where its look-up leads.
+    /// Compares a user with the users in its look-up.
     fn led(&mut self, led: &Led, owners: &[EmailOwner]) {
         let Led { users, owner, lookup } = led;
         let there = owners.iter().find(|other| other.account == owner.account);
@@ -81,7 +81,7 @@ impl Pass<'_> {
                 "its look-up names {}, and should name {}",
                 there.user, owner.user
             )),
-            // Users beyond it name their account when they sign in.
+            // Users beyond the maximum must name their account to sign in.
             None if owners.len() >= ACCOUNTS_MAX => return,
             None => Some(format!("no look-up leads to {}", owner.user)),
         };

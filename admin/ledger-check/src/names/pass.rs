@@ -1,4 +1,4 @@
-//! What a pass reads and compares of numbers, ids and keys.
+//! Reading and comparing numbers, ids and keys.
 
 use super::{KeyKind, Led, Says, called};
 use crate::book::Place;
@@ -13,7 +13,7 @@ use store::lookup::{ApiKeyOwner, VirtualKeyOwner};
 use store::read::{Answers, Read};
 
 impl Pass<'_> {
-    /// Takes in the place of a number.
+    /// Processes the place of a number.
     pub(crate) fn placed(&mut self, series: Series, number: Number, mut answers: Answers) {
         let Some(text) = answers.text() else {
             return;
@@ -28,7 +28,7 @@ impl Pass<'_> {
         self.reconcile_across(Comparison::Place, Side::Match, &name, &[&text]);
     }
 
-    /// Takes in a wallet, also a closed one.
+    /// Processes a wallet, which may be closed.
     pub(crate) fn named_wallet(&mut self, place: Place, key: &str, owner: &str, (number, id): (u64, &str)) {
         let word = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
@@ -46,7 +46,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes in an escrow: its number, and the parties whose lists must have it.
+    /// Processes an escrow: its number, and the parties whose lists must contain it.
     pub(crate) fn named_escrow(&mut self, place: Place, number: u64, to_account: Option<&str>) {
         let payer = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
@@ -62,8 +62,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes in the record of a key that was issued: its hash leads to it until it is revoked. One that an earlier
-    /// version issued does not say its hash.
+    /// Processes the record of an issued key: its hash leads to it until it is revoked. The record of a key of an
+    /// earlier version does not contain its hash.
     pub(crate) fn named_key(
         &mut self,
         kind: KeyKind,
@@ -89,7 +89,7 @@ impl Pass<'_> {
         self.names.outside.push(Led { record, lookup, says });
     }
 
-    /// Takes in a pending deposit, which an operator finds by its reference.
+    /// Processes a pending deposit, which an operator finds by its reference.
     pub(crate) fn named_deposit(&mut self, place: Place, key: &str, reference: &str) {
         self.names.outside.push(Led {
             record: key.to_owned(),
@@ -131,7 +131,8 @@ impl Pass<'_> {
         .await
     }
 
-    /// No number that has a record is above the last one drawn: it would be drawn again. The counters are read last.
+    /// Checks that no number with a record is above the last one drawn: it would be drawn again. The counters are read
+    /// last.
     pub(crate) async fn read_counters_of_numbers(&mut self) -> Result<(), StoreError> {
         let highest = std::mem::take(&mut self.names.highest);
         let jobs = highest.into_iter().filter_map(|((series, bucket), highest)| {
@@ -150,7 +151,7 @@ impl Pass<'_> {
         .await
     }
 
-    /// The lists of escrows.
+    /// Reads the lists of escrows.
     pub(crate) async fn read_escrow_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
@@ -183,7 +184,7 @@ impl Pass<'_> {
         .await
     }
 
-    /// An escrow that the list of its payee learns of soon.
+    /// Records an escrow that the list of its payee will soon contain.
     pub(crate) fn will_be_listed(&mut self, number: u64, to_account: &str, mode: &str) {
         let (number, payee) = (number.to_string(), format!("{to_account} {mode}"));
         self.reconcile_across(Comparison::EscrowList, Side::Perhaps, &number, &[&payee]);

@@ -1,4 +1,4 @@
-//! What a pass reads and compares of pending deposits.
+//! Reading and comparing pending deposits.
 
 use crate::book::Place;
 use crate::pass::Pass;
@@ -6,7 +6,7 @@ use crate::violation::Invariant;
 use store::deposit::{Deposit, DepositState};
 
 impl Pass<'_> {
-    /// Takes in a deposit.
+    /// Processes a deposit.
     pub(crate) fn pending(&mut self, place: Place, deposit: &Deposit) {
         if deposit.state == DepositState::Pending {
             self.owner(place, &deposit.owner).pending += u128::from(deposit.amount.get());
@@ -19,7 +19,7 @@ impl Pass<'_> {
         }
     }
 
-    /// All deposits are in: answers the questions of the pass before.
+    /// Answers the questions of the previous pass, once all deposits are read.
     pub(crate) fn answer_questions(&mut self) {
         for ((place, owner), question) in std::mem::take(&mut self.asked) {
             if let Some(wrong) = question.answer() {

@@ -1,4 +1,4 @@
-//! What a pass reads and compares of what is on its way, and the sum over everything.
+//! Reading and comparing transit rows, and the sum over everything.
 
 use super::{CLOCKS_APART_MS, Sum, escrow_of};
 use crate::book::Place;
@@ -15,7 +15,7 @@ use store::transit::Transit;
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {
-    /// Reads what is on its way.
+    /// Reads the transit rows.
     pub(crate) async fn read_rows(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
@@ -98,7 +98,7 @@ impl Pass<'_> {
                     "released" => status == Some("released"),
                     "disputed" => matches!(status, Some("disputed" | "released" | "refunded")),
                     "resolved" => matches!(status, Some("released" | "refunded")),
-                    // It may have gone on before its payee's list has it.
+                    // It may have been funded before its payee's list contains it.
                     "created" => status.is_some(),
                     _ => false,
                 };
@@ -135,7 +135,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The receiver's intent may be settled before the money of its row finds room.
+    /// Records that the receiver's intent may be settled before the money of its row has room.
     fn may_have_moved(&mut self, row: &Transit, intent: &str) {
         let Some((credit, (account, mode))) = row
             .credit
@@ -149,7 +149,7 @@ impl Pass<'_> {
         self.reconcile(Comparison::IntentTransaction, Side::Perhaps, receiver, &parts);
     }
 
-    /// Takes a transaction into the sums.
+    /// Adds a transaction to the sums.
     pub(crate) fn flow(&mut self, place: Place, transaction: &Transaction) {
         let window = (self.rows.from_ms, self.rows.cut_ms);
         self.flows[place.index() % 2].take(transaction, window);
@@ -167,13 +167,13 @@ impl Pass<'_> {
         }
     }
 
-    /// All transactions are in.
+    /// Reports transit rows without a debit and wrong sums, once all transactions are read.
     pub(crate) fn check_transit(&mut self) {
         for (row, _) in std::mem::take(&mut self.rows.wanted).into_values() {
             let detail = "nothing was taken from its sender";
             self.wrong(Invariant::Transit, &[&row], detail);
         }
-        // The sum over one account is what `wallet-balance` says of its wallets.
+        // For a single account, `wallet-balance` already checks its wallets.
         if self.accounts.partial {
             return;
         }

@@ -1,4 +1,4 @@
-//! The sum over everything, on transactions made by hand.
+//! Tests of the sum over everything, on constructed transactions.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn what_moves_while_rows_are_read_is_uncertain_and_what_comes_later_does_not_cou
     let mut flow = Flow::default();
     flow.take(&at(1, TransactionType::Deposit, 100), window);
     flow.take(&at(95, TransactionType::TransferOut, 5), window);
-    // It may have arrived since, or be lost: neither ok nor wrong.
+    // It may have arrived since, or be lost: neither right nor wrong.
     assert!(open(&flow).contains("5 are missing; up to 5 moved"));
     flow.take(&at(101, TransactionType::TransferOut, 50), window);
     assert!(open(&flow).contains("5 are missing"));
@@ -53,7 +53,7 @@ fn what_moves_while_rows_are_read_is_uncertain_and_what_comes_later_does_not_cou
     assert_eq!(flow.sum(), Sum::Right, "what moved has arrived");
 }
 
-/// The end of what is said of a sum that is wrong.
+/// Returns the end of the message about a wrong sum.
 fn wrong(flow: &Flow) -> String {
     let Sum::Wrong(wrong) = flow.sum() else {
         panic!("not wrong: {:?}", flow.sum())
@@ -61,7 +61,7 @@ fn wrong(flow: &Flow) -> String {
     wrong.rsplit(": ").next().unwrap().to_owned()
 }
 
-/// Why it is open whether a sum is right.
+/// Returns why a sum is undecided.
 fn open(flow: &Flow) -> String {
     let Sum::Open(reason) = flow.sum() else {
         panic!("not open: {:?}", flow.sum())

@@ -11,7 +11,7 @@ use endpoint::{Code, Done};
 use openapi::Json;
 use password::{LONGEST, SHORTEST};
 
-/// Those that guesses at passwords and codes get.
+/// Errors of wrong passwords and codes.
 const GUESSED: [Code; 2] = [Code::InvalidCredentials, Code::LoginLocked];
 
 fn password() -> Json {
@@ -20,12 +20,12 @@ fn password() -> Json {
         .eg("correct horse battery staple")
 }
 
-/// A password that is to be.
+/// Returns the schema of a new password.
 pub(super) fn new_password() -> Json {
     password().with("minLength", SHORTEST)
 }
 
-/// The token of a link.
+/// Returns the schema of the token of a link.
 pub(super) fn token() -> Json {
     pattern("^[0-9a-f]{64}$").eg("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 }
@@ -34,7 +34,7 @@ fn code() -> Json {
     string().with("maxLength", CODE_MAX).eg("287082")
 }
 
-/// The answer that opens a session.
+/// Returns the answer that opens a session.
 pub(super) fn opens(doc: Doc, says: &'static str) -> Doc {
     doc.gives::<SignedIn<'_>>(200, says).with(
         "Set-Cookie",

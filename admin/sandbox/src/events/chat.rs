@@ -72,7 +72,7 @@ fn of_choice(index: u64, delta: &Value, finish_reason: Option<&str>) -> Value {
     json!({ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason })
 }
 
-/// A chunk. Where usage is asked for, those before the last say `null`, as the provider has it.
+/// Builds a chunk. If usage is requested, chunks before the last have `null`, as the provider sends it.
 fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
     let mut body = json!({
         "id": chat_id(script.number),
@@ -101,7 +101,7 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
     }
 }
 
-/// The chunk that has the usage and no choice.
+/// Builds the chunk with the usage and no choice.
 fn usage_alone(script: &Script) -> Option<Event> {
     let usage = script.usage()?;
     let body = json!({

@@ -6,7 +6,7 @@ use crate::plan::Place;
 use crate::usage::with_member;
 use serde_json::{Value, json};
 
-/// The number that every event has.
+/// Sequence number of the next event.
 #[derive(Default)]
 pub(super) struct Shape {
     sequence: u64,
@@ -75,7 +75,7 @@ impl super::Shape for Shape {
 }
 
 impl Shape {
-    /// An event with these members, its type and its number.
+    /// Builds an event with these members, its type and its number.
     fn event(&mut self, name: &'static str, members: Value) -> Event {
         let numbered = with(members, "type", name.into());
         let numbered = with(numbered, "sequence_number", self.sequence.into());
@@ -87,7 +87,7 @@ impl Shape {
         }
     }
 
-    /// An event about the whole response; once that is over, it has the usage.
+    /// Builds an event about the whole response; once that is complete, it has the usage.
     fn of_response(&mut self, script: &Script, name: &'static str, status: Status) -> Event {
         let text = match status {
             Status::Completed | Status::Incomplete => script.text.whole(),
@@ -110,7 +110,7 @@ impl Shape {
     }
 }
 
-/// The object with one more member.
+/// Returns the object with one more member.
 fn with(mut object: Value, name: &str, member: Value) -> Value {
     object[name] = member;
     object

@@ -1,4 +1,4 @@
-//! The events of both endpoints, in order, with every option that changes them.
+//! Tests of the events of both endpoints, in order, with every option that changes them.
 
 use super::*;
 use crate::completion::tests::request;
@@ -15,7 +15,7 @@ fn events(endpoint: Endpoint, max_tokens: Option<u64>, asked: bool, options: &st
     .collect()
 }
 
-/// What a chat event is: its delta's text, its reason, `usage` or its data.
+/// Returns the kind of each chat event: its delta's text, its reason, `usage` or its data.
 fn kinds(events: &[Event]) -> Vec<String> {
     let kind = |event: &Event| {
         let Ok(data) = serde_json::from_str::<Value>(&event.data) else {

@@ -70,7 +70,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Reply> {
     })
 }
 
-/// The text of a message's content, and its parts: a string has none, a list has text parts and others.
+/// Returns the text of a message's content, and the number of its parts: 0 for a string; a list has text parts and
+/// others.
 fn text_of(content: &RawValue) -> (String, u64) {
     if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(content.get()) {
         return (text.into_owned(), 0);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_refuses_is_refused() {
+    fn refusals_of_the_provider_are_passed_on() {
         for body in [
             "{",
             "[]",

@@ -5,11 +5,11 @@ use crate::reply::{self, Reply};
 use domain::measured::Endpoint;
 use serde_json::Value;
 
-/// Numbers of an embedding where the request does not say.
+/// Default number of dimensions of an embedding.
 const DIMENSIONS: usize = 1_536;
-/// Most numbers of an embedding.
+/// Maximum number of dimensions of an embedding.
 const DIMENSIONS_MAX: u64 = 3_072;
-/// Most inputs, as the provider has it.
+/// Maximum number of inputs, as at the provider.
 const INPUTS_MAX: usize = 2_048;
 
 pub(super) fn read(body: &Value) -> Result<Request, Reply> {
@@ -32,7 +32,7 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
     })
 }
 
-/// Inputs and their tokens: each text is rounded up by itself, each token id is one.
+/// Returns the number of inputs and of their tokens: each text is rounded up separately, each token id counts as one.
 fn count(input: Option<&Value>) -> Option<(usize, u64)> {
     let of = |input: &Value| match input {
         Value::String(text) => Some(tokens(text.len())),

@@ -39,7 +39,7 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
     })
 }
 
-/// What the model would read.
+/// The text that the model would read.
 #[derive(Default)]
 struct Prompt {
     bytes: usize,

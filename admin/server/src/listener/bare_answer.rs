@@ -1,9 +1,9 @@
-//! Gives the answers that hyper writes by itself, and [`of_malformed`], a request id and a body (decision D5).
+//! Adds a request id and a body (decision D5) to the answers that hyper itself writes, and to [`of_malformed`].
 //!
-//! hyper answers a head that is not HTTP (400), an address that is too long (414) and a head that is too long (431)
-//! before any of our code sees a request, with an empty body. It has no hook for them, so they are recognised where
-//! they are written: the whole of one write, an error status, no body, and no `X-Request-Id`, which all of ours have.
-//! None of our bodies can look like one: JSON has no bare line breaks.
+//! hyper answers a head that is not HTTP (400), a URL that is too long (414) and a head that is too long (431) before
+//! any of our code sees a request, with an empty body. It has no hook for these answers, so they are recognized when
+//! they are written: a single write with an error status, no body, and no `X-Request-Id`, which all of our answers
+//! have. None of our bodies can look like one, since JSON has no raw line breaks.
 
 use super::layer::{Layer, Layered, Pieces};
 use axum::body::Body;
@@ -17,16 +17,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Longest answer that hyper writes by itself; its own have about 110 bytes.
+/// Longest answer that hyper itself writes; its answers have about 110 bytes.
 const BARE_BYTES_MAX: usize = 256;
-/// Answer to the preface of HTTP/2, to which hyper writes none.
+/// Answer to the preface of HTTP/2, to which hyper sends none.
 pub(super) const OF_HTTP_2: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
-/// After such an answer, what the client still sends is read and dropped up to this many bytes and this long: a
-/// connection that is closed with bytes unread is reset, and the client may never see the answer.
+/// After such an answer, up to this many further bytes of the client are read and discarded, for this long: closing a
+/// connection with unread bytes resets it, and the client may never see the answer.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
-/// Answer to a request that hyper takes and that is malformed, as bare as hyper's own.
+/// Builds the answer to a malformed request that hyper accepts, as bare as hyper's own answers.
 pub(super) fn of_malformed() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -39,9 +39,9 @@ pub(super) fn of_malformed() -> Response<Body> {
 #[derive(Debug)]
 pub(super) struct OwnErrors<S> {
     stream: S,
-    /// What is written in place of hyper's answer, and how much of it is.
+    /// The bytes that replace hyper's answer, and how many of them are written.
     instead: Option<(Vec<u8>, usize)>,
-    /// Set once an answer was replaced: the end of lingering, and how many bytes may still be dropped.
+    /// Set once an answer was replaced: the end of lingering, and how many bytes may still be discarded.
     linger: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
@@ -75,7 +75,7 @@ impl<S: AsyncWrite + Unpin> OwnErrors<S> {
     }
 }
 
-/// Our answer in place of `written`, when that is one of hyper's own.
+/// Returns our answer in place of `written`, if that is one of hyper's own.
 fn replacement(written: &[u8]) -> Option<Vec<u8>> {
     let is_refusal = [&b"HTTP/1.1 4"[..], b"HTTP/1.0 4"].contains(&written.get(..10)?);
     if written.len() > BARE_BYTES_MAX || !is_refusal {
@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Layer for OwnErrors<S> {
         self.stream.is_write_vectored()
     }
 
-    /// An answer of hyper's own is one piece.
+    /// An answer of hyper itself is a single piece.
     fn write(&mut self, context: &mut Context<'_>, pieces: Pieces<'_>) -> Poll<io::Result<usize>> {
         let instead = pieces.only().and_then(|only| self.poll_instead(context, only));
         instead.unwrap_or_else(|| pieces.write(Pin::new(&mut self.stream), context))
@@ -152,7 +152,7 @@ mod tests {
     const BARE: &str = "HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\
         date: Tue, 24 Nov 2026 18:00:00 GMT\r\n\r\n";
 
-    /// What arrives of `text`, through a pipe of `room` bytes.
+    /// Returns the received bytes if `text` is sent through a pipe of `room` bytes.
     async fn sent(text: &str, room: usize) -> String {
         let (ours, mut theirs) = duplex(room);
         let mut ours = OwnErrors::over(ours);
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// As to a malformed request of HTTP/1.0, and to the preface of HTTP/2.
+    /// Answers to a malformed request of HTTP/1.0, and to the preface of HTTP/2.
     #[tokio::test]
     async fn so_does_an_answer_of_any_version_and_the_one_to_http_2() {
         let to_http_2 = std::str::from_utf8(OF_HTTP_2).unwrap();

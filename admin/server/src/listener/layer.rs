@@ -1,11 +1,11 @@
-//! A stream that wraps another one: it handles writes and shutdown itself and passes everything else on.
+//! A stream that wraps another one: it handles writes and shutdown itself and delegates everything else.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a stream does that is on top of another one.
+/// The behaviour of a stream on top of another one.
 pub(super) trait Layer: Unpin {
     /// The stream below.
     type Below: AsyncRead + AsyncWrite + Unpin;
@@ -17,22 +17,22 @@ pub(super) trait Layer: Unpin {
     /// Writes `pieces`, of which the stream below may take a part.
     fn write(&mut self, context: &mut Context<'_>, pieces: Pieces<'_>) -> Poll<io::Result<usize>>;
 
-    /// Ends what is written.
+    /// Shuts down the writing side.
     fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.below().poll_shutdown(context)
     }
 }
 
-/// What is written at once.
+/// The bytes of one write.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pieces<'a> {
     One(&'a [u8]),
-    /// So that hyper sends a body as it is, without a copy of it in each connection.
+    /// Lets hyper send a body without copying it for each connection.
     Several(&'a [IoSlice<'a>]),
 }
 
 impl<'a> Pieces<'a> {
-    /// The only piece; `None` where there are more.
+    /// Returns the only piece; `None` if there are several.
     pub(super) fn only(self) -> Option<&'a [u8]> {
         match self {
             Self::One(piece) => Some(piece),

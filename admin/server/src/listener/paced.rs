@@ -1,7 +1,7 @@
-//! A stream whose peer has to read what it is sent: a write that makes no progress ends the connection.
+//! A stream whose peer must read what it is sent: a write without progress ends the connection.
 //!
-//! A peer that takes a byte now and then would reset a plain time-out for ever, so time is bought by bytes: a blocked
-//! write may take `allowance`, which each [`BYTES_PER_SECOND`] bytes written refill by a second.
+//! A peer that reads a byte now and then would reset a plain time-out forever, so time is earned by bytes: a blocked
+//! write may take `allowance`, and each [`BYTES_PER_SECOND`] bytes written add one second to it.
 
 use super::layer::{Layer, Layered, Pieces};
 use prometheus::IntCounter;
@@ -12,25 +12,25 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The slowest rate at which an answer may be read for long.
+/// Minimum long-term rate at which an answer must be read.
 const BYTES_PER_SECOND: u64 = 4096;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Paced<S> {
     stream: S,
-    /// The most time that can be in hand.
+    /// Maximum time left.
     allowance: Duration,
-    /// For how long writes may be blocked from now on.
+    /// Remaining time that writes may be blocked.
     left: Duration,
-    /// Since when a write is blocked, and its end.
+    /// Since when a write has been blocked, and its deadline.
     blocked: Option<(Instant, Pin<Box<Sleep>>)>,
     /// Counts the connections that end here.
     stalled: IntCounter,
 }
 
 impl<S> Paced<S> {
-    /// A stream that may block for `allowance` at first.
+    /// Creates a stream that may block for `allowance` at first.
     pub(super) const fn over(stream: S, allowance: Duration, stalled: IntCounter) -> Layered<Self> {
         Layered(Self {
             stream,
@@ -53,7 +53,7 @@ impl<S> Paced<S> {
             .min(self.allowance);
     }
 
-    /// What a write comes to: a blocked one waits as long as there is time.
+    /// Returns the result of a write: a blocked one waits as long as time is left.
     fn after(
         &mut self,
         context: &mut Context<'_>,
@@ -105,7 +105,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     const ALLOWANCE: Duration = Duration::from_secs(30);
-    /// What fits between the two ends.
+    /// Capacity of the pipe between the two ends.
     const PIPE: usize = 1024;
 
     fn paced() -> (Layered<Paced<DuplexStream>>, DuplexStream, IntCounter) {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(stalled.get(), 1);
     }
 
-    /// A byte each second resets no clock: the allowance is used up all the same.
+    /// A byte each second does not reset the clock: the allowance is used up nevertheless.
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_a_byte_a_second_is_cut_off() {
         let (mut ours, mut theirs, stalled) = paced();
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((reader.await.unwrap(), stalled.get()), (length, 0));
     }
 
-    /// Time in which nothing is to be written costs nothing.
+    /// Time without anything to write costs nothing.
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_a_blocked_write_may_pause() {
         let (mut ours, mut theirs, stalled) = paced();

@@ -1,6 +1,6 @@
-//! The body of a request. hyper closes a connection of which a body was not read to its end, and the next request on it
-//! fails. So what is left of it when the answer is ready is read and thrown away where it is short and there soon; else
-//! the answer says `Connection: close` (RFC 9112 §9.6).
+//! The body of a request. hyper closes a connection whose body was not read to its end, and the next request on it
+//! fails. So if the rest of the body is short and arrives soon, it is read and discarded when the answer is ready;
+//! otherwise the answer has `Connection: close` (RFC 9112 §9.6).
 
 use bytes::Bytes;
 use hyper::Request;
@@ -12,24 +12,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Longest rest of a body that is thrown away, in bytes.
+/// Longest rest of a body that is discarded, in bytes.
 const REST_BYTES_MAX: usize = 8 << 10;
-/// How long an answer waits for the rest.
+/// Maximum time that an answer waits for the rest.
 const REST_WAIT: Duration = Duration::from_millis(250);
 
-/// A body that is handed back when it is dropped before its end.
+/// A body that is handed back if it is dropped before its end.
 pub(super) struct RequestBody {
     body: Option<Incoming>,
     rest: Option<oneshot::Sender<Incoming>>,
 }
 
-/// What nobody has read of a body.
+/// The unread part of a body.
 pub(super) enum Rest {
     /// There is no body.
     None,
-    /// The caller waits for leave to send it, and gets an answer in its place.
+    /// The caller waits for permission to send it (100-continue), and gets an answer instead.
     Unwanted,
-    /// It comes when the body is dropped, unless that was read to its end.
+    /// Received when the body is dropped, unless it was read to its end.
     Awaited(oneshot::Receiver<Incoming>),
 }
 
@@ -67,7 +67,7 @@ impl Drop for RequestBody {
 }
 
 impl Rest {
-    /// Reads what is left, and throws it away. Returns whether the body is at its end.
+    /// Reads the rest and discards it. Returns whether the body is at its end.
     pub(super) async fn discard(self) -> bool {
         let receiver = match self {
             Self::None => return true,

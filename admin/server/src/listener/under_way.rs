@@ -1,4 +1,4 @@
-//! The body of an answer. While it is written to a known caller, the connection keeps its place.
+//! The body of an answer. While it is sent to a known caller, the connection keeps its place.
 
 use axum::body::Body;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! One step of the dispatcher: how many entries it takes, and the deliveries to each webhook.
+//! One step of the dispatcher: its entries, and the deliveries to each webhook.
 
 use domain::entry::Entry;
 use domain::event::violations::{Group, Tally};
@@ -9,7 +9,7 @@ use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::dispatch::WebhookDeliveries;
 use store::webhook::{Status, WebhookRecord};
 
-/// Deliveries made in one step at most: events times the webhooks that receive them.
+/// Maximum number of deliveries created in one step: events times the webhooks that receive them.
 pub(super) const DELIVERIES_MAX: usize = 400;
 
 /// An entry that was read, and its events.
@@ -22,9 +22,9 @@ pub(super) struct Read {
 /// The entries of one step, and the deliveries of their events.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The last entry of the row; 0 when it is empty.
+    /// Number of the last entry of the step; 0 if it is empty.
     pub(super) last: u64,
-    /// Events that follow from it now.
+    /// Number of events that follow from these entries now.
     pub(super) events: u64,
     /// Violations that wait for their minute's end.
     pub(super) coalesced: u64,
@@ -33,8 +33,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// As many of the entries as make no more than [`DELIVERIES_MAX`] deliveries, the first one in any case; and none
-    /// of a later minute while violations wait for the end of this one.
+    /// Creates a step of as many entries as yield at most [`DELIVERIES_MAX`] deliveries, but at least one entry; and
+    /// none of a later minute while violations wait for the end of this one.
     pub(super) fn of(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
         let mut row = Self {
             last: 0,
@@ -90,7 +90,7 @@ impl Row {
     }
 }
 
-/// The deliveries of these events to each webhook; none of them is a test.
+/// Returns the deliveries of these events to each webhook. None of the events is a test.
 pub(super) fn batches_of(webhooks: &[WebhookRecord], events: &[DeliveryEvent]) -> Vec<WebhookDeliveries> {
     let batch = |webhook: &WebhookRecord| {
         let wanted = events
@@ -104,7 +104,7 @@ pub(super) fn batches_of(webhooks: &[WebhookRecord], events: &[DeliveryEvent]) -
     webhooks.iter().map(batch).collect()
 }
 
-/// Whether a webhook receives an event of entry `seq`.
+/// Returns whether a webhook receives an event of entry `seq`.
 fn receives(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
     let tested = || event.data.get("webhookId").and_then(Value::as_str);
     match event.name {
@@ -113,12 +113,12 @@ fn receives(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
     }
 }
 
-/// Whether a webhook has subscribed to an event of entry `seq`.
+/// Returns whether a webhook has subscribed to an event of entry `seq`.
 fn wants(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
     webhook.events.contains(&event) && was_active(webhook, seq)
 }
 
-/// Whether a webhook is active and was so before entry `seq`.
+/// Returns whether a webhook is active, and has been since before entry `seq`.
 fn was_active(webhook: &WebhookRecord, seq: u64) -> bool {
     webhook.status == Status::Active && webhook.since < seq
 }

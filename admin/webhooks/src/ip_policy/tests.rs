@@ -1,4 +1,4 @@
-//! Every special block, its first and last address and its neighbours, and every way to hide IPv4 in IPv6.
+//! Tests of every special block, its first and last address and its neighbours, and of every mapping of IPv4 into IPv6.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn public(text: &str) -> bool {
     is_public(text.parse().unwrap())
 }
 
-/// First and last address of each refused IPv4 block, and the addresses just outside of it where they are public.
+/// First and last address of each refused IPv4 block, and the neighbouring addresses if they are public.
 const BLOCKS_V4: [(&str, &str, Option<&str>, Option<&str>); 16] = [
     ("0.0.0.0", "0.255.255.255", None, Some("1.0.0.0")),
     (
@@ -108,7 +108,7 @@ fn ipv4_blocks_are_refused_up_to_their_edges() {
     }
 }
 
-/// What the standard library knows of an address by itself: a second opinion.
+/// Returns the classification of an address by the standard library, as a second opinion.
 fn surely_special(ip: Ipv4Addr) -> bool {
     ip.is_loopback()
         || ip.is_private()
@@ -183,7 +183,7 @@ fn ipv6_is_refused_outside_of_global_unicast_and_in_its_special_blocks() {
     }
 }
 
-/// The ways to write an IPv4 address into an IPv6 one, and whether a public one may be reached that way.
+/// Returns the spellings of an IPv4 address as an IPv6 one, and whether a public address may be reached that way.
 fn disguises(ip: Ipv4Addr) -> [(String, bool); 11] {
     let [a, b, c, d] = ip.octets();
     let groups = format!("{:x}:{:x}", ip.to_bits() >> 16, ip.to_bits() & 0xffff);
@@ -193,12 +193,12 @@ fn disguises(ip: Ipv4Addr) -> [(String, bool); 11] {
         (format!("::ffff:0:{groups}"), false),               // translated
         (format!("64:ff9b::{a}.{b}.{c}.{d}"), true),         // NAT64
         (format!("64:ff9b:1::{groups}"), false),             // NAT64 of the site
-        (format!("64:ff9b:0:0:0:1:{groups}"), false),        // beside NAT64
+        (format!("64:ff9b:0:0:0:1:{groups}"), false),        // next to NAT64
         (format!("2002:{groups}::1"), true),                 // 6to4
         (format!("2a00:1450:4001:1:0:5efe:{groups}"), true), // ISATAP
         (format!("2a00:1450:4001:1:200:5efe:{groups}"), true),
         (format!("2a00:1450:4001:1:300:5efe:{groups}"), true),
-        (format!("2002:808:808:1:200:5efe:{groups}"), true), // one in the other
+        (format!("2002:808:808:1:200:5efe:{groups}"), true), // one within the other
     ]
 }
 

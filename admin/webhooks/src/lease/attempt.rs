@@ -18,7 +18,7 @@ use store::webhook::script::deliver::{AttemptOutcome, Lease, Next};
 use telemetry::error_chain;
 use tokio::time::Instant;
 
-/// How long to retry storing an outcome. Shorter than the remaining lease.
+/// Time limit of retries to store an outcome. Shorter than the remaining lease.
 const KEEP: Duration = Duration::from_secs(8);
 /// Pause between two retries.
 const KEEP_PAUSE: Duration = Duration::from_millis(200);
@@ -35,8 +35,8 @@ pub(super) struct Attempting {
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
-/// Until when a delivery that was taken at `taken_at` may be sent: the lease then has enough left for the longest
-/// attempt and for storing its outcome.
+/// Returns until when a delivery taken at `taken_at` may be sent: the lease must last for the longest attempt and for
+/// storing its outcome.
 pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
     let needed = Duration::from_millis(timeout_ms) + KEEP;
     taken_at + lease_life(timeout_ms).saturating_sub(needed)
@@ -52,8 +52,8 @@ enum Content {
     Gone(&'static str),
 }
 
-/// The body of an event. An archive that cannot be read fails this attempt alone; a store that cannot be read fails the
-/// turn.
+/// Builds the body of an event. An archive that cannot be read fails only this attempt; a store that cannot be read
+/// fails the turn.
 fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
@@ -65,7 +65,7 @@ fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> R
     Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
 }
 
-/// A delivery in place of a record that cannot be parsed, with the fields that can, so that it is listed as failed.
+/// Returns a delivery for a record that cannot be parsed, with the fields that can, so that it is listed as failed.
 fn placeholder(text: &str) -> Delivery {
     let word = |at: usize| text.split(' ').nth(at);
     let number = |at: usize| word(at).and_then(|word| word.parse().ok());
@@ -154,7 +154,7 @@ async fn attempt_once(
     Ok(kept.then_some(accepted))
 }
 
-/// The record of an attempt that had nothing to send.
+/// Returns the record of an attempt without anything to send.
 fn unsent(why: &str) -> Attempted {
     Attempted {
         at_ms: now_ms(),
@@ -165,7 +165,7 @@ fn unsent(why: &str) -> Attempted {
     }
 }
 
-/// The delivery after the attempt.
+/// Returns the delivery after the attempt.
 fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
     let state = match next {
         Next::Delivered => State::Delivered,
@@ -183,7 +183,7 @@ fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
     delivery.attempted(attempt, state)
 }
 
-/// What follows an attempt that came after `earlier` others.
+/// Returns the next step after an attempt that followed `earlier` others.
 fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
     let made = earlier + 1;
     if accepted {

@@ -1,7 +1,7 @@
 //! Look-ups through the operating system, which can block a thread for half a minute and cannot be cancelled.
 //!
-//! Slow name servers must not use up the threads. So there is one look-up of a name at a time for an account, which all
-//! its callers for that name share, a share of the threads for each account, and a bounded number of names at once,
+//! Slow name servers must not use up the threads. So an account has only one look-up of a name at a time, which all its
+//! callers for that name share; each account has a share of the threads; and the number of concurrent names is bounded,
 //! first come first served.
 
 use super::{Addresses, LOOKUP_TIMEOUT, Looking, Lookup, Unresolved};
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Names looked up at the same time, each on a thread; a quarter of the threads that may block.
+/// Maximum number of names looked up concurrently, each on a thread; a quarter of the threads for blocking work.
 const LOOKUPS_AT_ONCE: usize = 128;
-/// The same for registrations, which have their own, so that names without an answer delay no delivery.
+/// Maximum number of concurrent look-ups for registrations. So names without an answer delay no delivery.
 const REGISTRATIONS_AT_ONCE: usize = 16;
-/// Names that are looked up or wait for it; beyond it the look-up fails.
+/// Maximum number of names that are looked up or wait; further look-ups fail.
 const NAMES_MAX: usize = 4096;
-/// Of threads and names, an account has at most one in this many.
+/// Divisor for an account's share of threads and names.
 const SHARES: usize = 8;
 
 /// The operating system's resolver.
@@ -27,11 +27,11 @@ const SHARES: usize = 8;
 pub struct System {
     under_way: UnderWay,
     turns: Arc<Semaphore>,
-    /// Threads of one account.
+    /// Maximum number of threads of one account.
     share: usize,
 }
 
-/// The look-ups under way, by account.
+/// The look-ups in progress, by account.
 type UnderWay = Arc<Mutex<HashMap<String, Account>>>;
 
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Lookup for System {
 }
 
 impl System {
-    /// One for the URLs of webhooks that are to be registered, with look-ups of its own.
+    /// Creates a resolver for the registration of webhooks, with separate limits.
     pub(crate) fn of_registrations() -> Self {
         Self::of(REGISTRATIONS_AT_ONCE)
     }
@@ -81,7 +81,7 @@ impl System {
         }
     }
 
-    /// The look-up of this name that is under way for the account, else a new one by `resolve`.
+    /// Returns the account's look-up of this name in progress, otherwise a new one by `resolve`.
     fn joined<F>(&self, account: &str, name: &str, resolve: fn(String) -> F) -> Looking
     where
         F: Future<Output = Addresses> + Send + 'static,
@@ -99,14 +99,14 @@ impl System {
             turns: Arc::new(Semaphore::new(self.share)),
             names: HashMap::new(),
         });
-        // A task of its own: the thread works on when nobody waits any more, and has to be counted until it is done.
+        // A separate task: the thread continues when nobody waits any more, and must be counted until it is done.
         let turn = turn(Arc::clone(&own.turns), Arc::clone(&self.turns));
         let entry = Entry(Arc::clone(&self.under_way), account.to_owned(), name.to_owned());
         let begun = Arc::<AtomicBool>::default();
         let begins = Arc::clone(&begun);
         let task = tokio::spawn(async move {
             let entry = entry;
-            // Nobody waits longer for it.
+            // No caller waits longer than this.
             let Ok(_turn) = timeout(LOOKUP_TIMEOUT, turn).await else {
                 return Err(Unresolved::Busy);
             };
@@ -121,17 +121,17 @@ impl System {
     }
 }
 
-/// A turn of the account, and then one of the server.
+/// Waits for a turn of the account, and then for one of the server.
 async fn turn(
     account: Arc<Semaphore>,
     server: Arc<Semaphore>,
 ) -> (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>) {
-    // Neither is ever closed.
+    // Neither semaphore is ever closed.
     let of_account = account.acquire_owned().await.ok();
     (of_account, server.acquire_owned().await.ok())
 }
 
-/// A name of an account in the table of look-ups under way, taken out at the end of its task, however it ends.
+/// A name of an account in the table of look-ups in progress. It is removed at the end of its task, however that ends.
 struct Entry(UnderWay, String, String);
 
 impl Drop for Entry {
@@ -189,11 +189,11 @@ mod tests {
             Ok(vec![[8, 8, 8, 8].into()])
         }
         let system = System::default();
-        drop(system.joined("a", "a.example", slow)); // went away
+        drop(system.joined("a", "a.example", slow)); // dropped by its caller
         let waiting: Vec<_> = (0..100)
             .map(|_| system.joined("a", "a.example", slow).answer)
             .collect();
-        tokio::task::yield_now().await; // every look-up that was begun has asked by now
+        tokio::task::yield_now().await; // by now every look-up in progress has queried
         assert_eq!(ASKED.load(Ordering::SeqCst), 1);
         GO.notify_one();
         for answer in futures::future::join_all(waiting).await {
@@ -217,7 +217,7 @@ mod tests {
             for at in 0..REGISTRATIONS_AT_ONCE {
                 drop(system.joined(&account.to_string(), &format!("n{at}.example"), never));
             }
-            tokio::task::yield_now().await; // every look-up that could begin has begun by now
+            tokio::task::yield_now().await; // by now every look-up that can begin has begun
             let most = (account + 1) * REGISTRATIONS_AT_ONCE / SHARES;
             assert_eq!(BEGUN.load(Ordering::SeqCst), most.min(REGISTRATIONS_AT_ONCE));
         }
@@ -235,14 +235,14 @@ mod tests {
         let hanging: Vec<Looking> = (0..60)
             .map(|at| system.joined("slow", &format!("n{at}.example"), never))
             .collect();
-        // The same name, too: another account does not wait in the queue of this one.
+        // Including the same name: another account does not wait in this one's queue.
         for name in ["good.example", "n59.example"] {
             let answer = system.joined("other", name, at_once).answer;
             assert_eq!(answer.await, Ok(vec![[8, 8, 8, 8].into()]));
         }
         let begun = hanging.iter().filter(|one| one.begun.load(Ordering::SeqCst));
         assert_eq!(begun.count(), REGISTRATIONS_AT_ONCE / SHARES);
-        // What had no turn in time is given up: its place in the table is free again.
+        // A look-up without a turn is given up, which frees its place in the table.
         let last = hanging.into_iter().next_back().unwrap();
         assert_eq!(last.answer.await, Err(Unresolved::Busy));
         let left = || locked(&system.under_way)["slow"].names.len();

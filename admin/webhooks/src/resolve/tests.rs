@@ -1,10 +1,10 @@
-//! Names that answer mixed addresses, none, too many, or something else on the second look.
+//! Tests of names with mixed, no, or too many addresses, or with other addresses at the second look-up.
 
 use super::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A resolver that gives the next answer at each look; the last one again and again.
+/// A resolver that returns the next answer at each look-up, and the last one repeatedly.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     answers: Arc<Vec<Vec<IpAddr>>>,
@@ -90,7 +90,7 @@ async fn no_address_is_a_refusal_too() {
 #[tokio::test]
 async fn addresses_in_the_url_are_judged_without_a_look() {
     let lookup = Scripted::new(&[&["127.0.0.1"]]);
-    // Read while private ones were allowed, judged when they no longer are.
+    // Parsed while private addresses were allowed, and judged when they are not any more.
     let target = Target::parse("http://127.1:81/", true).unwrap();
     let strict = Resolver::new(lookup.clone(), false);
     assert_eq!(
@@ -142,7 +142,7 @@ async fn registration_says_what_the_url_must_be() {
     }
 }
 
-/// A resolver that never answers, whose turn has come or not.
+/// A resolver that never replies; the field tells whether its turn has come.
 struct Silent(bool);
 
 impl Lookup for Silent {
@@ -154,7 +154,7 @@ impl Lookup for Silent {
 }
 
 #[tokio::test]
-async fn who_has_no_turn_is_not_blamed() {
+async fn a_look_up_without_a_turn_does_not_count_as_a_failure() {
     let url = "https://hooks.example.com/x";
     let [slow, busy] = [true, false].map(|begun| Resolver::new(Silent(begun), false));
     let (slow, busy) = tokio::join!(slow.check("acct_1", url), busy.check("acct_1", url));

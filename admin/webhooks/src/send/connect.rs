@@ -1,5 +1,5 @@
-//! The connection of an attempt: to one of the judged addresses, with TLS when the URL asks for it. There is no other
-//! way out: no name is looked up here, no proxy known.
+//! The connection of an attempt: to one of the judged addresses, with TLS if the URL requires it. There is no other
+//! outgoing connection: names are not resolved here, and proxies are not used.
 
 use super::Deadline;
 use super::failure::Failure;
@@ -15,7 +15,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Connects to the first of `addresses` that takes the connection.
+/// Connects to the first of `addresses` that accepts the connection.
 pub(super) async fn connect(
     target: &Target,
     addresses: &[SocketAddr],
@@ -23,7 +23,7 @@ pub(super) async fn connect(
     deadline: Deadline,
 ) -> Result<Box<dyn Stream>, Failure> {
     let stream = first(addresses, deadline).await?;
-    // Small requests must not wait for the peer's acknowledgement; a connection without it is right all the same.
+    // Without this option small requests wait for the peer's acknowledgement, but the connection still works.
     let _unset = stream.set_nodelay(true);
     if !target.tls {
         return Ok(Box::new(stream));
@@ -32,8 +32,8 @@ pub(super) async fn connect(
     Ok(Box::new(encrypted.map_err(|error| Failure::of_tls(&error))?))
 }
 
-/// Tries the addresses one after the other. An address that does not answer may use up its share of the time that is
-/// left, so that the others have theirs.
+/// Tries the addresses in order. An address that does not reply may only use its share of the remaining time, so that
+/// the others have theirs.
 async fn first(addresses: &[SocketAddr], deadline: Deadline) -> Result<TcpStream, Failure> {
     let mut failed = Failure::Unreachable;
     for (at, address) in addresses.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The request of an attempt and what is read of its answer: a head of bounded size and the first bytes of the body.
+//! The request of an attempt, and the parts that are read of its answer: a bounded head and the first bytes of the
+//! body.
 
 use super::connect::Stream;
 use super::failure::Failure;
@@ -15,16 +16,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// Bytes of an answer's body that are kept at most.
+/// Maximum number of bytes of an answer's body that are kept.
 pub(crate) const EXCERPT_MAX: usize = 256;
-/// Longest wait for them after the head: whether the delivery was accepted is known by then.
+/// Longest wait for these bytes after the head, which already tells whether the delivery was accepted.
 const EXCERPT_WAIT: Duration = Duration::from_millis(500);
-/// Longest head of an answer, and all that is read of an answer without being taken.
+/// Longest head of an answer; also the maximum read ahead of an answer.
 const HEAD_MAX: usize = 16 * 1024;
-/// Header lines of an answer at most.
+/// Maximum number of header lines of an answer.
 const HEADERS_MAX: usize = 100;
 
-/// The request, complete with its `Host`. The connection is for it alone.
+/// Builds the complete request with its `Host`. The connection is used for it alone.
 pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     headers.insert(HOST, target.authority.clone());
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
@@ -36,10 +37,10 @@ pub(super) fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> R
     request
 }
 
-/// The head of an answer; its body is on the way. Dropping it closes the connection.
+/// The head of an answer whose body follows. Dropping it closes the connection.
 pub(super) struct Answer {
     response: Response<Incoming>,
-    /// The task that moves the bytes; it ends with this.
+    /// Task that drives the connection; it ends when this is dropped.
     _moving: JoinSet<()>,
 }
 
@@ -57,7 +58,7 @@ pub(super) async fn answer(
         .map_err(failed)?;
     let mut moving = JoinSet::new();
     moving.spawn(async move {
-        // Its error also ends `send_request`, or the body, with an error.
+        // Its error also makes `send_request`, or the body, fail.
         let _reported_there = connection.await;
     });
     let response = sender.send_request(request).await.map_err(failed)?;
@@ -72,7 +73,7 @@ impl Answer {
         self.response.status()
     }
 
-    /// The beginning of the body, as far as it comes soon; then the connection is closed, however much is left.
+    /// Returns the start of the body, if it arrives soon. Then the connection is closed, even if more follows.
     pub(super) async fn excerpt(self, deadline: Instant) -> Option<String> {
         let until = deadline.min(Instant::now() + EXCERPT_WAIT);
         let mut body = self.response.into_body();

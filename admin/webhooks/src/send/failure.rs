@@ -1,5 +1,5 @@
-//! Why an attempt failed, in a few words for the owner of the webhook; never the words of a library, which could tell
-//! what the network behind us looks like.
+//! Why an attempt failed, as a short text for the owner of the webhook. Never contains a library's text, which could
+//! reveal details of our network.
 
 use crate::resolve::Unresolved;
 use crate::target::BadUrl;
@@ -10,7 +10,7 @@ use std::io;
 /// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The URL is none that deliveries may go to, any more.
+    /// Deliveries may not go to this URL any more.
     #[error("not sent: {0}")]
     Url(#[from] BadUrl),
     /// There is no address to connect to.
@@ -22,43 +22,43 @@ pub enum Failure {
     /// The deadline of the attempt, in milliseconds.
     #[error("timed out after {0} ms")]
     TimedOut(u64),
-    /// Nothing listens there.
+    /// No process listens there.
     #[error("connection refused")]
     Refused,
-    /// There is no way there, or nobody answers.
+    /// There is no route, or no reply.
     #[error("the host cannot be reached")]
     Unreachable,
-    /// The certificate is nobody's that is trusted.
+    /// The certificate is not trusted.
     #[error("certificate not trusted")]
     Untrusted,
-    /// The certificate is somebody else's.
+    /// The certificate is for another host.
     #[error("the certificate is for another name")]
     OtherName,
-    /// The certificate is too old, or not good yet.
+    /// The certificate has expired, or is not valid yet.
     #[error("the certificate is expired or not valid yet")]
     Expired,
-    /// No encrypted connection came about.
+    /// The TLS handshake failed.
     #[error("the TLS handshake failed")]
     Handshake,
-    /// The connection ended too early.
+    /// The connection was closed too early.
     #[error("the connection was closed before an answer")]
     Closed,
-    /// What came is not HTTP.
+    /// The answer is not HTTP.
     #[error("the answer is not HTTP")]
     NotHttp,
-    /// The head of the answer is longer than anybody's.
+    /// The head of the answer is longer than allowed.
     #[error("the head of the answer is too large")]
     LargeHead,
     /// 3xx.
     #[error("redirects are not followed")]
     Redirect,
-    /// Any other status but 2xx.
+    /// Any status other than 2xx.
     #[error("answered {0}")]
     Status(u16),
 }
 
 impl Failure {
-    /// Only 2xx is none.
+    /// Returns the failure of a status; `None` for 2xx.
     pub(super) fn of_status(status: StatusCode) -> Option<Self> {
         if status.is_success() {
             None

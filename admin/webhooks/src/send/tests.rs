@@ -10,7 +10,7 @@ use crate::resolve::tests::Scripted;
 use receiver::{How, Receiver};
 use serde_json::Value;
 
-/// Long enough for everything that answers.
+/// Long enough for every receiver that replies.
 const PATIENT_MS: u64 = 20_000;
 /// Short enough to wait for.
 const SHORT_MS: u64 = 300;
@@ -23,7 +23,7 @@ fn secrets() -> Secrets {
     }
 }
 
-/// A sender that may go to this machine.
+/// Creates a sender that may connect to this machine.
 fn sender(lookup: Scripted, timeout_ms: u64) -> Sender {
     Sender::with(Resolver::new(lookup, true), RootCertStore::empty(), timeout_ms).unwrap()
 }
@@ -46,7 +46,7 @@ async fn send(sender: &Sender, url: &str) -> Attempted {
     send_body(sender, url, BODY).await
 }
 
-/// One attempt to deliver to a receiver that behaves so.
+/// Makes one attempt to deliver to a receiver with this behaviour.
 async fn attempt(how: How, timeout_ms: u64) -> Attempted {
     let receiver = Receiver::start(how).await;
     send(&sender(no_names(), timeout_ms), &receiver.url("/hook")).await

@@ -1,11 +1,11 @@
-//! Whose certificates are trusted: those of the authorities that the operating system trusts.
+//! Trusted certificate authorities: those of the operating system.
 
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
-/// The authorities of the operating system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without any, no receiver is
-/// trusted over TLS.
+/// Returns the authorities of the operating system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without any, no receiver
+/// is trusted over TLS.
 pub(super) fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -19,7 +19,7 @@ pub(super) fn system_roots() -> RootCertStore {
     roots
 }
 
-/// TLS that verifies the certificate against `roots` and the receiver's name, and speaks HTTP/1.1.
+/// Creates TLS that verifies the certificate against `roots` and the receiver's name, and speaks HTTP/1.1.
 pub(super) fn connector(roots: RootCertStore) -> Result<TlsConnector, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)

@@ -14,7 +14,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     headers[name].to_str().unwrap()
 }
 
-/// HMAC-SHA256 by its definition (RFC 2104), for keys of at most a block.
+/// Computes HMAC-SHA256 by its definition (RFC 2104), for keys of at most one block.
 fn by_hand(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut block = [0_u8; 64];
     block[..key.len()].copy_from_slice(key);
@@ -44,7 +44,7 @@ fn the_published_example_of_standard_webhooks_is_met() {
 
 #[test]
 fn the_service_signature_is_over_the_bytes_under_the_secret_as_it_stands() {
-    // RFC 4231, test case 2 has a key that is too short for us; the function below is held to it all the same.
+    // RFC 4231, test case 2 has a key that is too short as a secret; the function is tested with it nevertheless.
     let known = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
     assert_eq!(
         hex::encode(&known),

@@ -1,4 +1,4 @@
-//! Every spelling of a URL that might mean another host than it seems to.
+//! Tests of every spelling of a URL that might hide another host.
 
 use super::*;
 

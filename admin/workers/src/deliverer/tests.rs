@@ -1,4 +1,4 @@
-//! Who has a turn when there is no room for all.
+//! Tests of which webhooks get a turn if there is no room for all.
 
 use super::*;
 use domain::mode::Mode;
@@ -97,7 +97,7 @@ async fn a_scanned_webhook_has_every_second_turn() {
     }
     let mut begun = Vec::new();
     for _ in 0..4 {
-        // As when places become free one by one.
+        // As if places became free one by one.
         let mut budget = queues.budget();
         let next = queues.next(&places, &mut budget).unwrap();
         begun.push(next.account.clone());
@@ -110,7 +110,7 @@ async fn a_scanned_webhook_has_every_second_turn() {
 }
 
 #[tokio::test]
-async fn who_has_no_room_waits_and_holds_nobody_up() {
+async fn a_webhook_without_room_waits_and_delays_no_other() {
     let (mut places, mut turns) = (Places::new(8), JoinSet::new());
     places.enter(id(&mut turns).await, endpoint("acct_full", 0));
     let mut queues = Queues::default();

@@ -1,5 +1,6 @@
-//! The guard's search for accounts that lost acknowledged writes (decision D47). One that is found is held until `store
-//! accept`: this server and the account's witness record it, and the guard's list tells all edges and servers.
+//! The guard's search for accounts that lost acknowledged writes (decision D47). An account that is found is refused
+//! until `store accept`: this server and the account's witness record it, and the guard's list reports it to all edges
+//! and servers.
 
 use crate::rotation::Rotation;
 use futures::{StreamExt, stream};
@@ -11,26 +12,26 @@ use store::versions::AccountVersion;
 use store::versions::lost::{self, Completeness};
 use telemetry::error_chain;
 
-/// Accounts checked in one round, each with one field of its record and, on a cluster, one of its witness.
+/// Number of accounts checked in one round, each with one field of its record and, on a cluster, one of its witness.
 const ACCOUNTS: usize = 5000;
-/// Witnesses updated in one round …
+/// Maximum number of witnesses updated in one round …
 const WITNESSES_MAX: usize = 256;
-/// … and at the same time: each update may take the whole time-out of a witness.
+/// … and concurrently: each update may take the whole time-out of a witness.
 const AT_ONCE: usize = 16;
 
-/// Accounts that lost writes, and which of them the last list named.
+/// Accounts that lost writes, and those named in the last list.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     rotation: Rotation,
-    /// Those that wait for `store accept`, each with the generation that it raises.
+    /// Accounts that wait for `store accept`, each with the generation that it will raise.
     held: BTreeMap<String, u64>,
     /// The last account of the last list.
     named: String,
 }
 
 impl Lost {
-    /// Checks the next accounts. Those whose server gives no answer are held, or not, as before. Returns the versions
-    /// that their witnesses have to record.
+    /// Checks the next accounts. Those whose server does not reply keep their state. Returns the versions that their
+    /// witnesses must record.
     pub(super) async fn check_next(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
         let round = Batch::new(store);
         round.note(self.rotation.renew(store).await);
@@ -43,8 +44,8 @@ impl Lost {
         unwitnessed
     }
 
-    /// Holds the accounts that lost writes and releases the others. Returns the versions that witnesses have to record
-    /// in this round: [`WITNESSES_MAX`] at most, the others when their accounts are checked again.
+    /// Holds the accounts that lost writes and releases the others. Returns the versions that witnesses must record in
+    /// this round, at most [`WITNESSES_MAX`]; the others are recorded when their accounts are checked again.
     fn note_all(
         &mut self,
         store: &Store,
@@ -58,7 +59,7 @@ impl Lost {
         unwitnessed
     }
 
-    /// Holds or releases an account. Returns the version that its witness has to record.
+    /// Holds or releases an account. Returns the version that its witness must record.
     fn note(
         &mut self,
         store: &Store,
@@ -84,12 +85,12 @@ impl Lost {
         (!is_witnessed).then(|| (account.to_owned(), floor))
     }
 
-    /// Count of accounts that wait for `store accept`.
+    /// Returns the number of accounts that wait for `store accept`.
     pub(super) fn count(&self) -> usize {
         self.held.len()
     }
 
-    /// Those that the next list names: [`LOST_MAX`] at most, and of more others than the last list.
+    /// Returns the accounts for the next list, at most [`LOST_MAX`]; if there are more, others than in the last list.
     pub(super) fn next(&mut self) -> BTreeMap<String, u64> {
         let behind = self
             .held
@@ -103,8 +104,7 @@ impl Lost {
     }
 }
 
-/// Updates the witnesses of these accounts. Those that were not reached are updated when their accounts are checked
-/// again.
+/// Updates the witnesses of these accounts. Unreachable ones are updated when their accounts are checked again.
 pub(super) async fn update_witnesses(store: &Store, unwitnessed: Vec<(String, AccountVersion)>) {
     let updates = stream::iter(unwitnessed);
     updates

@@ -1,7 +1,7 @@
-//! What is open in the whole store, as it was last counted.
+//! Open items in the whole store, as last counted.
 
 telemetry::metrics! {
-    /// Gauges of what is open in the whole store.
+    /// Gauges of open items in the whole store.
     pub struct OpenItemMetrics {
         /// Approved calls that are not settled yet.
         pub holds_open: gauge("holds_open"),

@@ -1,4 +1,4 @@
-//! How much of the store accounts take (decision D71), and which accounts and addresses are refused.
+//! The accounts' usage of the store (decision D71), and refused accounts and addresses.
 
 use domain::budget::Budget;
 
@@ -17,7 +17,7 @@ telemetry::metrics! {
 }
 
 impl RoomMetrics {
-    /// The share of a budget that the account with the most of it has used.
+    /// Records the used share of a budget of the account with the highest one.
     pub fn fullest(&self, budget: Budget, share: f64) {
         if let Some(gauge) = self.shares.get(budget as usize) {
             gauge.set(share);

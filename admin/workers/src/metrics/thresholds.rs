@@ -1,4 +1,4 @@
-//! Who is near a limit, as last read, and what was noticed of it. No label names an agent or account.
+//! Limits that are nearly reached, as last read, and the recorded notices. No label names an agent or account.
 
 use domain::threshold::{Threshold, Watched};
 use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Result};

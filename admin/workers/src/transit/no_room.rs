@@ -1,5 +1,5 @@
-//! Rows whose money found no room in the receiving wallet, and when each is tried again. Only in memory: a server that
-//! starts tries each once.
+//! Rows whose money does not fit into the receiving wallet, with the time of their next try. Kept only in memory: a
+//! server that starts tries each once.
 
 use domain::mode::Mode;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,9 +8,9 @@ use std::time::Duration;
 use store::keys::Bucket;
 use tokio::time::Instant;
 
-/// Pause after the first try. Each further one doubles it …
+/// Pause after the first try. Each further try doubles it …
 const PAUSE_FIRST: Duration = Duration::from_secs(2);
-/// … up to this, so that money arrives within it once there is room.
+/// … up to this, so that money arrives within this time once there is room.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
 /// The rows of all buckets.
@@ -18,7 +18,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 pub(super) struct Memory(Mutex<BTreeMap<Bucket, NoRoom>>);
 
 impl Memory {
-    /// Takes the rows of a bucket out.
+    /// Removes and returns the rows of a bucket.
     pub(super) fn take(&self, bucket: Bucket) -> NoRoom {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(&bucket).unwrap_or_default()
@@ -45,12 +45,12 @@ struct Row {
 }
 
 impl NoRoom {
-    /// Whether a row is to be tried now.
+    /// Returns whether a row must be tried now.
     pub(super) fn is_due(&self, id: &str, now: Instant) -> bool {
         self.0.get(id).is_none_or(|row| row.due <= now)
     }
 
-    /// Forgets the rows that are gone.
+    /// Forgets the rows that no longer exist.
     pub(super) fn retain(&mut self, ids: &[String]) {
         if !self.0.is_empty() {
             let ids: HashSet<&String> = ids.iter().collect();
@@ -58,7 +58,7 @@ impl NoRoom {
         }
     }
 
-    /// The money of a row found no room; true for the first time.
+    /// Records that the money of a row found no room. Returns true for the first time.
     pub(super) fn refused(&mut self, id: &str, mode: Mode, now: Instant) -> bool {
         let earlier = self.0.get(id).map(|row| row.pause);
         let pause = earlier.map_or(PAUSE_FIRST, |pause| (pause * 2).min(PAUSE_MAX));
@@ -72,7 +72,7 @@ impl NoRoom {
         self.0.remove(id);
     }
 
-    /// How many rows wait, in the order of [`Mode::ALL`].
+    /// Returns the number of waiting rows, in the order of [`Mode::ALL`].
     pub(super) fn counts(&self) -> [u64; Mode::ALL.len()] {
         Mode::ALL.map(|mode| self.0.values().filter(|row| row.mode == mode).count() as u64)
     }

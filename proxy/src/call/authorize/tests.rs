@@ -13,7 +13,7 @@ async fn authorized(fixture: &Fixture) -> Result<Decision, NoDecision> {
     authorizer.authorize(&key, &name, &name.keys(), None).await
 }
 
-/// The account's plan is learned from the reply, a bounded number of times for one request.
+/// The edge learns the account's plan from the reply, a bounded number of times for one request.
 #[tokio::test]
 async fn another_plan_is_sent_again_and_not_for_ever() {
     let fixture = Fixture::with_decision(text("other_plan 1 8 builder")).await;
@@ -26,7 +26,7 @@ async fn another_plan_is_sent_again_and_not_for_ever() {
     assert_eq!(plans, ["free", "builder", "builder"]);
 }
 
-/// Nothing of a request that is only counted can have been charged, so there is no void.
+/// A request that is only counted cannot have been charged, so there is no void.
 #[tokio::test]
 async fn a_lost_reply_to_a_request_without_a_charge_is_not_voided() {
     let fixture = Fixture::with_decision(Reply::Close).await;

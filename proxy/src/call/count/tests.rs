@@ -5,7 +5,7 @@ use crate::fixture::{Fixture, Reply, runs, text};
 use domain::denial::Denial;
 use store::call::authorize::AUTHORIZE;
 
-/// A fixture whose store replies with `decision` to `authorize.lua`, and whose key has this state.
+/// Creates a fixture whose store replies with `decision` to `authorize.lua`, and whose key has the given state.
 async fn fixture(decision: &'static str, is_active: bool, requests: u64) -> Fixture {
     let fixture = Fixture::with_decision(text(decision)).await;
     fixture.on_command(move |command| match command[0].as_str() {
@@ -42,7 +42,7 @@ async fn a_rejected_key_is_rejected_early_only_while_it_still_would_be() {
         let rejected = fixture.pipeline().counter.reject_early(&key).await;
         assert_eq!(rejected.is_ok(), is_usable, "{is_active} {requests}");
         assert_eq!(key.was_recently_rejected(), !is_usable, "{is_active} {requests}");
-        // A request that goes on is not counted here: the call itself is.
+        // A request that continues is not counted here: the call itself is counted later.
         assert_eq!(fixture.arguments(&AUTHORIZE).len(), usize::from(!is_usable));
         if let Err(rejection) = rejected {
             assert_eq!(denial(rejection), Denial::RateLimited);
@@ -73,7 +73,7 @@ async fn a_request_that_is_no_call_is_counted_or_denied() {
         let fixture = fixture(reply, true, 0).await;
         let counted = fixture.pipeline().counter.count(&fixture.key()).await;
         assert_eq!(counted.err().map(denial), expected, "{reply}");
-        // Nothing can have been charged, so nothing is voided.
+        // Nothing was charged, so nothing is voided.
         assert_eq!(fixture.pending.len(), 0, "{reply}");
         assert_eq!(
             fixture.arguments(&AUTHORIZE)[0].last().unwrap(),

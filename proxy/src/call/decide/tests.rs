@@ -11,7 +11,7 @@ use store::call::authorize::AUTHORIZE;
 use store::call::settle::SETTLE;
 use store::lookup::VirtualKeyOwner;
 
-/// The decision if the store replies so, and the number of voids that wait then.
+/// Returns the decision for a given reply of the store, and the number of voids in the queue afterwards.
 async fn decided(reply: Reply) -> (Result<Approval, Rejection>, usize) {
     let fixture = Fixture::with_decision(reply).await;
     let decider = fixture.pipeline().decider;
@@ -26,7 +26,7 @@ fn denied(rejection: Rejection) -> Denied {
     }
 }
 
-/// The id is random: an earlier execution used it, and its reply was lost.
+/// Ids are random, so an earlier execution used the id and its reply was lost.
 #[tokio::test]
 async fn a_known_id_is_voided() {
     let (decided, voids) = decided(text("known 1 7 free")).await;
@@ -53,8 +53,8 @@ async fn only_what_may_have_charged_is_voided() {
     }
 }
 
-/// The id of a denial leads to its record: `allow_…` if Cap denied the call, `deny_…` otherwise, and the id of the rate
-/// window if that counts the denial.
+/// The id of a denial leads to its record: it begins with `allow_` if Cap denied the call, and with `deny_` otherwise.
+/// It is the id of the rate window if the window counts the denial.
 #[tokio::test]
 async fn a_denial_has_the_id_and_the_plan_of_its_decision() {
     for (reply, denial, prefix) in [
@@ -119,7 +119,7 @@ async fn a_provider_key_that_does_not_decrypt_releases_the_estimate() {
     assert_eq!(settled[0][0].replacen("allow_", "deny_", 1), denied.id);
 }
 
-/// An estimate beyond the largest amount is decided like any other, and nothing that the store replies approves it.
+/// An estimate beyond the largest amount is decided like any other, but no reply of the store approves it.
 #[tokio::test]
 async fn a_call_without_an_estimate_is_never_approved() {
     let ok = text("ok 1 8 pk_1 c2VhbGVk free");

@@ -1,4 +1,4 @@
-//! What a stream cost.
+//! The charge of a stream.
 
 use super::end::StreamEnd;
 use crate::call::call_request::{CallRequest, StreamRequest};
@@ -11,18 +11,18 @@ use sse::Filter;
 /// The final charge of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StreamBill {
-    /// What is charged.
+    /// The amount to charge.
     pub cost: Nanos,
-    /// What the provider reported, if it did.
+    /// The usage that the provider reported, if any.
     pub usage: Option<Usage>,
-    /// The word of the audit trail.
+    /// Method by which the cost was determined, as in the audit trail.
     pub how: How,
 }
 
 impl StreamBill {
-    /// The cost by the provider's usage, or the one that it reports, where that counts and is larger. Without a usage
-    /// of the whole answer, the largest of what is held, what the text that was seen costs, the usage so far and the
-    /// reported cost: never less than the estimate, since reasoning is not seen.
+    /// Computes the charge. With a usage of the whole answer: the cost of the usage, or the cost that the provider
+    /// reports if it is used and larger. Without it: the largest of the hold, the cost of the text seen, the cost of
+    /// the usage so far, and the reported cost. This is never less than the estimate, since reasoning is not seen.
     pub fn new(
         request: &CallRequest,
         asked: &StreamRequest,

@@ -1,4 +1,4 @@
-//! How a stream ends, and what the caller is told of it.
+//! The ways in which a stream ends, and the events that report them to the caller.
 
 use crate::metrics::UpstreamResult;
 use bytes::Bytes;
@@ -7,29 +7,29 @@ use domain::measured::CallEnd;
 use serde_json::{Value, json};
 use sse::Format;
 
-/// Why no more is read of a stream.
+/// Why the edge stopped reading a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// The last event came, or the body ended.
+    /// The last event arrived, or the body ended.
     Complete,
-    /// The caller disconnected, and what the provider said within the time for that was read.
+    /// The caller disconnected. The rest of the stream was read within the drain deadline.
     CallerGone,
-    /// The provider broke off.
+    /// The provider closed the connection before the end.
     BrokeOff,
     /// The provider was silent for `proxy.stream_idle_ms`.
     IdleTimeout,
-    /// It took `proxy.stream_total_ms`.
+    /// It lasted `proxy.stream_total_ms`.
     TotalTimeout,
-    /// What was held for it was nearly used, and Cap refused more.
+    /// The hold was nearly used up, and Cap denied an extension.
     HoldExhausted,
-    /// What was held for it was nearly used, and the store gave no decision about more.
+    /// The hold was nearly used up, and the store gave no decision about an extension.
     HoldUndecided,
     /// The agent was frozen or the key revoked, and `proxy.stop_frozen_streams` is on.
     Stopped,
 }
 
 impl StreamEnd {
-    /// The word of the audit trail.
+    /// Returns the value for the audit trail.
     pub const fn call_end(self) -> CallEnd {
         match self {
             Self::Complete => CallEnd::Completed,
@@ -42,7 +42,7 @@ impl StreamEnd {
         }
     }
 
-    /// The provider's answer as metrics count it.
+    /// Returns the provider's result, as counted in metrics.
     pub const fn upstream_result(self) -> UpstreamResult {
         match self {
             Self::Complete | Self::CallerGone | Self::HoldExhausted | Self::HoldUndecided | Self::Stopped => {
@@ -53,7 +53,7 @@ impl StreamEnd {
         }
     }
 
-    /// Code and message of the error event; `None` where nothing is wrong, or nobody there.
+    /// Returns code and message of the error event; `None` if the stream did not fail, or nobody is connected.
     const fn error(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
             Self::Complete | Self::CallerGone => return None,
@@ -78,10 +78,11 @@ impl StreamEnd {
         })
     }
 
-    /// The events that tell the caller. The first is the error that OpenAI's SDKs raise, with its code. In the stream
-    /// of a response `response.failed` follows: Codex reads no other reason, and frameworks that would raise it with
-    /// less (LangChain, the Agents SDK, Pydantic AI) have ended before. `how` is how the call is charged, `number` the
-    /// place of the first event in the stream of a response, `id` and `model` are those of the response that failed.
+    /// Returns the events that report the failure to the caller. The first is the error, with its code, that OpenAI's
+    /// SDKs raise. A stream of the Responses API also gets `response.failed`, since Codex reads the reason from no
+    /// other event. Frameworks that would raise that one with less detail (LangChain, the Agents SDK, Pydantic AI) stop
+    /// at the first. `how` says how the call is charged; `number` is the sequence number of the first event; `id` and
+    /// `model` belong to the failed response.
     pub fn events(self, format: Format, how: How, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
         let (code, message) = self.error()?;
         let charged = match how {

@@ -1,4 +1,4 @@
-//! Raises holds while their answers are streamed, by the checks of every approval.
+//! Raises holds while their answers are streamed. The same checks apply as for an approval.
 
 use crate::account_views::AccountViews;
 use crate::call::hold::OpenHold;
@@ -14,36 +14,36 @@ use store::call::authorize::AccountView;
 use store::call::extend::{Extend, Extended};
 use store::lookup::VirtualKeyOwner;
 
-/// Executions for one extension: each but the last may find another plan.
+/// Maximum executions for one extension. Each except the last may find that the plan has changed.
 const EXECUTIONS_MAX: usize = 3;
 
 /// Raises holds.
 pub struct Extender {
     /// Executes the script.
     pub store: Store,
-    /// Asked right before each extension.
+    /// Checked right before each extension.
     pub health: Arc<StoreHealth>,
     /// Limits to send.
     pub plans: Arc<PlanTable>,
     /// Plan and version of each account.
     pub views: Arc<AccountViews>,
-    /// When the reaper may end a hold that nobody settled.
+    /// Time that a hold without a settlement stays open before the reaper may end it.
     pub hold_life: Duration,
 }
 
-/// The hold was not raised, or it is not known whether it was: the stream has to end.
+/// Why a hold was not raised, or may not have been. The stream must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotExtended {
-    /// Cap or the plan refuses it.
+    /// Cap or the plan denied it.
     Refused(Denial),
     /// The key was revoked.
     Revoked,
-    /// There is no decision.
+    /// No decision was made.
     NoDecision,
 }
 
 impl NotExtended {
-    /// As metrics count it.
+    /// Returns the result, as counted in metrics.
     pub const fn result(self) -> Extension {
         match self {
             Self::Refused(_) | Self::Revoked => Extension::Refused,
@@ -56,7 +56,7 @@ impl Extender {
     /// Raises the hold of a call with this key to `to`.
     ///
     /// # Errors
-    /// [`NotExtended`]. The hold is settled as before: if the reply was lost, at whichever estimate it has.
+    /// [`NotExtended`]. The hold must still be settled. If the reply was lost, the settlement names both estimates.
     pub async fn extend(
         &self,
         owner: &VirtualKeyOwner,

@@ -1,6 +1,6 @@
-//! Reads the provider's stream and gives the writer what may pass, within three deadlines. A caller who disconnects
-//! does not end the reading: what the provider bills is in the last event. It is awaited within `proxy.stream_drain_ms`
-//! and [`DRAINED_BYTES_MAX`].
+//! Reads the provider's stream and gives the writer the parts that may pass, within three deadlines. Reading continues
+//! after the caller disconnects, since the last event has the usage that the provider bills. The reader waits for it at
+//! most `proxy.stream_drain_ms` and [`DRAINED_BYTES_MAX`].
 
 use super::end::StreamEnd;
 use crate::call::handoff::Giver;
@@ -12,11 +12,11 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-/// Bytes that are read at most of a stream whose caller is gone.
+/// Maximum bytes read of a stream after its caller disconnected.
 pub const DRAINED_BYTES_MAX: usize = 16 << 20;
-/// How long the usage is awaited behind the last event.
+/// Maximum wait for the usage after the last event.
 const USAGE_BEHIND_END: Duration = Duration::from_secs(2);
-/// How long, and how many bytes, a provider may go on behind the last event. It should end the body at once.
+/// How long, and for how many bytes, to read on after the last event. A provider should end the body at once.
 const TAIL: Duration = Duration::from_secs(2);
 const TAIL_BYTES_MAX: usize = 64 << 10;
 
@@ -31,7 +31,7 @@ pub struct StreamLimits {
     pub drain: Duration,
 }
 
-/// What is left for a stream whose caller is gone.
+/// Remaining time and bytes of a stream whose caller has disconnected.
 #[derive(Debug)]
 struct Draining {
     until: Instant,
@@ -55,19 +55,19 @@ pub struct Reader {
     limits: StreamLimits,
     /// When the request was sent.
     began: Instant,
-    /// Since when the provider is waited for.
+    /// Start of the current wait for the provider.
     last: Instant,
-    /// When the last event came.
+    /// Arrival of the last event.
     at_end_since: Option<Instant>,
     draining: Option<Draining>,
-    /// What the caller was given ends with a whole event.
+    /// Whether the bytes passed to the caller end with a complete event.
     is_between_events: bool,
-    /// Fires at some deadline, or before it: it is set again only when it fires.
+    /// Fires at some deadline or earlier; it is set again only when it fires.
     timer: Pin<Box<Sleep>>,
 }
 
 impl Reader {
-    /// Creates a reader of a stream whose request was sent when it `began`.
+    /// Creates a reader of a stream whose request was sent at `began`.
     pub fn new(
         stream: Box<AnswerStream>,
         filter: Filter,
@@ -91,22 +91,22 @@ impl Reader {
         }
     }
 
-    /// The provider's status.
+    /// Returns the provider's status.
     pub const fn status(&self) -> StatusCode {
         self.stream.status
     }
 
-    /// What the events said so far.
+    /// Returns the filter, which has the state of the events so far.
     pub const fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// Whether the caller is gone.
+    /// Returns whether the caller has disconnected.
     pub const fn is_draining(&self) -> bool {
         self.draining.is_some()
     }
 
-    /// Reads a piece, and returns what of it may pass.
+    /// Reads a piece, and returns the parts that may pass.
     ///
     /// # Errors
     /// The end of the stream.
@@ -135,7 +135,8 @@ impl Reader {
         }
     }
 
-    /// How a stream ends whose body did: a provider that stops in the middle of an answer may close it in order.
+    /// Returns how a stream ended whose body has ended: a provider that stops in the middle of an answer may still
+    /// close the body properly.
     fn end_of_body(&self) -> StreamEnd {
         match self.filter.is_finished() {
             true => StreamEnd::Complete,
@@ -143,11 +144,11 @@ impl Reader {
         }
     }
 
-    /// Waits until the caller has taken what came before, or is gone: nothing more is read until then.
+    /// Waits until the caller has received the previous pieces or has disconnected. Nothing more is read until then.
     ///
     /// # Errors
-    /// [`StreamEnd::TotalTimeout`], also if the caller is ready just then: a provider that has always sent more would
-    /// let no other deadline fire.
+    /// [`StreamEnd::TotalTimeout`], even if the caller becomes ready at the same time: otherwise a provider that always
+    /// has more to send would let no deadline fire.
     async fn taken(&mut self) -> Result<(), StreamEnd> {
         let until = self.began + self.limits.total;
         let ready = loop {
@@ -168,10 +169,10 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives the caller what may pass.
+    /// Passes pieces to the caller.
     ///
     /// # Errors
-    /// The end of the stream: all that is needed of it was read.
+    /// The end of the stream: everything needed was read.
     pub async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
         if self.draining.is_none() && !out.is_empty() {
             match self.giver.give(out).await {
@@ -185,7 +186,7 @@ impl Reader {
         }
     }
 
-    /// Whether no more need be read.
+    /// Returns whether nothing more has to be read.
     fn is_over(&mut self) -> bool {
         if self.filter.is_at_end() && self.at_end_since.is_none() {
             self.at_end_since = Some(Instant::now());
@@ -194,7 +195,7 @@ impl Reader {
         has_all || self.draining.as_ref().is_some_and(|draining| draining.bytes == 0)
     }
 
-    /// The end of a stream, which for one whose caller is gone is always the same.
+    /// Returns `end`, or [`StreamEnd::CallerGone`] if the caller has disconnected.
     pub const fn ended(&self, end: StreamEnd) -> StreamEnd {
         match self.draining {
             Some(_) => StreamEnd::CallerGone,
@@ -214,7 +215,7 @@ impl Reader {
         }
         let watches = self.draining.is_none();
         let mut draining = None;
-        // The read is never dropped and begun anew: what it has got already would be lost.
+        // The read is never dropped and restarted: the bytes received so far would be lost.
         let mut read = pin!(self.stream.next());
         let result = loop {
             tokio::select! {
@@ -239,7 +240,7 @@ impl Reader {
         result
     }
 
-    /// When reading ends at the latest, and how the stream ends then.
+    /// Returns the latest time at which reading ends, and how the stream then ends.
     fn deadline(&self) -> (Instant, StreamEnd) {
         let total = (self.began + self.limits.total, StreamEnd::TotalTimeout);
         let idle = (self.last + self.limits.idle, StreamEnd::IdleTimeout);
@@ -254,9 +255,9 @@ impl Reader {
         soonest.min_by_key(|(at, _)| *at).unwrap_or(total)
     }
 
-    /// Gives the caller the end of a stream that is settled: what was held, `failure`, and `comment`. If more may
-    /// come, the provider's connection is closed before, since a caller may take long. Else the end of its body is
-    /// read, so that it can be used again.
+    /// Passes the end of a settled stream to the caller: the retained events, `failure` and `comment`. If the provider
+    /// may send more, its connection is closed first, since the caller may be slow. Otherwise the end of the body is
+    /// read, so that the connection can be reused.
     pub async fn finish(self, end: StreamEnd, failure: Option<Bytes>, comment: Option<Bytes>) {
         let Self {
             stream,
@@ -291,7 +292,7 @@ impl Reader {
     }
 }
 
-/// Passes what the provider sends behind the last event, unless the caller is gone.
+/// Passes the events that follow the last one, unless the caller has disconnected.
 async fn pass_tail(stream: &mut AnswerStream, filter: &mut Filter, giver: &mut Giver, mut is_gone: bool) {
     let until = Instant::now() + TAIL;
     let mut left = TAIL_BYTES_MAX;

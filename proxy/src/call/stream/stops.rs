@@ -1,5 +1,5 @@
-//! Ends the streams of agents that are frozen and of keys that are revoked (`proxy.stop_frozen_streams`). One look at
-//! the store for each key with open streams, twice a second.
+//! Ends the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`). Queries the store twice a second
+//! for each key with open streams.
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -12,11 +12,11 @@ use store::virtual_key::stopped::is_stopped;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Longest time from a freeze to the end of the streams, as documented.
+/// Longest documented time from a freeze to the end of the streams.
 const STOPPED_WITHIN: Duration = Duration::from_secs(1);
-/// Interval of looking.
+/// Interval of the queries.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Keys that are looked at concurrently.
+/// Maximum of concurrent queries.
 const LOOKS_AT_ONCE: usize = 32;
 
 /// The keys with open streams.
@@ -28,12 +28,12 @@ struct Watched {
     stopped: watch::Sender<bool>,
 }
 
-/// Resolves when the streams of a key have to stop. One future for as long as the stream lasts: another for each event
-/// would register with the sender anew.
+/// Resolves when the streams of a key must stop. One future serves the whole stream: a new one for each event would
+/// register with the sender each time.
 pub type Stop = BoxFuture<'static, ()>;
 
 async fn ordered(mut stopped: watch::Receiver<bool>) {
-    // The sender is dropped only when nobody waits any more.
+    // The sender is dropped only when no stream waits any more.
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
         std::future::pending().await
     }
@@ -50,7 +50,7 @@ impl Stops {
         ordered(watched.stopped.subscribe()).boxed()
     }
 
-    /// Looks again and again, for ever.
+    /// Queries the store at each interval, forever.
     pub async fn follow(self: Arc<Self>, store: Store) {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -60,7 +60,7 @@ impl Stops {
         }
     }
 
-    /// Looks once. A store that does not answer stops nothing: what is held for a stream is charged already.
+    /// Queries the store once. If the store does not reply, no stream stops: their holds are already charged.
     async fn look(&self, store: &Store) {
         let owners = self.in_use();
         let looks = owners.iter().map(async |owner| {
@@ -73,14 +73,14 @@ impl Stops {
             .await;
     }
 
-    /// The owners of keys whose streams are not stopped yet. Forgets those without streams.
+    /// Returns the owners of keys whose streams are not stopped yet. Forgets those without streams.
     fn in_use(&self) -> Vec<VirtualKeyOwner> {
         let mut all = self.lock();
         all.retain(|_, watched| watched.stopped.receiver_count() > 0);
         all.values().map(|watched| watched.owner.clone()).collect()
     }
 
-    /// Orders the streams of a key to stop. Later ones of the same key are watched anew.
+    /// Stops the streams of a key. Later streams of the same key are watched again.
     fn order(&self, owner: &VirtualKeyOwner) {
         if let Some(watched) = self.lock().remove(owner.key_id()) {
             watched.stopped.send_replace(true);

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 const WITHIN: Duration = Duration::from_millis(400);
 
-/// A connection whose first head was read, and its caller.
+/// Returns a connection whose first head was read, and its caller.
 fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
     let (caller, connection) = duplex(buffer);
     let head = Arc::new(Head::expected_by(Instant::now()));
@@ -88,7 +88,7 @@ async fn pingoras_answer_to_a_malformed_head_is_replaced() {
     );
 }
 
-/// Else closing the connection resets it, and some callers lose the end of their answer.
+/// Otherwise closing the connection resets it, and some callers lose the end of their answer.
 #[tokio::test]
 async fn unread_bytes_are_discarded_before_the_connection_ends() {
     let fixture = Fixture::new().await;

@@ -1,4 +1,4 @@
-//! Schemas of the words of refusals, generated from [`RefusalKind`].
+//! Schemas of the codes and types of refusals, generated from [`RefusalKind`].
 
 use super::RefusalKind;
 use serde_json::Value;

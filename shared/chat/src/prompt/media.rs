@@ -1,23 +1,23 @@
-//! What an image, a sound or a file counts: its part, and the text beside its payload.
+//! Counts of an image, audio or file: one part, and the text next to its payload.
 
 use super::Prompt;
 use crate::error::Scan;
 use crate::key::folded;
 use crate::scan::Scanner;
 
-/// Members of a media object that hold its payload or say how to read it.
+/// Members of a media object that contain its payload or describe its encoding.
 const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
 
-/// The members of one name (such as `image_url`, `input_audio` or `file`) in a part.
+/// The members with one name (such as `image_url`, `input_audio` or `file`) in a part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Media {
     /// Their number, `null` included.
     pub members: usize,
     /// Number of those with a value.
     pub count: usize,
-    /// The bytes that they take in the body.
+    /// Their bytes in the body.
     pub whole: usize,
-    /// Of these, what counts beside the payload, such as a file name.
+    /// The part of these bytes that counts next to the payload, such as a file name.
     pub beside: usize,
 }
 
@@ -44,7 +44,7 @@ impl Media {
     }
 }
 
-/// Parses a value that is free if it is a string, as payloads are.
+/// Parses a value that is free if it is a string, like a payload.
 fn free_string(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan {
     if scanner.peek() == Some(b'"') {
         scanner.skip()

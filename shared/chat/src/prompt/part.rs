@@ -1,4 +1,4 @@
-//! One part of a message's content: text, or an image, audio or file, which counts as one part whatever its bytes.
+//! One part of a message's content: text, or an image, audio or file, which counts as one part regardless of its bytes.
 
 use super::Prompt;
 use super::media::Media;
@@ -18,7 +18,7 @@ enum Kind {
     Unknown,
 }
 
-/// A part, read.
+/// A parsed part.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     kind: Option<Kind>,
@@ -45,8 +45,8 @@ impl Part {
         Ok(part)
     }
 
-    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever `type` says, but only
-    /// the payload that matches `type` is free.
+    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever the value of `type`,
+    /// but only the payload that matches `type` is free.
     pub(super) fn add_to(&self, prompt: &mut Prompt, whole: usize) {
         let kind = self.kind.unwrap_or(Kind::Unknown);
         let media = [
@@ -67,7 +67,7 @@ impl Part {
         prompt.repeated = prompt.repeated.or_else(|| self.repeated());
     }
 
-    /// The key of a payload that stands there twice: parsers disagree about which of the two it is.
+    /// Returns the key of a payload that occurs twice: parsers disagree about which of the two counts.
     fn repeated(&self) -> Option<&'static str> {
         let media = [
             ("image_url", &self.image),

@@ -1,13 +1,14 @@
-//! The items of `input`: messages, calls of tools that the caller runs with their outputs, and reasoning.
+//! The items of `input`: messages, calls of tools that the caller runs and their outputs, and reasoning.
 //!
-//! An item of another type either belongs to a tool that the provider runs or names something that it keeps. So do an
-//! item without a type that is no whole message (an `item_reference` by its short form), and an update of the
-//! configuration that has an id but changes nothing. A `message` has a role and content, or it is none.
+//! An item of another type either belongs to a tool that the provider runs, or refers to something that the provider
+//! keeps. The same holds for an item without a type that is not a complete message (the short form of an
+//! `item_reference`), and for an update of the configuration that has an id but changes nothing. A `message` needs a
+//! role and content.
 //!
-//! One thing that the provider keeps is accepted: a reasoning item that has an id but not its encrypted content. The
-//! provider looks up its tokens, which were paid as output when they were made, and are at most what one answer of the
-//! model can reason. Clients with a reasoning model send such items back with the results of tools. Each is held for
-//! an allowance, beside the bytes of what it shows.
+//! One kind of kept state is accepted: a reasoning item with an id but without its encrypted content. The provider
+//! looks up its tokens, which were paid as output when they were generated, and are at most what the model can reason
+//! in one answer. Clients with a reasoning model send such items back with the results of tools. An allowance is held
+//! for each, in addition to the bytes of its visible contents.
 
 use super::part;
 use super::tool;
@@ -26,7 +27,7 @@ const STATES: &[&str] = &[
     "final_answer",
 ];
 
-/// Keys that decide about an item.
+/// Keys that decide whether an item is accepted.
 const DECIDING: &[&str] = &[
     "type",
     "id",
@@ -38,7 +39,7 @@ const DECIDING: &[&str] = &[
     "text",
 ];
 
-/// What decides about an item.
+/// The members that decide whether an item is accepted.
 #[derive(Default)]
 struct Item<'a> {
     kind: Word<'a>,
@@ -46,13 +47,13 @@ struct Item<'a> {
     has_content: bool,
     has_id: bool,
     is_encrypted: bool,
-    /// Changes the effort or the format of later answers.
+    /// Whether it changes the effort or the format of later answers.
     has_settings: bool,
-    /// The first thing in it that cannot be seen, whatever its type.
+    /// The first unsupported field in it, whatever its type.
     unseen: Option<Unseen>,
 }
 
-/// Reads the item at this position and adds it to `prompt`. The place of what is found starts behind the item.
+/// Reads the item at this position and adds it to `prompt`. The path of an unsupported field is relative to the item.
 pub(super) fn read(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     let mut item = Item::default();
     let mut deciding = DecidingKeys::new(DECIDING);
@@ -107,17 +108,17 @@ impl<'a> Item<'a> {
         fault.map(|why| Unseen::at(".type", why)).or(self.unseen)
     }
 
-    /// Whether it has what makes a message: without, its id could stand for a stored one.
+    /// Returns whether it has all parts of a message; otherwise its id could refer to a stored one.
     const fn is_message(&self) -> bool {
         self.has_role && self.has_content
     }
 
-    /// Whether it is reasoning that the provider looks up by its id.
+    /// Returns whether it is reasoning that the provider looks up by its id.
     fn is_kept_reasoning(&self) -> bool {
         self.kind.get() == Some("reasoning") && self.has_id && !self.is_encrypted
     }
 
-    /// Keeps the first finding of the member `name`.
+    /// Records the first unsupported field, in the member `name`.
     fn note(&mut self, name: &str, found: Option<Unseen>) -> Scan {
         if self.unseen.is_none() {
             self.unseen = found.map(|found| found.within(name));
@@ -139,7 +140,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    /// Reads where a shell has run.
+    /// Reads the environment in which a shell has run.
     fn read_environment(&mut self, prompt: &mut Prompt, scanner: &mut Scanner<'a>) -> Scan {
         let start = scanner.at();
         let is_absent = scanner.peek() == Some(b'n');
@@ -150,7 +151,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Whether items of this type are whole by themselves, without anything that the provider keeps or runs.
+/// Returns whether items of this type are complete without anything that the provider keeps or runs.
 fn is_callers(kind: &str) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! The parts of an item's content: text, and images, sounds and files that are in the request itself.
+//! The parts of an item's content: text, and images, audio and files that are in the request itself.
 
 use super::unseen::{DecidingKeys, STORED, UNKNOWN, Unseen, Word};
 use crate::cache_lifetime;
@@ -8,15 +8,15 @@ use crate::prompt::Prompt;
 use crate::prompt::media::Media;
 use crate::scan::Scanner;
 
-/// Members that name a file which is not in the request.
+/// Members that refer to a file outside the request.
 const REFERENCES: &[&str] = &["file_id", "file_url"];
 /// Values of `detail`; they are not billed as text.
 const DETAILS: &[&str] = &["auto", "low", "high", "original"];
 
-/// Keys that decide about a part: its type, and the payload that is not billed as text.
+/// Keys that decide whether a part is accepted: its type, and the payload that is not billed as text.
 const DECIDING: &[&str] = &["type", "image_url", "input_audio", "file_data"];
 
-/// A part, read.
+/// A parsed part.
 struct Part<'a> {
     deciding: DecidingKeys,
     kind: Word<'a>,
@@ -25,7 +25,7 @@ struct Part<'a> {
     image: Media,
     audio: Media,
     file: Media,
-    /// The member that names a file.
+    /// The member that refers to a file.
     reference: Option<&'static str>,
 }
 
@@ -36,7 +36,7 @@ enum Kind {
     Image,
     Audio,
     File,
-    /// Without a type, as the outputs of a shell are: all its bytes count.
+    /// Without a type, as in the outputs of a shell: all its bytes count.
     Untyped,
     Unknown,
 }
@@ -60,7 +60,7 @@ pub(super) fn contents(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<O
     Ok(first)
 }
 
-/// Reads one part, or a content that is no array.
+/// Reads one part, or a content that is not an array.
 fn one(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'{') {
         prompt.text(scanner)?;
@@ -129,8 +129,8 @@ impl<'a> Part<'a> {
             .map(|member| Unseen::at(format!(".{member}"), STORED))
     }
 
-    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever `type` says, but only
-    /// the payload that matches `type` is free.
+    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever the value of `type`,
+    /// but only the payload that matches `type` is free.
     fn add_to(&self, prompt: &mut Prompt, whole: usize) {
         let kind = self.kind();
         let media = [
@@ -151,7 +151,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The reference that a careless parser could take `name` for.
+/// Returns the reference that a lenient parser could take `name` for.
 fn reference(name: &str) -> Option<&'static str> {
     let mut references = REFERENCES.iter().copied();
     references.find(|known| letters(known).eq(letters(name)))

@@ -1,17 +1,17 @@
-//! Tools: those that the caller runs are accepted, and count by the bytes of their definition.
+//! Tools. Those that the caller runs are accepted, and count the bytes of their definitions.
 //!
-//! OpenAI bills the tools of this list by tokens alone: the model calls them, and the caller executes the call and
-//! sends its result in the next request. That holds for `local_shell` and `apply_patch`, for `shell` in an environment
-//! of type `local` (a container, also the one that an absent environment may mean, is billed by time), and for
-//! `tool_search` that the client executes. A `namespace` groups such tools. Every other type is run, and billed, by the
-//! provider.
+//! OpenAI bills these tools only by tokens: the model calls them, and the caller executes the call and sends its result
+//! in the next request. That holds for functions and custom tools, for `local_shell` and `apply_patch`, for `shell` in
+//! an environment of type `local`, and for a `tool_search` that the client executes. A `shell` in a container, which an
+//! absent environment may also mean, is billed by time. A `namespace` groups such tools. The provider runs and bills
+//! every other type.
 
 use super::unseen::{DecidingKeys, HOSTED, Unseen, Word};
 use crate::error::Scan;
 use crate::prompt::Prompt;
 use crate::scan::{Scanner, Value};
 
-/// Reads a list of tools and adds its bytes to `prompt`. The place of what is found starts with the index.
+/// Reads a list of tools and adds its bytes to `prompt`. The path of an unsupported field starts with the index.
 pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     let (start, is_absent) = (scanner.at(), scanner.peek() == Some(b'n'));
     let found = list(scanner)?;
@@ -24,7 +24,7 @@ pub(super) fn all(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option
 /// Reads a list of tools.
 fn list(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     if scanner.peek() != Some(b'[') {
-        // A lone object is an array of one to some parsers.
+        // Some parsers read a lone object as an array of one.
         return one(scanner);
     }
     let (mut first, mut index) = (None, 0);
@@ -39,17 +39,17 @@ fn list(scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     Ok(first)
 }
 
-/// What decides about a tool.
+/// The members that decide whether a tool is accepted.
 #[derive(Default)]
 struct Tool<'a> {
     kind: Word<'a>,
     execution: Word<'a>,
     environment: Option<Environment>,
-    /// What is found in its own tools.
+    /// The unsupported field in its nested tools.
     nested: Option<Unseen>,
 }
 
-/// Where a shell runs.
+/// The environment in which a shell runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Environment {
     Local,
@@ -100,7 +100,7 @@ impl Tool<'_> {
     }
 }
 
-/// Reads the environment of a shell, and says whether it is the caller's machine.
+/// Reads the environment of a shell. Returns whether it is the caller's machine.
 pub(super) fn is_local(scanner: &mut Scanner<'_>) -> Scan<bool> {
     let mut kind = Word::default();
     if scanner.peek() != Some(b'{') {

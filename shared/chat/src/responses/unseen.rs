@@ -1,4 +1,4 @@
-//! What the edge cannot see of a call: where it stands, and why.
+//! Fields of a call whose cost the edge cannot determine: their paths, and why they are refused.
 
 use crate::error::{BodyError, Scan};
 use crate::key::{folded, letters};
@@ -14,17 +14,17 @@ pub(super) const HOSTED: &str =
     "only tools that the caller runs are: what the provider runs cannot be seen here";
 /// Why work in the background is refused.
 pub(super) const LATER: &str = "the answer would be fetched later, and its usage cannot be seen here";
-/// Why work beside the answer is refused.
+/// Why other unbounded work is refused.
 pub(super) const UNBOUNDED: &str =
     "the provider would work beside the answer, and how much cannot be seen here";
 /// Why an item or part of an unknown type is refused.
 pub(super) const UNKNOWN: &str = "what an element of this type costs is not known here";
 
-/// Why a key that decides is refused where it is repeated, or written in another way.
+/// Why a deciding key is refused if it is repeated or misspelled.
 pub(super) const AMBIGUOUS: &str =
     "it must stand there once, in exactly this spelling, or parsers disagree about it";
 
-/// Something that the edge cannot see.
+/// A field whose cost the edge cannot determine.
 #[derive(Debug)]
 pub(super) struct Unseen {
     place: Cow<'static, str>,
@@ -32,7 +32,7 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    /// At `place`, such as `.type`, within what the caller of this function reads.
+    /// Creates the finding at `place`, such as `.type`, relative to the element that is being read.
     pub(super) fn at(place: impl Into<String>, why: &'static str) -> Self {
         Self {
             place: Cow::Owned(place.into()),
@@ -40,12 +40,12 @@ impl Unseen {
         }
     }
 
-    /// The same, seen from outside: `outer` stands before the place.
+    /// Returns the same finding with `outer` before its path.
     pub(super) fn within(self, outer: &str) -> Self {
         Self::at(format!("{outer}{}", self.place), self.why)
     }
 
-    /// The refusal of the body.
+    /// Returns the error of the body.
     pub(super) fn into_error(self) -> BodyError {
         BodyError::UnsupportedField {
             field: self.place.into_owned(),
@@ -54,20 +54,20 @@ impl Unseen {
     }
 }
 
-/// The keys of an object that decide whether the edge sees all of it. One that parsers can read differently (a
-/// look-alike such as `Type`, or a repetition) makes the object unseen, whatever it says: one parser would find `type`
-/// there, another a reference to something stored.
+/// The keys of an object that decide whether it is accepted. An object with a key that parsers could read differently
+/// (a look-alike such as `Type`, or a repetition) is refused, whatever its value: one parser would find `type` there,
+/// another a reference to something stored.
 #[derive(Debug)]
 pub(super) struct DecidingKeys {
     /// At most eight.
     keys: &'static [&'static str],
-    /// A bit for each key that was there.
+    /// Bit set of the keys that occurred.
     seen: u8,
     ambiguous: Option<&'static str>,
 }
 
 impl DecidingKeys {
-    /// None of `keys` read yet.
+    /// Creates the state before the first key.
     pub(super) const fn new(keys: &'static [&'static str]) -> Self {
         Self {
             keys,
@@ -76,7 +76,7 @@ impl DecidingKeys {
         }
     }
 
-    /// Reads a key of the object, and returns it as a careless parser reads it.
+    /// Reads a key of the object, and returns it as a lenient parser reads it.
     pub(super) fn read<'a>(&mut self, key: Text<'a>) -> Scan<Cow<'a, str>> {
         let written = key.decode()?;
         let folded = match folded(Cow::Borrowed(&written)) {
@@ -99,13 +99,13 @@ impl DecidingKeys {
         }
     }
 
-    /// The first key that parsers can read differently.
+    /// Returns the first key that parsers could read differently.
     pub(super) fn ambiguity(&self) -> Option<Unseen> {
         self.ambiguous.map(|key| Unseen::at(format!(".{key}"), AMBIGUOUS))
     }
 }
 
-/// A word of an object, under one of its [`DecidingKeys`].
+/// A string value of one of the [`DecidingKeys`].
 #[derive(Debug, Default)]
 pub(super) struct Word<'a> {
     word: Option<Cow<'a, str>>,
@@ -113,7 +113,7 @@ pub(super) struct Word<'a> {
 }
 
 impl<'a> Word<'a> {
-    /// Reads the value at this position. One that is no string is no word.
+    /// Reads the value at this position. A value that is not a string counts as no word.
     pub(super) fn read(&mut self, scanner: &mut Scanner<'a>) -> Scan {
         self.is_there = true;
         self.word = match scanner.value()? {
@@ -123,12 +123,12 @@ impl<'a> Word<'a> {
         Ok(())
     }
 
-    /// Whether the key is absent.
+    /// Returns whether the key is absent.
     pub(super) const fn is_absent(&self) -> bool {
         !self.is_there
     }
 
-    /// The word, if it is one.
+    /// Returns the word, if the value is one.
     pub(super) fn get(&self) -> Option<&str> {
         self.word.as_deref()
     }

@@ -1,8 +1,8 @@
-//! Which bodies ask the provider's cache for a longer lifetime than its default.
+//! Tests of bodies that request a longer lifetime than the default of the provider's cache.
 
 use crate::{parse, responses};
 
-/// Whether chat completions and a response with these members at the top and in a part of the content do.
+/// Returns whether a chat completion and a response request it with these members at the top and in a content part.
 #[track_caller]
 fn is_long(top: &str, part: &str) -> [bool; 2] {
     let chat = format!(

@@ -1,9 +1,9 @@
-//! Keys by which a caller could have another model billed than `model`.
+//! Tests of keys with which a caller could have another model billed than `model`.
 
 use crate::{BodyError, parse_call};
 use domain::measured::Endpoint;
 
-/// What is refused of a body with this member, at another provider than OpenAI.
+/// Returns the refusal of a body with this member at a provider other than OpenAI.
 #[track_caller]
 fn refused(endpoint: Endpoint, member: &str) -> Option<BodyError> {
     let rest = match endpoint {
@@ -32,7 +32,7 @@ fn what_chooses_something_is_refused() {
             (r#""plugins":[{"id":"web"}]"#, "plugins"),
             (r#""plugins":false"#, "plugins"),
             (r#""x":1,"plugins":[{}],"models":["m"]"#, "plugins"),
-            // What a careless parser would take for one of them.
+            // Keys that a lenient parser would take for one of them.
             (r#""Models":["dear"]"#, "models"),
             (r#""fall_backs":["dear"]"#, "fallbacks"),
             (r#""\u0070lugins":[1]"#, "plugins"),

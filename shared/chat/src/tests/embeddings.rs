@@ -150,7 +150,7 @@ fn input() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Text bytes, texts and token ids; `None` where it is no input.
+/// Returns text bytes, texts and token ids; `None` for an invalid input.
 fn slowly(input: &Value) -> Option<(u64, u64, u64)> {
     let ids = |all: &[Value]| {
         let good = all

@@ -1,10 +1,10 @@
-//! Random valid bodies, and ways to write them down.
+//! Random valid bodies, and different spellings of them.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// How a tree is written: which characters are escaped, and what white space stands between the tokens.
+/// How a tree is written: which characters are escaped, and the white space between the tokens.
 #[derive(Debug, Clone)]
 pub(super) struct Spelling {
     pub(super) escapes: Escapes,
@@ -14,11 +14,11 @@ pub(super) struct Spelling {
 /// Which characters of strings are escaped.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Escapes {
-    /// Those that must be.
+    /// Only those that must be.
     Needed,
-    /// All that are not ASCII.
+    /// All characters that are not ASCII.
     NotAscii,
-    /// All.
+    /// All characters.
     All,
 }
 
@@ -50,7 +50,7 @@ impl Spelling {
         self.member(key, value).len() as u64
     }
 
-    /// Bytes that count of a text: a string's own, and anything else as it stands.
+    /// Returns the bytes that count for a text: those of a string's contents, or those of any other value as written.
     pub(super) fn text_size(&self, value: &Value) -> u64 {
         match value {
             Value::Null => 0,
@@ -59,7 +59,7 @@ impl Spelling {
         }
     }
 
-    /// Bytes that count of a word: none of those in `free` unless they are escaped.
+    /// Returns the bytes that count for a word: none for one of `free`, unless it is escaped.
     pub(super) fn word_size(&self, value: &Value, free: &[&str]) -> u64 {
         let is_free = value
             .as_str()
@@ -101,7 +101,7 @@ pub(super) fn spelling() -> impl Strategy<Value = Spelling> {
     (escapes, select(vec!["", "", " ", "\r\n\t "])).prop_map(|(escapes, space)| Spelling { escapes, space })
 }
 
-/// A body that must be accepted.
+/// Generates a body that must be accepted.
 pub(super) fn body() -> impl Strategy<Value = Map<String, Value>> {
     let member = prop_oneof![
         (
@@ -241,7 +241,7 @@ fn part() -> impl Strategy<Value = Value> {
     object(member).prop_map(without_repeated_media)
 }
 
-/// The part with the first member of each kind of media.
+/// Returns the part with only the first member of each kind of media.
 fn without_repeated_media(mut part: Value) -> Value {
     let mut seen = Vec::new();
     part.as_object_mut().expect("an object").retain(|key, _| {
@@ -254,7 +254,7 @@ fn without_repeated_media(mut part: Value) -> Value {
     part
 }
 
-/// A string that means something somewhere, or any other.
+/// Generates a string that has a meaning in some field, or any other.
 pub(super) fn word() -> impl Strategy<Value = Value> {
     let known = vec![
         "user",
@@ -313,7 +313,7 @@ pub(super) fn object(member: impl Strategy<Value = (&'static str, Value)>) -> im
     })
 }
 
-/// A key as a careless parser reads it.
+/// Returns a key as a lenient parser reads it.
 pub(super) fn fold(key: &str) -> String {
     let seen = key.split('\0').next().unwrap();
     seen.to_lowercase()

@@ -1,4 +1,4 @@
-//! Every body that is not one JSON object in valid UTF-8, with the sentence that names the flaw.
+//! Tests of every body that is not one JSON object in valid UTF-8, with the message that names the flaw.
 
 use super::super::{BodyError, DEPTH_MAX, parse};
 use super::{malformed, with};

@@ -1,4 +1,4 @@
-//! What holds for every body: agreement with a slow reading, with `serde_json`, and no panic.
+//! Properties of every body: agreement with a slow reference parser, agreement with `serde_json`, and no panic.
 
 use super::super::{BodyError, RequestBody, parse};
 use super::generated::{Spelling, body, spelling};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value};
 
-/// Bytes that break or bend JSON when they land in a body.
+/// Bytes that make JSON invalid or ambiguous when inserted into a body.
 const BENT: &[&[u8]] = &[
     b"\"",
     b"\\",
@@ -51,7 +51,7 @@ const BENT: &[&[u8]] = &[
     b"\x1f",
 ];
 
-/// The body as `serde_json` reads it must say what `parse` says.
+/// Checks that `parse` agrees with the tree of `serde_json`.
 fn agrees(read: &RequestBody<'_>, value: &Value) -> Result<(), TestCaseError> {
     let number = |key: &str| value.get(key).and_then(Value::as_u64);
     let absent = |key: &str| value.get(key).is_none_or(Value::is_null);
@@ -78,7 +78,7 @@ fn agrees(read: &RequestBody<'_>, value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether the refusal says that the bytes are not JSON; the others are about what the JSON says.
+/// Returns whether the error reports invalid JSON; the other errors are about the contents.
 fn is_grammar(error: &BodyError) -> bool {
     error.code() == "invalid_json"
         && error.param().is_none()
@@ -88,7 +88,7 @@ fn is_grammar(error: &BodyError) -> bool {
         )
 }
 
-/// Applies edits to the bytes: each removes, replaces or inserts something.
+/// Applies edits to the bytes. Each edit removes, replaces or inserts something.
 pub(super) fn mutated(mut bytes: Vec<u8>, edits: &[(Index, usize, Index)]) -> Vec<u8> {
     for (place, removed, inserted) in edits {
         let start = place.index(bytes.len() + 1);

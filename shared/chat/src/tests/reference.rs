@@ -1,13 +1,14 @@
-//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs` once
-//! more, written without the scanner. It knows valid bodies only.
+//! A slow reference parser on a tree of `serde_json` values: the rules of `prompt.rs` and `prompt/part.rs`, written
+//! again without the scanner. It supports only valid bodies.
 
 use super::generated::{Spelling, fold};
 use serde_json::{Map, Value};
 
-/// Prompt bytes, images, audios, files, framed messages and calls, content parts, and of `prediction` bytes and parts.
+/// Prompt bytes, images, audios, files, framed messages and calls, content parts, and the bytes and parts of
+/// `prediction`.
 pub(super) type Counts = [u64; 8];
 
-/// What stands in a tree that is written with a spelling.
+/// Counts of a tree that is written with a given spelling.
 pub(super) struct Reference<'a> {
     pub(super) spelling: &'a Spelling,
     pub(super) counts: Counts,

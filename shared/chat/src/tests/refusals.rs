@@ -1,4 +1,5 @@
-//! Every JSON object that is refused for its keys or its values, with its code and the sentence that names the fault.
+//! Tests of every JSON object that is refused for its keys or values, with its code and the message that names the
+//! fault.
 
 use super::super::{KEY_BYTES_MAX, KEYS_MAX, parse};
 use super::{malformed, refused, with};
@@ -268,7 +269,7 @@ fn repeated_media_of_a_part() {
                 }
             }
         }
-        // In two parts it stands once in each.
+        // Across two parts, each part contains it once.
         let twice = format!("{{\"model\":\"m\",\"messages\":[{{\"content\":[{value}}},{value}}}]}}]}}");
         parse(twice.as_bytes()).unwrap();
     }
@@ -276,7 +277,7 @@ fn repeated_media_of_a_part() {
 
 #[test]
 fn the_order_of_refusals_is_fixed() {
-    // Each member is wrong in its own way, in the order of the answers; the order in the body is the reverse.
+    // Each member has another fault, listed in the order of precedence; the body has them in reverse order.
     let wrong: [(&str, &str); 9] = [
         (",\"a\":01", "malformed number"),
         (",\"x\":0,\"x\":0", "appears twice"),

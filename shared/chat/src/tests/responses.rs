@@ -1,4 +1,4 @@
-//! Bodies of `POST /v1/responses`: what is refused because the edge cannot see it, and what counts.
+//! Tests of bodies of `POST /v1/responses`: the fields that are refused, and the counts.
 
 mod deciding;
 mod reading;
@@ -7,12 +7,12 @@ mod unseen;
 use super::super::responses::parse;
 use super::super::{BodyError, COMPLETION_TOKENS_DEFAULT, RequestBody};
 
-/// A body with an input of two characters, and `members` before the closing brace.
+/// Returns a body with an input of two characters, and `members` before the closing brace.
 fn with(members: &str) -> String {
     format!(r#"{{"model":"m","input":"hi"{members}}}"#)
 }
 
-/// A body with this one item.
+/// Returns a body with only this item.
 fn item(item: &str) -> String {
     format!(r#"{{"model":"m","input":[{item}]}}"#)
 }
@@ -133,7 +133,7 @@ fn values_and_their_order() {
         let body = format!("{{\"model\":\"m\"{input}}}");
         refused(&body, "missing_input", "`input` is required", Some("input"));
     }
-    // Each member is wrong in its own way, in the order of the answers; the order in the body is the reverse.
+    // Each member has another fault, listed in the order of precedence; the body has them in reverse order.
     let wrong: [(&str, &str); 16] = [
         (",\"a\":01", "malformed number"),
         (",\"x\":0,\"x\":0", "appears twice"),
@@ -157,7 +157,7 @@ fn values_and_their_order() {
     ];
     for first in 0..wrong.len() {
         let mut members: Vec<&str> = wrong[first..].iter().rev().map(|(member, _)| *member).collect();
-        // Of several wrong inputs only the one that is due.
+        // Of several faulty inputs, only the one to be reported.
         let due = members
             .iter()
             .rposition(|member| member.starts_with(",\"input\""));
@@ -199,7 +199,7 @@ fn values_and_their_order() {
     }
 }
 
-/// What Codex and the Agents SDK send, in their form.
+/// Bodies in the form that Codex and the Agents SDK send.
 #[test]
 fn stateless_clients_are_served() {
     let body = r#"{
@@ -252,6 +252,6 @@ fn stateless_clients_are_served() {
         ),
         (19, 1, 0, 0)
     );
-    // Content parts of two messages, a summary, two of an output, one of a shell's.
+    // Content parts: those of two messages, one summary, two of an output, one of a shell output.
     assert_eq!(read.counts.content_parts, 6);
 }

@@ -1,4 +1,4 @@
-//! What is read from good bodies, with sizes counted by hand.
+//! Tests of valid bodies, with sizes counted by hand.
 
 use super::super::{COMPLETION_TOKENS_DEFAULT, RequestBody, parse};
 use super::with;
@@ -10,7 +10,7 @@ fn read(body: &str) -> RequestBody<'_> {
     parse(body.as_bytes()).expect(body)
 }
 
-/// Bytes, images, audios and files of a message with these members.
+/// Returns bytes, images, audios and files of a message with these members.
 #[track_caller]
 fn message(members: &str) -> [u64; 4] {
     let body = format!(r#"{{"model":"m","messages":[{{{members}}}]}}"#);
@@ -159,7 +159,7 @@ fn text_of_messages() {
     }
 }
 
-/// Decision D68: the provider frames messages and parts, so the empty ones count as well.
+/// Decision D68: the provider frames messages and parts, so empty ones also count.
 #[test]
 fn framing_of_messages_and_parts() {
     let text = r#"{"type":"text","text":""}"#;
@@ -193,13 +193,13 @@ fn framing_of_messages_and_parts() {
             "",
             [1, 1, 0, 0, 0],
         ),
-        // Whichever of two equal keys another parser reads, its parts are counted.
+        // Whichever of two equal keys another parser reads, its parts count.
         (
             format!(r#"{{"content":[{text}],"Content":[{text},{text}]}}"#),
             "",
             [1, 3, 0, 0, 0],
         ),
-        // A tool call is a message of its own to the model.
+        // The model sees a tool call as a separate message.
         (
             r#"{"tool_calls":[{"id":""},{"id":""},"ab"]}"#.to_owned(),
             "",
@@ -269,7 +269,7 @@ fn media_parts() {
             r#"{"type":"file","file":{"file_data":"AAAA","filename":"a\"b.pdf"}}"#,
             [7, 0, 0, 1],
         ),
-        // Text beside the payload counts, keys included: "note":"abc" has 12 bytes, "url":[1] counts its value.
+        // Text next to the payload counts, including keys: "note":"abc" has 12 bytes, "url":[1] counts its value.
         (
             r#"{"type":"image_url","image_url":{"url":"x","note":"abc"}}"#,
             [12, 1, 0, 0],
@@ -282,14 +282,14 @@ fn media_parts() {
             r#"{"type":"image_url","image_url":{"url":"x"},"text":"abcd"}"#,
             [4, 1, 0, 0],
         ),
-        // Payloads are free only where the type says so.
+        // Payloads are free only if they match the type.
         (r#"{"type":"text","text":"ab","image_url":"abc"}"#, [7, 1, 0, 0]),
         (
             r#"{"type":"image_url","image_url":"x","input_audio":{"data":"x"}}"#,
             [12, 1, 1, 0],
         ),
         (r#"{"type":"image_url","Image_URL":{"URL":"x"}}"#, [0, 1, 0, 0]),
-        // Unknown types count as they stand: these have 32, 49, 43, 2 and 12 bytes.
+        // Parts of unknown types count all their bytes: 32, 49, 43, 2 and 12.
         (r#"{"type":"novel","words":"hello"}"#, [32, 0, 0, 0]),
         (
             r#"{"type":"input_image","image_url":{"url":"abcd"}}"#,

@@ -1,5 +1,5 @@
-//! Streamed chat completions: what is refused where streams are not served, `stream_options`, and the change that asks
-//! for usage.
+//! Tests of streamed chat completions: the refusal of streams where they are not served, `stream_options`, and the
+//! change that requests usage.
 
 use super::super::{BodyError, KEYS_MAX, RequestBody, parse, parse_streaming};
 use super::generated::{body, junk, spelling};
@@ -14,7 +14,7 @@ fn read(body: &str) -> RequestBody<'_> {
     parse_streaming(body.as_bytes()).expect(body)
 }
 
-/// The body with `members`, spliced; itself where nothing is to be changed.
+/// Returns the body after its splice; unchanged if no change is needed.
 #[track_caller]
 fn spliced(body: &str) -> String {
     let read = read(body);
@@ -192,7 +192,7 @@ fn the_keys_of_stream_options_are_bounded() {
     }
 }
 
-/// The streamed body with these options behind `place` members.
+/// Returns the streamed body with these options after `place` members.
 fn streamed(
     mut body: serde_json::Map<String, Value>,
     options: Option<Value>,
@@ -235,7 +235,7 @@ proptest! {
         let again = parse_streaming(&sent).unwrap();
         prop_assert_eq!(again.usage_splice(), None, "asked once");
         prop_assert_eq!(RequestBody { splice: None, ..read.clone() }, RequestBody { splice: None, ..again });
-        // All other bytes are the caller's.
+        // All other bytes are unchanged.
         if let Some(splice) = read.usage_splice() {
             let [before, added, behind] = splice.pieces(text.as_bytes());
             let replaced = splice.at.len();

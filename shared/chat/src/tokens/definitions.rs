@@ -1,14 +1,15 @@
-//! Definitions of tools and functions, `response_format` and tool calls: their bounds in docs/explanation/estimates.md.
+//! Tests of the bounds in docs/explanation/estimates.md for definitions of tools and functions, `response_format` and
+//! tool calls.
 //!
-//! OpenAI documents no count for them. Tools and functions are counted as in its cookbook ("How to count tokens with
-//! tiktoken", gpt-4o), the schema of a `response_format` as the JSON that it is, and a tool call as its name and
+//! OpenAI does not document how it counts them. Tools and functions are counted as in its cookbook ("How to count
+//! tokens with tiktoken", gpt-4o), the schema of a `response_format` as its JSON, and a tool call as its name and
 //! arguments in the frame of a message.
 
 use super::*;
 use std::fmt::Write as _;
 
-/// By the cookbook: around each definition, before its parameters, for each of these, for an `enum` and each of its
-/// elements, and at the end of all definitions.
+/// Tokens by the cookbook: for each definition, before its parameters, for each parameter, for an `enum` and each of
+/// its elements, and at the end of all definitions.
 const OF_TOOL: i64 = 7;
 const OF_PARAMETERS: i64 = 3;
 const OF_PARAMETER: i64 = 3;
@@ -16,8 +17,8 @@ const OF_ENUM: i64 = -3;
 const OF_ELEMENT: i64 = 3;
 const AT_THE_END: i64 = 12;
 
-/// What the documentation allows beyond the estimate: for each definition, for each element of an `enum`, and for each
-/// tool call.
+/// Tokens that the documentation allows beyond the estimate: for each definition, for each element of an `enum`, and
+/// for each tool call.
 const BEYOND_A_TOOL: i64 = 10;
 const BEYOND_AN_ELEMENT: i64 = 4;
 const BEYOND_A_CALL: i64 = 3;
@@ -38,7 +39,7 @@ fn name() -> impl Strategy<Value = String> {
     prop::collection::vec(select(words), 1..4).prop_map(|words| words.join("_"))
 }
 
-/// A sentence, or none.
+/// Generates a sentence or an empty text.
 fn description() -> impl Strategy<Value = String> {
     let sentences = COVERED[0]
         .split_inclusive(". ")
@@ -58,7 +59,7 @@ fn definition() -> impl Strategy<Value = Definition> {
     (name(), description(), prop::collection::vec(parameter, 0..6))
 }
 
-/// The definition as OpenAI documents it, with what it leaves out where that is empty.
+/// Returns the definition as OpenAI documents it, without empty fields.
 fn function((name, description, parameters): &Definition) -> Value {
     let properties = parameters.iter().map(|(name, kind, description, list)| {
         let mut schema = json!({ "type": kind });
@@ -78,7 +79,7 @@ fn function((name, description, parameters): &Definition) -> Value {
     function
 }
 
-/// What the cookbook counts for definitions.
+/// Returns the cookbook's count for definitions.
 fn counted_definitions(functions: &[Value]) -> i64 {
     let text = |value: &Value| {
         value
@@ -110,7 +111,7 @@ fn counted_definitions(functions: &[Value]) -> i64 {
     functions.iter().map(of_function).sum::<i64>() + AT_THE_END
 }
 
-/// How many elements the `enum`s in a schema have.
+/// Returns the number of `enum` elements in a schema.
 fn elements(schema: &Value) -> i64 {
     match schema {
         Value::Object(members) => members
@@ -125,7 +126,7 @@ fn elements(schema: &Value) -> i64 {
     }
 }
 
-/// What is held for the rest of a body that also has one short message.
+/// Returns the tokens held for a field in a body with one short message.
 fn held_beside_a_message(field: &str, value: &Value) -> i64 {
     let messages = [message("user", "Hi.")];
     let with = held_for(&json!({ "model": "m", "messages": messages, field: value }));

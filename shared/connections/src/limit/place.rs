@@ -1,12 +1,12 @@
-//! The state of one connection: idle since when, or closed for another. Lock-free, since every request updates it
-//! twice.
+//! The state of one connection: when it became idle, or that it was closed for another. Lock-free, since every request
+//! updates it twice.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// Instead of a count of requests: closed for another connection.
+/// Value in place of the count of requests: closed for another connection.
 const CLOSED: u32 = u32::MAX;
 
 /// The place of a connection.
@@ -14,14 +14,14 @@ const CLOSED: u32 = u32::MAX;
 pub(super) struct Place {
     /// Later connections have higher numbers.
     pub(super) number: u64,
-    /// Address that it counts for.
+    /// Address that the connection counts against.
     pub(super) counted_as: Option<IpAddr>,
     started: Instant,
     /// Requests in flight, or [`CLOSED`].
     requests: AtomicU32,
     /// Whether it ever had a request of a known caller.
     is_known: AtomicBool,
-    /// When it was opened, or its last request ended: milliseconds since `started`.
+    /// Time at which it was opened or its last request ended, in milliseconds since `started`.
     rests_since: AtomicU64,
     closing: Notify,
 }
@@ -58,7 +58,7 @@ impl Place {
         self.requests.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Returns whether its caller is known, and since when it is idle; `None` with a request in flight, or once closed.
+    /// Returns whether its caller is known, and when it became idle; `None` if a request is in flight or it is closed.
     pub(super) fn rests(&self) -> Option<(bool, u64)> {
         let found = || {
             (

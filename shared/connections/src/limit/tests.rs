@@ -1,4 +1,4 @@
-//! Who gets a place, who makes room, and that no more are open than may be.
+//! Tests of places: which connection gets one, which makes room, and that the limits hold.
 
 use super::*;
 use futures::FutureExt as _;
@@ -7,7 +7,7 @@ fn peer(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
-/// A connection with a known caller's request under way.
+/// Returns a connection with a request of a known caller in flight.
 fn busy(limit: &ConnectionLimit, from: &str) -> Result<(OpenConnection, UnderWay), Refused> {
     let open = limit.admit(peer(from))?;
     let under_way = open.requests().begin().unwrap();
@@ -25,7 +25,7 @@ fn later(limit: &ConnectionLimit) {
     open.chosen_of_address.at = None;
 }
 
-/// Makes the pauses that have begun last.
+/// Makes the current pauses last.
 fn at_once(limit: &ConnectionLimit) {
     let ends = Instant::now() + Duration::from_secs(60);
     let mut open = limit.shared.lock();
@@ -53,7 +53,7 @@ fn the_limit_of_an_address_leaves_room_for_others_and_ends_with_its_connections(
 }
 
 #[test]
-fn who_rests_gives_its_place_to_the_next_and_strangers_go_first() {
+fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
     let limit = ConnectionLimit::new(4, 4, Vec::new());
     let (known, request) = busy(&limit, "192.0.2.1").unwrap();
     drop(request);
@@ -133,8 +133,8 @@ fn choosing_who_goes_is_done_for_some_at_once_and_not_all_the_time() {
 }
 
 proptest::proptest! {
-    /// Whatever comes, begins, ends and leaves: no more are open than may be, in all and for each address, nobody at
-    /// work is closed, and who found no place saw only others at work, or came right after a choice.
+    /// For any sequence of events: the total and per-address limits hold, no connection with a request in flight is
+    /// closed, and a connection is refused only if all others have requests in flight or a choice was just made.
     #[test]
     fn places_are_never_more_than_there_are(steps in proptest::collection::vec((0_u8..4, 0_u8..6, 0_usize..8), 0..80)) {
         let (max, max_per_address) = (4, 2);
@@ -170,9 +170,9 @@ proptest::proptest! {
 }
 
 proptest::proptest! {
-    /// Whatever somebody does at the limit of his own address, a newcomer finds a place that rests, also right after.
+    /// Whatever a client does at its own limit, a new client finds an idle place, even right afterwards.
     #[test]
-    fn who_is_at_his_own_limit_keeps_nobody_out(
+    fn a_client_at_its_own_limit_does_not_exclude_others(
         busy_ones in 0_usize..=3,
         attempts in 1_usize..10,
         newcomers in 1_usize..=2,

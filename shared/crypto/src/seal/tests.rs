@@ -1,4 +1,4 @@
-//! Sealed secrets open for their own record only, and under the right key.
+//! Tests that sealed secrets open only for their own record and under the right key.
 
 use super::*;
 

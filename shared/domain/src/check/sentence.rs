@@ -4,14 +4,14 @@ use super::{Check, Reset, Unit};
 use crate::money::Nanos;
 use crate::timestamp::spoken_from_ms;
 
-/// The amount that is checked.
+/// The amount to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedAmount {
-    /// A proxied call, which is estimated at so much.
+    /// The estimate of a proxied call.
     Call(Nanos),
-    /// A proxied call whose estimate is beyond any amount.
+    /// A proxied call whose estimate exceeds any amount.
     Beyond,
-    /// A spend of so much.
+    /// The amount of a spend.
     Spend(Nanos),
 }
 
@@ -24,12 +24,12 @@ impl CheckedAmount {
         }
     }
 
-    /// Returns the amount that limits are compared with: for [`Beyond`](Self::Beyond) one that no limit allows.
+    /// Returns the amount that limits are compared with. For [`Beyond`](Self::Beyond) no limit allows it.
     pub fn compared(self) -> Nanos {
         self.amount().unwrap_or(Nanos::from_stored(u64::MAX))
     }
 
-    /// Returns the sentence of a denial where every check passes and the amount cannot be charged.
+    /// Returns the sentence of a denial in which every check passes but the amount cannot be charged.
     pub const fn cannot_be_charged(self) -> &'static str {
         match self {
             Self::Beyond => "The estimate is beyond any amount that can be charged.",
@@ -77,7 +77,7 @@ impl Check {
     }
 }
 
-/// `9.50 USD are`, `nothing is`.
+/// Returns the subject and verb of a sentence, such as `9.50 USD are` or `nothing is`.
 fn spent_words(nanos: u64) -> String {
     match nanos {
         0 => "nothing is".to_owned(),
@@ -85,7 +85,7 @@ fn spent_words(nanos: u64) -> String {
     }
 }
 
-/// When the count starts again, where that is known.
+/// Returns the clause that says when the counter restarts, if that is known.
 fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
     let Some(at) = resets_at_ms.map(spoken_from_ms) else {
         return String::new();
@@ -98,12 +98,12 @@ fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
     }
 }
 
-/// An exact amount in USD with at least two fraction digits.
+/// Formats an exact amount in USD, with at least two fraction digits.
 pub fn usd(nanos: u64) -> String {
     amount_in("USD", nanos)
 }
 
-/// An exact amount with at least two fraction digits, and its currency.
+/// Formats an exact amount with at least two fraction digits, and its currency.
 pub fn amount_in(currency: &str, nanos: u64) -> String {
     let amount = Nanos::from_stored(nanos);
     let (exact, short) = (amount.to_string(), amount.two_digits());

@@ -1,4 +1,4 @@
-//! Entries of proxied calls: `A …` for an approved call that ended, `D …` for a denied one.
+//! Entries of proxied calls: `A …` for an approved call after its end, `D …` for a denied one.
 
 use super::{Check, EndedBy, Entry, checks};
 use crate::denial::{Denial, Stage};
@@ -8,41 +8,41 @@ use crate::money::Nanos;
 use serde_json::{Map, Value};
 
 crate::words! {
-    /// How an approved call ended.
+    /// How an approved call ended, and which charge resulted.
     pub enum How {
         /// The provider reported its usage: the real cost is charged.
         Settled = "settled",
         /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
         /// sent. Nothing is charged.
         Released = "released",
-        /// What it cost is not known: the estimate stays charged.
+        /// The real cost is unknown: the estimate stays charged.
         Estimated = "estimated",
         /// Not settled by its deadline: the estimate stays charged.
         Kept = "kept",
-        /// It was kept, and corrected later.
+        /// It was kept first, and corrected later.
         Corrected = "corrected",
         /// The approval's answer was lost, so the charge was given back.
         Voided = "voided",
-        /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted:
-        /// nothing is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this
-        /// entry.
+        /// Cap approved the call, but Tollgate could not send it, for example because the provider key cannot be
+        /// decrypted. Nothing is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of
+        /// this entry.
         Unsent = "unsent",
     }
 }
 
 impl How {
-    /// Whether what is charged is what it really cost.
+    /// Returns whether the charge is the real cost.
     const fn is_actual(self) -> bool {
         !matches!(self, Self::Estimated | Self::Kept)
     }
 }
 
-/// Stands in a line for a run or price version that is missing.
+/// Placeholder in a line for a missing run or price version.
 pub const NONE: &str = "-";
-/// Stands in a line for the run that is called `-`. No run id has this character.
+/// Represents a run named `-` in a line. Run ids cannot contain this character.
 const RUN_CALLED_NONE: &str = "%";
 
-/// How a run stands in a line; it is empty for a request without one.
+/// Returns the form of a run in a line. `run` is empty for a request without one.
 pub fn run_word(run: &str) -> &str {
     match run {
         "" => NONE,
@@ -51,7 +51,7 @@ pub fn run_word(run: &str) -> &str {
     }
 }
 
-/// The run that stands in a line as [`run_word`] says; `None` for a request without one.
+/// Returns the run for its form in a line, the inverse of [`run_word`]; `None` for a request without one.
 pub fn run_of_word(word: &str) -> Option<&str> {
     match word {
         NONE => None,
@@ -60,7 +60,7 @@ pub fn run_of_word(word: &str) -> Option<&str> {
     }
 }
 
-/// What a decision's line says of the call.
+/// The call's part of a decision's line.
 struct Memo<'a> {
     agent: &'a str,
     run: Option<&'a str>,
@@ -70,7 +70,7 @@ struct Memo<'a> {
 }
 
 impl<'a> Memo<'a> {
-    /// `<account> <agent> <run> <key_id> <price_version> <model>`
+    /// Parses `<account> <agent> <run> <key_id> <price_version> <model>`.
     fn parse(text: &'a str) -> Option<Self> {
         let mut words = text.splitn(6, ' ');
         let _account = words.next()?;
@@ -84,12 +84,12 @@ impl<'a> Memo<'a> {
     }
 }
 
-/// The first version whose lines may say what was measured.
+/// The first line version that may contain measurements.
 const MEASURED_SINCE: u64 = 2;
 /// The first version whose lines may say who ended the hold.
 const ENDED_BY_SINCE: u64 = 3;
 
-/// Reads what follows number, time and version.
+/// Parses the text after number, time and version.
 pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let (letter, rest) = rest.split_once(' ')?;
     match letter {
@@ -162,7 +162,7 @@ fn ended_by(may_be_there: bool, text: &str) -> (Option<EndedBy>, &str) {
     said.map_or((None, text), |(by, rest)| (Some(by), rest))
 }
 
-/// Parts what was measured and the text of the hold.
+/// Separates the measurements from the text of the hold.
 fn measured(may_be_there: bool, text: &str) -> Option<(Option<Measured>, &str)> {
     let (word, hold) = text.split_once(' ')?;
     match word {
@@ -172,7 +172,7 @@ fn measured(may_be_there: bool, text: &str) -> Option<(Option<Measured>, &str)> 
     }
 }
 
-/// `<reason> <allow id> <estimate> <checks> <memo>`
+/// Parses `<reason> <allow id> <estimate> <checks> <memo>`.
 fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(5, ' ');
     let reason = Denial::from_reason(words.next()?)?;
@@ -198,7 +198,7 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
 }
 
-/// Returns the denial id of a call that Cap approved: its hold's id with another prefix.
+/// Returns the denial id of a call that Cap approved: the id of its hold with the prefix of a denial.
 fn deny_id(allow_id: &str) -> String {
     allow_id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1)
 }
@@ -216,7 +216,7 @@ fn describe(data: &mut Map<String, Value>, memo: &Memo<'_>, estimate: Option<u64
     amount(data, "estimate", estimate);
 }
 
-/// `<name>Usd`, and beside it the exact `<name>Nanos`.
+/// Adds `<name>Usd` and the exact `<name>Nanos`.
 fn amount(data: &mut Map<String, Value>, name: &str, nanos: Option<u64>) {
     let usd = nanos.map(|nanos| Nanos::from_stored(nanos).as_double());
     data.insert(format!("{name}Usd"), usd.into());

@@ -1,11 +1,11 @@
-//! What a decision was checked against: a group `<spent>:<limit>:<held>` for each check, in a fixed order.
+//! The checks of a decision: a group `<spent>:<limit>:<held>` for each check, in a fixed order.
 
 use crate::money::Nanos;
 use crate::reason::{Denial, Unit};
 use serde_json::{Value, json};
 
-/// The checks of a line, in order: each is named by the reason that it denies with. What is here is hashed with the
-/// entries, so a list never changes. A release with other checks adds a list of another length, and raises
+/// The checks of a line, in order. Each is named by the reason of its denial. The names are hashed with the entries, so
+/// a list never changes. A release with other checks adds a list of another length, and raises
 /// [`LINE_VERSION`](super::LINE_VERSION).
 const LISTS: [&[(Denial, Unit)]; 1] = [&[
     (Denial::PlanKeyLimit, Unit::Count),
@@ -17,23 +17,23 @@ const LISTS: [&[(Denial, Unit)]; 1] = [&[
     (Denial::PlanLimit, Unit::Usd),
 ]];
 
-/// One check, with what it saw before the call's own charge.
+/// One check, with its numbers before the call's own charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
     /// The check.
     pub check: Denial,
-    /// What it counts in.
+    /// The unit of its numbers.
     pub unit: Unit,
-    /// What was used up before, `held` included: nano-USD, or a number of keys, requests or agents.
+    /// Amount used up before, including `held`: in nano-USD, or as a number of keys, requests or agents.
     pub spent: u64,
     /// Limit; `None` if unlimited.
     pub limit: Option<u64>,
-    /// What of it was held by calls under way.
+    /// The part of `spent` held by calls in flight.
     pub held: Option<u64>,
 }
 
-/// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on
-/// with the account, which has no comma.
+/// Separates checks and memo in the text of a hold. Holds opened by an earlier version have no checks: their text
+/// continues with the account, which has no comma.
 pub fn before_memo(text: &str) -> (Option<&str>, &str) {
     match text.split_once(' ') {
         Some((checks, memo)) if checks.contains(',') => (Some(checks), memo),
@@ -42,8 +42,8 @@ pub fn before_memo(text: &str) -> (Option<&str>, &str) {
 }
 
 impl Check {
-    /// Parses all groups; an empty one was not checked. The month's held amount equals the day's and is stored with it.
-    /// `None` if malformed.
+    /// Parses all groups. An empty group means that the check was not made. The month's held amount equals the day's
+    /// and is stored once. `None` if malformed.
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();
         let list = LISTS.into_iter().find(|list| list.len() == groups.len())?;
@@ -76,9 +76,9 @@ impl Check {
         Some(checks)
     }
 
-    /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other,
-    /// up to the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was
-    /// checked against.
+    /// Returns whether the check was made. Before an approval all checks are made. The checks of Cap and the plan are
+    /// made in order, up to the one that denies. Reasons that precede them (a frozen agent, no policy) imply only the
+    /// checks of the key.
     pub(crate) fn was_made(&self, denied: Option<Denial>) -> bool {
         match denied {
             None => true,
@@ -87,7 +87,7 @@ impl Check {
         }
     }
 
-    /// As an entry shows it; `denied` is the reason that decided.
+    /// Returns the check as shown in an entry; `denied` is the reason that decided.
     pub fn shown(&self, denied: Option<Denial>) -> Value {
         let (check, passes) = (self.check.reason(), denied != Some(self.check));
         if self.unit != Unit::Usd {

@@ -1,4 +1,5 @@
-//! Entries from lines as the scripts write them. What is pinned here was hashed in trails that exist: it never changes.
+//! Tests of entries from lines in the form that scripts write. Pinned results were hashed in existing trails and never
+//! change.
 
 use super::*;
 use crate::chain::{GENESIS, entry_hash};
@@ -68,9 +69,9 @@ fn a_call_that_ended_tells_what_it_cost() {
     }
 }
 
-/// Earlier entries were hashed without the object, so it is in those of measured calls only.
+/// Earlier entries were hashed without this object, so only entries of measured calls have it.
 #[test]
-fn what_was_measured_of_a_call_is_an_object_of_its_entry() {
+fn measurements_of_a_call_are_an_object_of_its_entry() {
     assert_eq!(
         sealed(10, MEASURED),
         r#"{"actor":"vk_1","agentId":"bot","at":"2026-11-18T11:06:40.456Z","data":{"actualNanos":"123","actualUsd":1.23e-7,"approved":true,"call":{"cachedTokens":4,"end":"completed","endpoint":"chat.completions","extensions":0,"firstByteMs":null,"inputTokens":9,"latencyMs":812,"outputTokens":12,"stream":false,"upstream":null},"chargedNanos":"123","chargedUsd":1.23e-7,"checks":[{"check":"plan_key_limit","held":null,"limit":10,"passes":true,"spent":0},{"check":"rate_limited","held":null,"limit":null,"passes":true,"spent":3},{"check":"per_run_limit","held":null,"heldNanos":null,"limit":1e-7,"limitNanos":"100","passes":true,"spent":5e-9,"spentNanos":"5"},{"check":"daily_limit","held":4e-9,"heldNanos":"4","limit":null,"limitNanos":null,"passes":true,"spent":6e-9,"spentNanos":"6"},{"check":"monthly_limit","held":4e-9,"heldNanos":"4","limit":null,"limitNanos":null,"passes":true,"spent":7e-9,"spentNanos":"7"},{"check":"plan_agent_limit","held":null,"limit":10,"passes":true,"spent":1},{"check":"plan_limit","held":null,"heldNanos":null,"limit":0.000005,"limitNanos":"5000","passes":true,"spent":8e-9,"spentNanos":"8"}],"day":20775,"estimateNanos":"200","estimateUsd":2e-7,"keyId":"vk_1","model":"m","month":202611,"outcome":"settled","priceVersion":"p1","reason":null,"runId":"run-1"},"id":"allow_01KAH3V9J80123456789ABCDEG","previousHash":"genesis","seq":10,"type":"decision.approved","hash":"05709d077a5185654754f3ced6b3d7e69c8567792afe713340a91281008cf867"}"#
@@ -164,7 +165,7 @@ fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
     }
 }
 
-/// A hold that was open when the version before this one was replaced has no checks in its text.
+/// A hold that was open during the upgrade from the previous version has no checks in its text.
 #[test]
 fn the_end_of_a_hold_without_checks_is_read() {
     let line = String::from_utf8(ENDED.to_vec()).unwrap();
@@ -211,7 +212,7 @@ fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
     }
 }
 
-/// A line of a later release is no entry here, and is told from one that somebody damaged.
+/// A line of a later release yields no entry here, and is distinguished from a damaged one.
 #[test]
 fn a_line_says_its_version() {
     const REST: &str = "D frozen allow_1 1 ,,,,,, a b c d e f";

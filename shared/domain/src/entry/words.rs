@@ -1,4 +1,4 @@
-//! What only the script knows of a change: words `name=value` behind the JSON of its twin, merged into `data`.
+//! Data of a change that only the script knows: words `name=value` after the JSON of its twin, merged into `data`.
 
 use crate::money::Nanos;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Marks an amount in nano-USD: `spent_nanos=5` becomes `spentNanos: "5"` and `spentUsd: 5e-9`.
 const NANOS: &str = "_nanos";
 
-/// Merges ` name=value name=value`; a word wins over what the twin expected. `None` for what is no such text.
+/// Merges ` name=value name=value`. A word replaces the twin's value. `None` if the text is malformed.
 pub(super) fn merge(data: &mut Map<String, Value>, text: &str) -> Option<()> {
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let (name, value) = word.split_once('=')?;
@@ -22,7 +22,7 @@ pub(super) fn merge(data: &mut Map<String, Value>, text: &str) -> Option<()> {
     Some(())
 }
 
-/// `low_owner` is `lowOwner` in JSON.
+/// Converts a name to JSON's form: `low_owner` becomes `lowOwner`.
 fn camel(name: &str) -> String {
     let mut parts = name.split('_');
     let mut camel = parts.next().unwrap_or_default().to_owned();

@@ -1,11 +1,11 @@
-//! Events from lines as the scripts write them: one of each, and none from any other line.
+//! Tests of events from lines in the form that scripts write: one of each kind, and none from any other line.
 
 mod complete;
 
 use super::*;
 use serde_json::json;
 
-/// The events of a line in place 7.
+/// Returns the events of a line at position 7.
 fn events(rest: &str) -> Vec<Event> {
     let entry = Entry::of_line(7, format!("7 1795000000123 {rest}").as_bytes());
     assert_ne!(entry.kind, crate::entry::UNREADABLE, "{rest}");
@@ -16,7 +16,7 @@ fn events(rest: &str) -> Vec<Event> {
     events
 }
 
-/// The only event of a line: its name and fields.
+/// Returns the only event of a line: its name and fields.
 #[track_caller]
 fn only(rest: &str) -> (&'static str, Value) {
     let events = events(rest);
@@ -32,7 +32,7 @@ fn change(kind: &str, agent: Option<&str>, data: &Value, words: &str) -> String 
     format!("{entry}{words}")
 }
 
-/// What a spend's twin says, as `store::spend` composes it.
+/// Returns the JSON of a spend's twin, as `store::spend` composes it.
 fn spend(kind: &str, words: &str) -> String {
     let data = json!({ "intentId": "int_1", "amount": 12.5, "amountNanos": "12500000000", "currency": "USD",
         "recipient": "Books Ltd", "description": "A book", "runId": "run-1" });

@@ -1,36 +1,36 @@
-//! Coalesces `policy.violation` (decision D72): an agent's first ten violations in a minute fire one event each, at
-//! once; further ones of the same agent and reason become one event at the minute's end. A pure function of the entries
-//! in order, so all dispatchers agree.
+//! Coalesces `policy.violation` (decision D72): an agent's first ten violations in a minute cause one event each, at
+//! once; further ones of the same agent and reason become one event at the end of the minute. A pure function of the
+//! entries in order, so all dispatchers agree.
 
 use super::{Event, EventName};
 use crate::timestamp::iso_from_ms;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
-/// Violations of an agent that fire an event of their own in each minute.
+/// Violations of an agent in each minute that cause their own event.
 pub const AT_ONCE_MAX: u64 = 10;
 /// Length of a minute of the store's clock, in ms.
 pub const MINUTE_MS: u64 = 60_000;
-/// Agents that are counted apart in a minute of an account and mode. Violations of further ones are coalesced from the
-/// first on, by reason alone.
+/// Maximum number of agents counted separately in one minute of an account and mode. All violations of further agents
+/// are coalesced, by reason alone.
 pub const AGENTS_MAX: u64 = 10_000;
 
-/// Several violations in one event: the last one provides the entry and the fields that are not here.
+/// Several violations in one event. The last one provides the entry and the other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coalesced {
-    /// How many.
+    /// Number of violations.
     pub count: u64,
-    /// The audit entry of the first one.
+    /// Sequence number of the first one's audit entry.
     pub first_seq: u64,
-    /// When the first one was, by the store's clock.
+    /// Time of the first one, in ms since 1970 by the store's clock.
     pub first_ms: u64,
-    /// When the last one was.
+    /// Time of the last one, in ms since 1970.
     pub last_ms: u64,
-    /// Whether they are of several agents, since [`AGENTS_MAX`] had been counted.
+    /// Whether they belong to several agents, because [`AGENTS_MAX`] was reached.
     pub of_many: bool,
 }
 
-/// What is coalesced: violations of one agent (none: of those beyond [`AGENTS_MAX`]) for one reason.
+/// Key of coalesced violations: one agent (or all agents beyond [`AGENTS_MAX`]) and one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
     /// The agent; empty for several.
@@ -44,39 +44,39 @@ pub struct Group {
 pub struct Waiting {
     /// Event of the coalesced violations.
     pub coalesced: Coalesced,
-    /// The audit entry of the last one.
+    /// Sequence number of the last one's audit entry.
     pub last_seq: u64,
 }
 
-/// The minute that violations are counted in.
+/// The minute in which violations are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Minute {
     /// Minutes since 1970; 0 before the first violation.
     pub number: u64,
-    /// Agents counted in it.
+    /// Number of agents counted in it.
     pub agents: u64,
-    /// Whether groups wait for its end.
+    /// Whether groups wait for the end of the minute.
     pub waits: bool,
 }
 
-/// Counts of one minute, as far as they concern the entries at hand.
+/// Counts of one minute, restricted to the agents and groups of the current entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// The minute.
     pub minute: Minute,
-    /// Violations that fired an event of their own, by agent.
+    /// Violations that caused their own event, by agent.
     pub agents: HashMap<String, u64>,
-    /// Violations that wait for the minute's end.
+    /// Violations that wait for the end of the minute.
     pub groups: BTreeMap<Group, Waiting>,
-    /// Whether the minute began with these entries: counts of an earlier one go.
+    /// Whether the minute began with the current entries, so that the counts of the previous minute are removed.
     pub begun: bool,
-    /// Agents and groups that changed.
+    /// Agents whose counts changed.
     changed_agents: BTreeMap<String, u64>,
     changed_groups: BTreeMap<Group, Waiting>,
 }
 
 impl Coalesced {
-    /// One word: `<count>,<first seq>,<first ms>,<last ms>,<0 | 1>`.
+    /// Returns one word: `<count>,<first seq>,<first ms>,<last ms>,<0 | 1>`.
     pub fn text(&self) -> String {
         let of_many = u8::from(self.of_many);
         format!(
@@ -85,7 +85,7 @@ impl Coalesced {
         )
     }
 
-    /// Reads [`Coalesced::text`].
+    /// Parses [`Coalesced::text`].
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(',');
         let mut number = || words.next()?.parse().ok();
@@ -104,7 +104,7 @@ impl Coalesced {
         })
     }
 
-    /// Returns the event of the last violation, for all of them.
+    /// Returns the event for all violations, based on the last one.
     pub fn payload_of(&self, last: Event) -> Event {
         let Event { name, agent, data } = last;
         let mut data: Map<String, Value> = data;
@@ -121,12 +121,12 @@ impl Coalesced {
 }
 
 impl Group {
-    /// `<reason> <agent>`; neither has a space.
+    /// Returns `<reason> <agent>`; neither contains a space.
     pub fn text(&self) -> String {
         format!("{} {}", self.reason, self.agent)
     }
 
-    /// Reads [`Group::text`].
+    /// Parses [`Group::text`].
     pub fn parse(text: &str) -> Option<Self> {
         let (reason, agent) = text.split_once(' ')?;
         Some(Self {
@@ -135,7 +135,7 @@ impl Group {
         })
     }
 
-    /// The agent and reason of a violation; `None` for every other event.
+    /// Returns the agent and reason of a violation; `None` for any other event.
     pub fn from_event(event: &Event) -> Option<Self> {
         if event.name != EventName::PolicyViolation {
             return None;
@@ -153,12 +153,12 @@ impl Group {
 }
 
 impl Waiting {
-    /// `<last seq> <coalesced>`
+    /// Returns `<last seq> <coalesced>`.
     pub fn text(&self) -> String {
         format!("{} {}", self.last_seq, self.coalesced.text())
     }
 
-    /// Reads [`Waiting::text`].
+    /// Parses [`Waiting::text`].
     pub fn parse(text: &str) -> Option<Self> {
         let (last_seq, coalesced) = text.split_once(' ')?;
         Some(Self {
@@ -177,7 +177,7 @@ impl Minute {
 }
 
 impl Tally {
-    /// Counts of `minute` and of what the entries at hand are about.
+    /// Creates the counts of `minute` for the agents and groups of the current entries.
     pub fn new(minute: Minute, agents: HashMap<String, u64>, groups: BTreeMap<Group, Waiting>) -> Self {
         Self {
             minute,
@@ -244,17 +244,17 @@ impl Tally {
         false
     }
 
-    /// Whether anything was counted.
+    /// Returns whether anything was counted.
     pub fn is_changed(&self) -> bool {
         !self.changed_agents.is_empty() || !self.changed_groups.is_empty()
     }
 
-    /// The agents that were counted, and how often in this minute.
+    /// Returns the agents whose counts changed, with their counts in this minute.
     pub const fn changed_agents(&self) -> &BTreeMap<String, u64> {
         &self.changed_agents
     }
 
-    /// The groups that were added to.
+    /// Returns the groups that violations were added to.
     pub const fn changed_groups(&self) -> &BTreeMap<Group, Waiting> {
         &self.changed_groups
     }
@@ -344,9 +344,9 @@ mod tests {
         assert_eq!(tally.minute.agents, 2);
     }
 
-    /// Cut anywhere and gone on with from what was kept, the count is the same.
+    /// The count is the same if it is interrupted anywhere and continued from the stored state.
     #[test]
-    fn whoever_goes_on_counts_alike() {
+    fn an_interrupted_count_continues_to_the_same_result() {
         let entries: Vec<(Group, u64)> = (1..=200)
             .map(|seq| (group(["a", "b"][usize::from(seq % 3 == 0)], "frozen"), seq))
             .collect();

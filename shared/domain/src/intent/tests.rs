@@ -1,4 +1,4 @@
-//! The words are distinct, and what was hashed verifies.
+//! Tests that the texts are distinct, and that hashed timelines verify.
 
 use super::*;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn a_timeline_can_be_verified_by_anyone() {
         );
         previous = entry.hash().to_owned();
     }
-    // Pinned: exports that were handed out must verify for ever.
+    // Pinned: exports that were handed out must verify forever.
     assert_eq!(
         chained.iter().map(Entry::hash).collect::<Vec<_>>(),
         [
@@ -54,7 +54,7 @@ fn a_timeline_can_be_verified_by_anyone() {
     );
 }
 
-/// Who sorts the keys of an export and keeps its numbers as they stand has the canonical form.
+/// Sorting the keys of an export and keeping its numbers unchanged yields the canonical form.
 #[test]
 fn an_amount_is_shown_as_it_is_hashed() {
     for (nanos, text) in [

@@ -1,4 +1,4 @@
-//! The word of a line and the object of an entry. What is pinned here was hashed in trails that exist.
+//! Tests of the word of a line and the object of an entry. Pinned results were hashed in existing trails.
 
 use super::*;
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn the_word_and_the_object_are_pinned() {
 }
 
 #[test]
-fn what_a_reader_would_refuse_is_written_as_unknown() {
+fn values_that_a_reader_refuses_are_written_as_unknown() {
     let at_bound = Measured {
         input_tokens: Some(NUMBER_MAX),
         latency_ms: Some(NUMBER_MAX),

@@ -1,32 +1,32 @@
-//! The real cost of a call that was answered (specification §4.4 step 7, D33).
+//! The real cost of an answered call (specification §4.4 step 7, D33).
 
 use super::picos::PicoSum;
 use super::table::PriceTable;
 use super::usage::Usage;
 use crate::money::Nanos;
 
-/// What the settlement knows of a call.
+/// The data of a call that determines its real cost.
 #[derive(Debug, Clone, Copy)]
 pub struct ServedCall<'a> {
-    /// Requested model: the answer may name another, whose price does not count (D33).
+    /// Requested model. The answer may name another one, whose price does not count (D33).
     pub model: &'a str,
     /// `service_tier` of the request.
     pub tier_asked: Option<&'a str>,
-    /// `service_tier` of the answer; it wins, when there is one. Without one the call costs the dearer of `tier_asked`
-    /// and the table's `auto_tier`: what a caller asks for is no evidence of what is billed.
+    /// `service_tier` of the answer. It takes precedence over the requested tier. Without it the call costs the dearer
+    /// of `tier_asked` and the table's `auto_tier`, since the requested tier does not prove which one is billed.
     pub tier_reported: Option<&'a str>,
-    /// What was used.
+    /// The usage.
     pub usage: &'a Usage,
-    /// `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model that
-    /// always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
+    /// Whether `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model
+    /// that always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.
     pub web_search: bool,
-    /// The request asks the cache for a longer lifetime than the default. Then all written tokens are of that kind, but
-    /// those that `usage` counts under the default.
+    /// Whether the request asks the cache for a longer lifetime than the default. Then all written tokens have the
+    /// price of the longer lifetime, except those that `usage` reports for the default one.
     pub long_cache: bool,
 }
 
 impl ServedCall<'_> {
-    /// Tokens that were written to the cache for longer than the default.
+    /// Returns the number of tokens written to the cache for longer than the default.
     const fn long_written(&self) -> u64 {
         let usage = self.usage;
         match self.long_cache {
@@ -39,10 +39,10 @@ impl ServedCall<'_> {
 }
 
 impl PriceTable {
-    /// What the call cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
+    /// Computes the cost of the call, rounded up to the nano; `None` above [`Nanos::MAX`].
     ///
-    /// `usage` does not say whether written and cached tokens are text or audio. They count as text first, the written
-    /// ones before the cached ones, which is never too little: audio has no cache discount on this endpoint.
+    /// `usage` does not say whether written and cached tokens are text or audio. They count as text first, written ones
+    /// before cached ones. This never charges too little: audio has no cache discount on this endpoint.
     pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
         let (price, usage) = (self.price_of(call.model), call.usage);
         let rates = match call.tier_reported {

@@ -4,7 +4,7 @@
 /// price and a 64-bit count within 128 bits.
 pub(super) const MAX_PICOS: u64 = 1_000_000_000_000_000;
 
-/// Why a text is no price.
+/// Why a text is not a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DecimalError {
     #[error("is no decimal number")]
@@ -17,7 +17,7 @@ pub(super) enum DecimalError {
     TooLarge,
 }
 
-/// The number in `text` times 10^`digits`, refused when that is no integer.
+/// Parses `text` times 10^`digits`. Refuses a result that is not an integer.
 pub(super) fn parse_scaled(text: &str, digits: u32) -> Result<u64, DecimalError> {
     let (significant, power) = parse_decimal(text)?;
     if significant.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn parse_scaled(text: &str, digits: u32) -> Result<u64, DecimalError>
         .ok_or(DecimalError::TooLarge)
 }
 
-/// The number in `text` times 10^`digits`, rounded up.
+/// Parses `text` times 10^`digits`, rounded up.
 pub(super) fn parse_scaled_up(text: &str, digits: u32) -> Result<u64, DecimalError> {
     let (significant, power) = parse_decimal(text)?;
     let power = power + i64::from(digits);
@@ -38,7 +38,7 @@ pub(super) fn parse_scaled_up(text: &str, digits: u32) -> Result<u64, DecimalErr
         let power = u32::try_from(power).unwrap_or(0);
         return scale(&significant, power);
     }
-    // The last digit is no zero, so something is always cut off.
+    // The last digit is not zero, so the cut always removes something.
     let cut = usize::try_from(power.unsigned_abs()).map_err(|_| DecimalError::TooLarge)?;
     let kept = significant.len().saturating_sub(cut);
     scale(&significant[..kept], 0)?
@@ -46,7 +46,7 @@ pub(super) fn parse_scaled_up(text: &str, digits: u32) -> Result<u64, DecimalErr
         .ok_or(DecimalError::TooLarge)
 }
 
-/// The value of `digits` times 10^`power`; 0 without digits.
+/// Returns `digits` times 10^`power`; 0 without digits.
 fn scale(digits: &str, power: u32) -> Result<u64, DecimalError> {
     if digits.is_empty() {
         return Ok(0);
@@ -58,8 +58,8 @@ fn scale(digits: &str, power: u32) -> Result<u64, DecimalError> {
     scaled.ok_or(DecimalError::TooLarge)
 }
 
-/// The digits of the number in `text` without zeros around them, and the power of ten that they are to be multiplied
-/// with. Fraction and exponent are optional.
+/// Parses a decimal number with optional fraction and exponent. Returns its digits without leading and trailing zeros,
+/// and the power of ten to multiply them by.
 fn parse_decimal(text: &str) -> Result<(String, i64), DecimalError> {
     if text.starts_with('-') {
         return Err(DecimalError::Negative);
@@ -83,7 +83,7 @@ fn parse_decimal(text: &str) -> Result<(String, i64), DecimalError> {
     Ok((significant, power))
 }
 
-/// `scaled` ÷ 10^`digits` without trailing zeros, the inverse of [`parse_scaled`].
+/// Formats `scaled` ÷ 10^`digits` without trailing zeros, the inverse of [`parse_scaled`].
 pub(super) fn print_scaled(scaled: u64, digits: u32) -> String {
     let width = digits as usize;
     let padded = format!("{scaled:0>min$}", min = width + 1);
@@ -100,12 +100,12 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A length as the signed number that shifts are computed with.
+/// Converts a length to the signed type of the shifts.
 fn length(len: usize) -> Result<i64, DecimalError> {
     i64::try_from(len).map_err(|_| DecimalError::TooLarge)
 }
 
-/// The exponent. More than four digits name no price, whichever way they point.
+/// Parses the exponent. More than four digits, positive or negative, cannot belong to a price.
 fn parse_exponent(text: &str) -> Result<i64, DecimalError> {
     let (sign, digits) = match text.as_bytes().first() {
         Some(b'-') => (-1, &text[1..]),

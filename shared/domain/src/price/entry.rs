@@ -1,4 +1,4 @@
-//! One model's entry in `config/prices.toml` and in the store: published figures, before any rule.
+//! One model's entry in `config/prices.toml` and in the store: published figures, before any rule is applied.
 
 use super::error::PriceError;
 use super::picos::CallPrice;
@@ -7,7 +7,7 @@ use super::tier::{STANDARD, is_reserved};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Longest name of a model, in bytes. A longer one is unknown without a look-up.
+/// Longest name of a model, in bytes. A longer one counts as unknown.
 pub(super) const MAX_NAME_BYTES: usize = 256;
 /// Most aliases of a model.
 const MAX_ALIASES: usize = 64;
@@ -21,9 +21,9 @@ pub struct ModelEntry {
     /// Other names of the same model at the same price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// By service tier; `standard` is always there.
+    /// By service tier. `standard` is always present.
     pub rates: BTreeMap<String, Published>,
-    /// A prompt with more tokens than this is priced by `long_context`, the whole call (D65).
+    /// Above this number of prompt tokens, `long_context` prices the whole call (D65).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_context_above: Option<u64>,
     /// By service tier, like `rates`.
@@ -35,16 +35,16 @@ pub struct ModelEntry {
     /// Whether the model searches the web on every call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub always_searches: bool,
-    /// Tokens that an image part counts in the estimate, where the model differs from the table's allowance.
+    /// Tokens of an image part in the estimate, if they differ from the table's allowance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_tokens: Option<u64>,
-    /// The least completion allowance of a call without a limit of its own, where the model differs from the table's.
+    /// The minimum completion allowance of a call without its own limit, if it differs from the table's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
 }
 
 impl ModelEntry {
-    /// Whether everything fits together; the error names `model` and the field.
+    /// Checks that the figures are consistent. The error names `model` and the field.
     pub(super) fn check(&self, model: &str) -> Result<(), PriceError> {
         let wrong = |reason: &str| Err(PriceError::model(model, reason));
         if !is_model_name(model) {
@@ -74,7 +74,7 @@ impl ModelEntry {
         }
     }
 
-    /// This entry with what `older` knows about the model beside its token prices (D65): an import has the figures,
+    /// Completes this entry with the figures of `older` other than token prices (D65): an import has the token prices,
     /// the file has the rest.
     pub(super) fn completed_by(&self, older: &Self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl ModelEntry {
     }
 }
 
-/// Whether this can name a model in a request.
+/// Returns whether this can be the model of a request.
 pub(super) fn is_model_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -3,48 +3,48 @@
 /// A price table or an import that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PriceError {
-    /// Not TOML, or wrong outside the models; the source says where.
+    /// Invalid TOML, or an error outside the models; the source says where.
     #[error("the price table cannot be read")]
     Toml(#[source] Box<toml::de::Error>),
-    /// Not the JSON that was expected; the source says where.
+    /// Not the expected JSON; the source says where.
     #[error("the {what} is no valid JSON")]
     Json {
-        /// What was being read.
+        /// The text that was parsed.
         what: &'static str,
-        /// The parser's complaint.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
-    /// A model's entry is wrong.
+    /// A model's entry is invalid.
     #[error("model `{model}`: {reason}")]
     Model {
         /// The name of the entry.
         model: String,
-        /// What is wrong with it, naming the field.
+        /// The fault, including the field.
         reason: String,
     },
-    /// Something beside the models is wrong.
+    /// A setting outside the models is invalid.
     #[error("`{field}` {reason}")]
     Setting {
         /// The key at the head of the table.
         field: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         reason: &'static str,
     },
-    /// Larger than anything that is plausibly a price table.
+    /// Larger than any plausible price table.
     #[error("the {what} has more than {limit} {unit}")]
     TooLarge {
-        /// What was being read.
+        /// The text that was parsed.
         what: &'static str,
-        /// The bound that it passed.
+        /// The exceeded limit.
         limit: usize,
-        /// What the bound counts.
+        /// The unit of the limit.
         unit: &'static str,
     },
 }
 
 impl PriceError {
-    /// A complaint about one model's entry.
+    /// Creates an error about one model's entry.
     pub(super) fn model(model: &str, reason: impl Into<String>) -> Self {
         Self::Model {
             model: model.to_owned(),

@@ -6,25 +6,25 @@ use super::picos::PicoSum;
 use super::table::PriceTable;
 use crate::money::Nanos;
 
-/// What the estimate needs to know of a request.
+/// The data of a request that determines its estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallShape<'a> {
     /// `model`, as sent.
     pub model: &'a str,
-    /// `service_tier`, when sent.
+    /// `service_tier`, if sent.
     pub service_tier: Option<&'a str>,
-    /// The upstream reports the tier that served a call. Then the requested tier prices the estimate (D32), else the
-    /// dearer of it and of the table's `auto_tier`, as for a settlement without a report.
+    /// Whether the upstream reports the tier that served a call. If so, the requested tier prices the estimate (D32).
+    /// Otherwise the dearer of it and of the table's `auto_tier` does, as for a settlement without a report.
     pub tier_is_reported: bool,
-    /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
+    /// UTF-8 bytes of everything billed as prompt text, including `prediction`.
     pub prompt_bytes: u64,
     /// Token ids of an embeddings input; each is one token.
     pub token_ids: u64,
-    /// Messages, tool calls in them and other items: the provider frames each (decision D68), which takes the table's
+    /// Messages, their tool calls, and other items. The provider frames each (decision D68), which takes the table's
     /// `message_tokens`.
     pub framed: u64,
-    /// Elements of `content` arrays, empty and unknown ones included, those of `prediction` too (decision D68); texts
-    /// of an embeddings input. Each takes the table's `part_tokens`.
+    /// Elements of `content` arrays, including empty and unknown ones and those of `prediction` (decision D68), or
+    /// texts of an embeddings input. Each takes the table's `part_tokens`.
     pub content_parts: u64,
     /// Bytes of `prediction`, part of `prompt_bytes`, which can be billed as output (decision D68).
     pub predicted_bytes: u64,
@@ -32,30 +32,30 @@ pub struct CallShape<'a> {
     pub predicted_parts: u64,
     /// Image parts.
     pub image_parts: u64,
-    /// Audio parts, earlier audio answers that messages refer to included.
+    /// Audio parts, including earlier audio answers that messages refer to.
     pub audio_parts: u64,
     /// File parts.
     pub file_parts: u64,
-    /// Reasoning items of which the body shows an id and the provider keeps the tokens. Each takes the table's
-    /// `reasoning_tokens`, beside the bytes of what it shows.
+    /// Reasoning items with only an id in the body, whose tokens the provider keeps. Each takes the table's
+    /// `reasoning_tokens`, in addition to its bytes in the body.
     pub reasoning_items: u64,
-    /// The completion allowance for each choice; 0 where there is no answer to limit (embeddings).
+    /// The completion allowance for each choice; 0 if there is no answer to limit (embeddings).
     pub completion_tokens: u64,
-    /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
+    /// Whether the caller set no limit. The completion allowance is then the specification's, or the model's if larger.
     pub unlimited: bool,
     /// Requested choices.
     pub n: u64,
-    /// The answer may be sound: `modalities` has `audio`, or `audio` is set.
+    /// Whether the answer may be audio: `modalities` has `audio`, or `audio` is set.
     pub audio_output: bool,
-    /// `web_search_options` was sent.
+    /// Whether `web_search_options` was sent.
     pub web_search: bool,
-    /// The provider's cache is asked to keep what it writes for longer than its default. Then the prompt is held at the
-    /// price of that, where it is dearer.
+    /// Whether the provider's cache is asked for a longer lifetime than its default. The prompt is then held at the
+    /// price of that lifetime if it is dearer.
     pub long_cache: bool,
 }
 
 impl CallShape<'_> {
-    /// A call without names and without anything in it, which asks for one answer.
+    /// An empty call without names that requests one answer.
     pub const EMPTY: CallShape<'static> = CallShape {
         model: "",
         service_tier: None,
@@ -78,7 +78,7 @@ impl CallShape<'_> {
         long_cache: false,
     };
 
-    /// Tokens that are allowed for each choice at this price of the model.
+    /// Returns the tokens to allow for each choice, at this price of the model.
     pub(super) fn allowance(&self, price: &ModelPrice) -> u64 {
         match self.unlimited {
             true => self.completion_tokens.max(price.completion_tokens),
@@ -88,11 +88,11 @@ impl CallShape<'_> {
 }
 
 impl PriceTable {
-    /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
+    /// Computes the expected cost of the call, rounded up to the nano; `None` above [`Nanos::MAX`].
     ///
-    /// The requested tier determines the price, at an upstream that reports the tier of its answers. A call with `auto`
-    /// or without a tier is served as the provider's project is configured, which the request does not say: the table's
-    /// `auto_tier` is assumed.
+    /// At an upstream that reports the tier of its answers, the requested tier determines the price. A call with `auto`
+    /// or without a tier is served as the provider's project is configured. The request does not contain that, so the
+    /// table's `auto_tier` is assumed.
     pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
         let price = self.price_of(call.model);
         let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);
@@ -125,7 +125,7 @@ impl PriceTable {
         let searches = u128::from(price.searches(call.model, call.web_search));
         PicoSum::ZERO
             .plus(other_tokens, input_picos)
-            // What the answer does not take over of a prediction is billed as output.
+            // The part of a prediction that the answer does not use is billed as output.
             .plus(
                 text_tokens(call.predicted_bytes, call.predicted_parts)?,
                 output_picos.saturating_sub(input_picos),

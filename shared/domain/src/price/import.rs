@@ -1,5 +1,5 @@
 //! Reads LiteLLM's `model_prices_and_context_window.json`. Its costs are JSON numbers in USD per token, often in
-//! scientific notation: they are taken from their decimal text, never through a float.
+//! scientific notation. They are parsed from their decimal text, never through floating point.
 
 mod field;
 mod unknown_cost;
@@ -17,23 +17,23 @@ use std::collections::BTreeMap;
 
 /// The `litellm_provider` of OpenAI's own models.
 pub const OPENAI: &str = "openai";
-/// Endpoints whose answers are text: what a chat or responses model has to be served by.
+/// Endpoints with text answers. A chat or responses model must support one of them.
 const TEXT_ENDPOINTS: [&str; 2] = ["/v1/chat/completions", "/v1/responses"];
-/// What an embeddings model has to be served by.
+/// Endpoints of embeddings. An embeddings model must support one of them.
 const EMBEDDING_ENDPOINTS: [&str; 1] = ["/v1/embeddings"];
-/// What the names of models have that search the web on every call.
+/// Parts of the names of models that search the web on every call.
 const SEARCH_MARKS: [&str; 2] = ["-search-preview", "-search-api"];
 /// Service tiers that no call through the edge can have.
 const OTHER_TIERS: [&str; 2] = ["batches", "decisions"];
 
-/// What an import brings.
+/// Result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// The entries that can be used.
+    /// The usable entries.
     pub overlay: PriceOverlay,
-    /// The entries that cannot, in the order of their names.
+    /// The unusable entries, in the order of their names.
     pub skipped: Vec<Skipped>,
-    /// Costs of imported models that are not understood, and so not charged, in the order of their names.
+    /// Unknown costs of imported models, which are therefore not charged, in the order of the models' names.
     pub ignored: Vec<IgnoredCosts>,
 }
 
@@ -42,7 +42,7 @@ pub struct Imported {
 pub struct IgnoredCosts {
     /// Its name in the file.
     pub model: String,
-    /// Their names.
+    /// Names of the fields.
     pub fields: Vec<String>,
 }
 
@@ -51,14 +51,14 @@ pub struct IgnoredCosts {
 pub struct Skipped {
     /// Its name in the file.
     pub model: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 /// The fields of one entry, unread.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// What a model answers with.
+/// Kind of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
     /// Text, in chat completions or responses.
@@ -67,13 +67,13 @@ enum Answers {
     Embeddings,
 }
 
-/// Reads the chat, responses and embeddings models of `provider` (such as [`OPENAI`]) from LiteLLM's price list. Models
-/// of OpenAI have their plain names; those of another provider keep or get its name before theirs, such as
-/// `azure/gpt-4o`, as upstreams by name look them up.
+/// Imports the chat, responses and embeddings models of `provider` (such as [`OPENAI`]) from LiteLLM's price list.
+/// Models of OpenAI have plain names. Models of another provider have its name as a prefix, such as `azure/gpt-4o`,
+/// which named upstreams use to look them up.
 ///
 /// # Errors
-/// [`PriceError`] when the text is no JSON object, or implausibly large. A single entry that cannot be used is no
-/// error: it is listed in [`Imported::skipped`].
+/// [`PriceError`] if the text is not a JSON object, or is implausibly large. An unusable entry is not an error:
+/// [`Imported::skipped`] lists it.
 pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError> {
     check_size("import", json)?;
     let entries: BTreeMap<String, &RawValue> =
@@ -158,7 +158,7 @@ fn read_entry(
     Ok(entry)
 }
 
-/// Checks that the entry is a model of `provider` that the edge can forward calls of.
+/// Checks that the entry is a model of `provider` whose calls the edge can forward.
 fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<Answers, String> {
     if !is_model_name(name) {
         return Err("the name cannot name a model".to_owned());
@@ -195,7 +195,7 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<Answe
     }
 }
 
-/// The search fee: the dearest context size, because the request need not say which it takes.
+/// Returns the search fee for the dearest context size, because the request need not specify the size.
 fn search_fee(fields: &Fields<'_>) -> Result<Option<CallPrice>, String> {
     const FIELD: &str = "search_context_cost_per_query";
     let Some(sizes) = fields.get(FIELD).filter(|value| value.get() != "null") else {
@@ -251,8 +251,8 @@ impl Figures {
         Ok(figures)
     }
 
-    /// Prices an output that there is never: at the input's price, as the price file does for embeddings. Lists have a
-    /// zero there, or nothing.
+    /// Sets the price of output, which embeddings never have, to that of the input, as the price file does. Lists have
+    /// zero or nothing there.
     fn take_output_for_input(&mut self) {
         for tier in self.tiers.values_mut() {
             for partial in [&mut tier.short, &mut tier.long] {
@@ -265,7 +265,7 @@ impl Figures {
     }
 }
 
-/// The prices of one tier at one prompt length, as far as the file has them.
+/// The prices of one tier at one prompt length, as far as the file contains them.
 #[derive(Default)]
 struct Partial(BTreeMap<Kind, TokenPrice>);
 
@@ -274,12 +274,12 @@ impl Partial {
         self.0.is_empty()
     }
 
-    /// Complete figures. What long context does not reprice stays as it is in `short`.
+    /// Returns complete figures. Figures that long context does not reprice stay as in `short`.
     fn published(&self, short: Option<&Published>) -> Result<Published, String> {
         let get = |kind: Kind| self.0.get(&kind).copied();
         let needed = |kind: Kind, short: Option<TokenPrice>| match get(kind).or(short) {
             Some(price) if price.picos() > 0 => Ok(price),
-            // A free model would be a call that no cap ever stops.
+            // No limit would ever stop calls of a free model.
             Some(_) => Err(format!("`{}` is zero", kind.stem())),
             None => Err(format!("`{}` is missing", kind.stem())),
         };

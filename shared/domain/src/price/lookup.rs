@@ -1,40 +1,40 @@
-//! Resolves the name of a request's model (D32): by name or alias, else without the snapshot's date, else a fine-tuned
-//! model by its base. Hash look-ups on slices of the name; no allocation.
+//! Finds the prices of a request's model (D32): by name or alias, otherwise by the name without the snapshot's date,
+//! otherwise by the base of a fine-tuned model. Hash look-ups on slices of the name, without allocation.
 
 use super::entry::{MAX_NAME_BYTES, ModelEntry};
 use std::collections::{BTreeMap, HashMap};
 
-/// What the names of fine-tuned models start with: `ft:base:organisation:suffix:id`.
+/// Prefix of the names of fine-tuned models: `ft:base:organisation:suffix:id`.
 const FINE_TUNED: &str = "ft:";
-/// What the provider before a model's name ends with, as in `azure/gpt-4o` and `openrouter/openai/gpt-4o`.
+/// End of a provider's prefix, as in `azure/gpt-4o` and `openrouter/openai/gpt-4o`.
 const PREFIX_END: char = '/';
 
-/// The names that a table has, with the positions of their models in it.
+/// The names in a table, with the positions of their models.
 #[derive(Debug, Clone)]
 pub(super) struct Names(HashMap<String, usize>);
 
 impl Names {
-    /// The names and aliases of these models.
+    /// Collects the names and aliases of these models.
     pub(super) fn of(models: &BTreeMap<String, ModelEntry>) -> Self {
         let mut positions: HashMap<String, usize> = models.keys().cloned().zip(0..).collect();
         for (position, entry) in models.values().enumerate() {
             for alias in &entry.aliases {
-                // A model of that name wins: an import may bring figures for what was an alias.
+                // A model of that name takes precedence: an import may have figures for a former alias.
                 positions.entry(alias.clone()).or_insert(position);
             }
         }
         Self(positions)
     }
 
-    /// The names, aliases included, in alphabetical order.
+    /// Returns the names, including aliases, in alphabetical order.
     pub(super) fn sorted(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.keys().cloned().collect();
         names.sort_unstable();
         names
     }
 
-    /// Returns the models that are called `model` without one or more of the providers before its name, the longest
-    /// name first. An upstream by name serves the same model under its own price.
+    /// Returns the models named `model` without one or more of its provider prefixes, the longest name first. A named
+    /// upstream serves the same model at its own price.
     pub(super) fn namesakes<'a>(&'a self, model: &'a str) -> impl Iterator<Item = usize> + 'a {
         let ends = model.match_indices(PREFIX_END);
         ends.filter_map(move |(at, end)| self.known(&model[at + end.len()..]))
@@ -55,7 +55,7 @@ impl Names {
             .or_else(|| self.dated(base))
     }
 
-    /// By the name as it stands, else by the name without its date.
+    /// Finds the name as given, otherwise without its date.
     fn dated(&self, name: &str) -> Option<usize> {
         self.exact(name).or_else(|| self.exact(without_date(name)?))
     }
@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// `gpt-4o` of `gpt-4o-2024-08-06`, `gpt-4` of `gpt-4-0613`.
+/// Returns the name without its date: `gpt-4o` for `gpt-4o-2024-08-06`, `gpt-4` for `gpt-4-0613`.
 fn without_date(name: &str) -> Option<&str> {
     let (rest, last) = name.rsplit_once('-')?;
     match last.len() {
@@ -87,7 +87,7 @@ fn is_day(text: &str) -> bool {
     text.len() == 2 && number(text).is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// The value of digits only; `parse` alone would take a sign.
+/// Parses digits only; `parse` alone would accept a sign.
 fn number(text: &str) -> Option<u16> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())

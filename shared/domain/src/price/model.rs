@@ -1,4 +1,4 @@
-//! One model's prices with every gap filled: what a call is computed with.
+//! One model's prices with every gap filled, as used for computing costs.
 
 use super::entry::ModelEntry;
 use super::error::PriceError;
@@ -6,16 +6,16 @@ use super::picos::CallPrice;
 use super::rates::Rates;
 use super::tier::{STANDARD, TierNames, TierRates};
 
-/// What the name of a model has that searches on every call, where the table does not know the model.
+/// Part of the names of models that search on every call, for models that the table does not contain.
 const SEARCH_MARK: &str = "search";
 
-/// What calls to one model cost.
+/// Prices of one model.
 #[derive(Debug, Clone)]
 pub struct ModelPrice {
     name: String,
     standard: TierRates,
     tiers: Vec<(String, TierRates)>,
-    /// Not below any tier at any prompt length.
+    /// At least the price of any tier at any prompt length.
     dearest: TierRates,
     pub(super) web_search_picos: u64,
     pub(super) always_searches: bool,
@@ -23,19 +23,19 @@ pub struct ModelPrice {
     pub(super) completion_tokens: u64,
 }
 
-/// What a model without a figure of its own takes from the table.
+/// Values of the table for a model without its own figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fallback {
     /// The dearest search fee of the table.
     pub(super) web_search_picos: u64,
     /// The table's allowance for an image.
     pub(super) image_tokens: u64,
-    /// The table's least completion allowance; 0 for none.
+    /// The table's minimum completion allowance; 0 for none.
     pub(super) completion_tokens: u64,
 }
 
 impl ModelPrice {
-    /// The price of the model that is entered as `name`.
+    /// Creates the price of the model with the entry `name`.
     pub(super) fn new(name: &str, entry: &ModelEntry, fallback: Fallback) -> Result<Self, PriceError> {
         entry.check(name)?;
         let missing = || PriceError::model(name, "`rates.standard` is missing");
@@ -78,7 +78,7 @@ impl ModelPrice {
         })
     }
 
-    /// Returns the price of an unknown model: the highest of all in every respect; `None` for an empty table.
+    /// Returns the price of an unknown model: the highest of all in every figure; `None` for an empty table.
     pub(super) fn dearest_of(models: &[Self]) -> Option<Self> {
         let rates = models
             .iter()
@@ -98,13 +98,14 @@ impl ModelPrice {
         })
     }
 
-    /// The name that the table lists the model under; empty for the price of unknown models.
+    /// Returns the name of the model in the table; empty for the price of unknown models.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether a call for `model` that has this price pays the search fee: it asks for a search, or the model searches
-    /// on every call. Of a model without a price that is not known; the names of all that OpenAI has say it.
+    /// Returns whether a call for `model` with this price pays the search fee: it requests a search, or the model
+    /// searches on every call. For a model without a price this is judged by its name, which is reliable for all models
+    /// of OpenAI.
     pub(super) fn searches(&self, model: &str, asked: bool) -> bool {
         let mark = SEARCH_MARK.as_bytes();
         let is_named_so = || {
@@ -115,7 +116,7 @@ impl ModelPrice {
     }
 
     /// Returns the rates of a call by requested or reported tier and by prompt length. A tier without a price has the
-    /// model's highest (D32).
+    /// model's highest rates (D32).
     pub(super) fn rates(&self, tier: Option<&str>, names: &TierNames, prompt_tokens: u64) -> &Rates {
         let tier = names.canonical(tier);
         let rates = match self.tiers.iter().find(|(name, _)| name == tier) {
@@ -126,8 +127,8 @@ impl ModelPrice {
         rates.at(prompt_tokens)
     }
 
-    /// Returns the rates of a call whose tier no upstream reports: kind by kind the dearer of the requested tier and of
-    /// the table's `auto_tier`, which serves calls at an upstream that knows no tiers.
+    /// Returns the rates of a call whose upstream reports no tier: for each kind of token the dearer of the requested
+    /// tier and the table's `auto_tier`, which applies to upstreams without tiers.
     pub(super) fn rates_unreported(
         &self,
         asked: Option<&str>,

@@ -1,4 +1,4 @@
-//! Imported prices that lie over those of the file (D65), and the text in which the store keeps them.
+//! Imported prices that take precedence over those of the file (D65), and their text in the store.
 
 use super::entry::ModelEntry;
 use super::error::PriceError;
@@ -14,17 +14,17 @@ pub struct PriceOverlay {
 }
 
 impl PriceOverlay {
-    /// An overlay of sound entries.
+    /// Creates an overlay of valid entries.
     pub(super) fn new(models: BTreeMap<String, ModelEntry>) -> Result<Self, PriceError> {
         check_count("price overlay", models.len())?;
         models.iter().try_for_each(|(name, entry)| entry.check(name))?;
         Ok(Self { models })
     }
 
-    /// Reads what [`PriceOverlay::to_store_text`] wrote.
+    /// Parses the text of [`PriceOverlay::to_store_text`].
     ///
     /// # Errors
-    /// [`PriceError`] when the text is not such a text, or an entry is not sound.
+    /// [`PriceError`] if the text is malformed, or an entry is invalid.
     pub fn from_store_text(text: &str) -> Result<Self, PriceError> {
         check_size("price overlay", text)?;
         let read: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
@@ -34,10 +34,10 @@ impl PriceOverlay {
         Self::new(read.models)
     }
 
-    /// JSON, with prices as exact decimal strings; equal overlays have equal texts.
+    /// Formats the overlay as JSON, with prices as exact decimal strings. Equal overlays have equal texts.
     ///
     /// # Errors
-    /// [`PriceError::Json`] when it cannot be written, which no entry causes.
+    /// [`PriceError::Json`] if it cannot be written, which no entry causes.
     pub fn to_store_text(&self) -> Result<String, PriceError> {
         serde_json::to_string(self).map_err(|source| PriceError::Json {
             what: "price overlay",
@@ -45,10 +45,10 @@ impl PriceOverlay {
         })
     }
 
-    /// This overlay with the entries of a newer import in place of its own.
+    /// Returns this overlay, with its entries replaced by those of a newer import.
     ///
     /// # Errors
-    /// [`PriceError::TooLarge`] when both together are more models than there can be.
+    /// [`PriceError::TooLarge`] if both together exceed the maximum number of models.
     pub fn merged_with(&self, newer: &Self) -> Result<Self, PriceError> {
         let mut models = self.models.clone();
         models.extend(
@@ -60,7 +60,7 @@ impl PriceOverlay {
         Self::new(models)
     }
 
-    /// The entries in the order of their names.
+    /// Returns the entries in the order of their names.
     pub fn models(&self) -> impl ExactSizeIterator<Item = (&str, &ModelEntry)> {
         self.models.iter().map(|(name, entry)| (name.as_str(), entry))
     }

@@ -1,4 +1,4 @@
-//! Prices and sums in pico-USD (10⁻¹² USD), and the one place where a sum becomes nano-USD.
+//! Prices and sums in pico-USD (10⁻¹² USD), and the only conversion of a sum to nano-USD.
 
 use super::decimal::{DecimalError, parse_scaled, print_scaled};
 use crate::money::Nanos;
@@ -18,12 +18,12 @@ pub type TokenPrice = Price<6>;
 pub type CallPrice = Price<12>;
 
 impl<const DIGITS: u32> Price<DIGITS> {
-    /// Pico-USD for one unit.
+    /// Returns pico-USD per unit.
     pub const fn picos(self) -> u64 {
         self.0
     }
 
-    /// The price that `text` states in USD for a single unit, such as LiteLLM's `5e-07` USD per token.
+    /// Parses a price in USD for a single unit, such as LiteLLM's `5e-07` USD per token.
     pub(super) fn parse_usd_per_unit(text: &str) -> Result<Self, DecimalError> {
         parse_scaled(text, 12).map(Self)
     }
@@ -41,7 +41,7 @@ impl<const DIGITS: u32> Serialize for Price<DIGITS> {
     }
 }
 
-/// Only from a string: a bare number of TOML or JSON would have been a float on its way here.
+/// Only from a string: a bare number in TOML or JSON would have passed through floating point.
 impl<'de, const DIGITS: u32> Deserialize<'de> for Price<DIGITS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -51,14 +51,14 @@ impl<'de, const DIGITS: u32> Deserialize<'de> for Price<DIGITS> {
     }
 }
 
-/// A sum of pico-USD; `None` once it is beyond any amount.
+/// A sum of pico-USD; `None` once it overflows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PicoSum(Option<u128>);
 
 impl PicoSum {
     pub(super) const ZERO: Self = Self(Some(0));
 
-    /// This sum and `count` units at `picos` each.
+    /// Adds `count` units at `picos` each.
     pub(super) fn plus(self, count: u128, picos: u64) -> Self {
         let product = count.checked_mul(u128::from(picos));
         Self(
@@ -68,7 +68,7 @@ impl PicoSum {
         )
     }
 
-    /// The amount, rounded up to the nano (D4); `None` above [`Nanos::MAX`].
+    /// Returns the amount, rounded up to the nano (D4); `None` above [`Nanos::MAX`].
     pub(super) fn round_up(self) -> Option<Nanos> {
         let nanos = self.0?.div_ceil(PICOS_PER_NANO);
         u64::try_from(nanos).ok().and_then(Nanos::new)

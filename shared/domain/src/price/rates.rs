@@ -3,7 +3,7 @@
 use super::picos::TokenPrice;
 use serde::{Deserialize, Serialize};
 
-/// The figures that a provider publishes for one service tier. A missing one is no discount: see [`Rates`].
+/// The figures that a provider publishes for one service tier. A missing one gives no discount: see [`Rates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -15,10 +15,10 @@ pub struct Published {
     /// A prompt token that was written to the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<TokenPrice>,
-    /// A prompt token that was written to it for 12 hours, or for any time beyond the provider's default.
+    /// A prompt token written to the cache for 12 hours, or for any time longer than the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_12h: Option<TokenPrice>,
-    /// A completion token, reasoning included.
+    /// A completion token, including reasoning.
     pub output: TokenPrice,
     /// An audio token of the prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Published {
     pub audio_output: Option<TokenPrice>,
 }
 
-/// What is charged for each kind of token, in pico-USD.
+/// Charges per token of each kind, in pico-USD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// A prompt token.
@@ -37,7 +37,7 @@ pub struct Rates {
     pub cached_input_picos: u64,
     /// A prompt token written to the cache.
     pub cache_write_picos: u64,
-    /// A prompt token written to it for longer than the provider's default.
+    /// A prompt token written to the cache for longer than the provider's default.
     pub cache_write_12h_picos: u64,
     /// A completion token.
     pub output_picos: u64,
@@ -48,12 +48,13 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Fills the gaps of `published`: no cache price means no discount, no audio price means that of text.
+    /// Fills the gaps of `published`: without a cache price there is no discount, without an audio price that of text
+    /// applies.
     pub(super) fn new(published: &Published) -> Self {
         let input = published.input.picos();
         let output = published.output.picos();
         let or = |price: Option<TokenPrice>, default: u64| price.map_or(default, TokenPrice::picos);
-        // A token that is written is also read in full, so a lower figure is a slip of the list.
+        // A written token is also read in full, so a lower figure is a mistake in the list.
         let cache_write = or(published.cache_write, input).max(input);
         Self {
             input_picos: input,
@@ -66,7 +67,7 @@ impl Rates {
         }
     }
 
-    /// The rates of a tier or of long context, whose audio prices, when unpublished, are not below those of `base`.
+    /// Creates the rates of a tier or of long context. Unpublished audio prices are not below those of `base`.
     pub(super) fn derived(published: &Published, base: &Self) -> Self {
         let mut rates = Self::new(published);
         if published.audio_input.is_none() {
@@ -78,7 +79,7 @@ impl Rates {
         rates
     }
 
-    /// The dearer of both, kind by kind.
+    /// Returns the dearer of both for each kind of token.
     pub(super) fn dearer(&self, other: &Self) -> Self {
         Self {
             input_picos: self.input_picos.max(other.input_picos),

@@ -1,4 +1,4 @@
-//! What the provider says that a call cost: `cost` in its `usage`, in USD, as OpenRouter reports it.
+//! The cost of a call as reported by the provider: `cost` in its `usage`, in USD, as OpenRouter reports it.
 
 use super::decimal::{DecimalError, parse_scaled_up};
 use crate::money::Nanos;
@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 /// Decimal digits of a nano-USD.
 const NANO_DIGITS: u32 = 9;
-/// The largest cost that is believed of one call: 10,000 USD.
+/// The largest plausible cost of one call: 10,000 USD.
 const MAX_NANOS: u64 = 10_000_000_000_000;
 
-/// Why a reported cost does not count.
+/// Why a reported cost is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the reported cost {0}")]
 pub struct BadCost(DecimalError);
@@ -22,11 +22,11 @@ struct Wire<'a> {
     cost: Option<&'a RawValue>,
 }
 
-/// Reads `cost` of a `usage` object: a number or a decimal string of USD, rounded up to the nano. `Ok(None)` where
-/// there is none.
+/// Parses `cost` in a `usage` object: a number or a decimal string of USD, rounded up to the nano. `Ok(None)` if there
+/// is none.
 ///
 /// # Errors
-/// [`BadCost`] for a cost that is no number, negative, or above 10,000 USD.
+/// [`BadCost`] for a cost that is not a number, is negative, or exceeds 10,000 USD.
 pub fn reported_cost(usage: &[u8]) -> Result<Option<Nanos>, BadCost> {
     let wire: Option<Wire<'_>> = serde_json::from_slice(usage).ok();
     let Some(cost) = wire.and_then(|wire| wire.cost) else {
@@ -107,7 +107,7 @@ mod tests {
             let _ = read(&text);
         }
 
-        /// The charge is never below what was reported, nor a nano above it.
+        /// The charge is never below the reported cost, and less than one nano above it.
         #[test]
         fn the_text_of_picos_is_rounded_up(picos in 0..=MAX_NANOS * 1_000) {
             let text = format!("{}.{:012}", picos / 1_000_000_000_000, picos % 1_000_000_000_000);

@@ -1,22 +1,22 @@
-//! What a streamed answer costs whose usage the provider does not report.
+//! The cost of a streamed answer whose usage the provider does not report.
 
 use super::estimate::CallShape;
 use super::table::PriceTable;
 use crate::money::Nanos;
 
 impl PriceTable {
-    /// Tokens of an answer with so many bytes of text, by the estimate's rule (decision D31).
+    /// Returns the tokens of an answer with `text_bytes` bytes of text, by the rule of the estimate (decision D31).
     pub const fn answer_tokens(&self, text_bytes: u64) -> u64 {
         text_bytes.div_ceil(self.allowances.bytes_per_token)
     }
 
-    /// Tokens of the answer that the estimate holds, all choices together.
+    /// Returns the tokens of the answer that the estimate covers, all choices together.
     pub fn held_tokens(&self, call: &CallShape<'_>) -> u64 {
         call.allowance(self.price_of(call.model)).saturating_mul(call.n)
     }
 
-    /// What the call costs by the estimate's rules if its answer has so many tokens, all choices together. `None`
-    /// beyond [`Nanos::MAX`].
+    /// Computes the cost by the rules of the estimate for an answer with `tokens` tokens, all choices together. `None`
+    /// above [`Nanos::MAX`].
     pub fn estimate_of_tokens(&self, call: &CallShape<'_>, tokens: u64) -> Option<Nanos> {
         self.estimate(&CallShape {
             completion_tokens: tokens,
@@ -32,9 +32,9 @@ mod tests {
     use super::*;
     use crate::price::DEFAULT_PRICES;
 
-    /// A hold that grows begins where the estimate ended.
+    /// A growing hold starts at the estimate.
     #[test]
-    fn what_is_held_at_first_is_the_estimate() {
+    fn the_initial_hold_is_the_estimate() {
         let table = PriceTable::from_toml(DEFAULT_PRICES).unwrap();
         for (model, unlimited, n) in [
             ("gpt-4o", true, 1),

@@ -10,7 +10,7 @@ use super::picos::CallPrice;
 use super::text::{Allowances, Content, check_count};
 use super::tier::TierNames;
 
-/// Every known price. It is immutable: a reload or an import builds another one.
+/// All known prices. Immutable: a reload or an import builds a new table.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
     content: Content,
@@ -21,7 +21,7 @@ pub struct PriceTable {
     prices: Vec<ModelPrice>,
     /// Names and aliases to positions in `prices`.
     names: Names,
-    /// The same, sorted.
+    /// The names in `names`, sorted.
     listed: Vec<String>,
     unknown: ModelPrice,
 }
@@ -30,30 +30,30 @@ impl PriceTable {
     /// Reads the text of `config/prices.toml`.
     ///
     /// # Errors
-    /// [`PriceError`] names the model and the field that is wrong.
+    /// [`PriceError`], which names the model and the field at fault.
     pub fn from_toml(text: &str) -> Result<Self, PriceError> {
         Self::build(Content::from_toml(text)?)
     }
 
-    /// The table that is compiled in.
+    /// Returns the compiled-in table.
     ///
     /// # Errors
-    /// Does not happen, as a test verifies.
+    /// Does not occur, as a test verifies.
     pub fn builtin() -> Result<Self, PriceError> {
         Self::from_toml(DEFAULT_PRICES)
     }
 
-    /// Overlays `base` with imported entries (D65). An entry replaces all figures; what imports do not have (aliases,
-    /// allowances, search fee) stays. A model that `base` knows under no name, with or without the provider before it,
-    /// has the highest allowance for images: nothing says how many tokens it counts for one.
+    /// Merges imported entries into `base` (D65). An entry replaces all figures; data that imports do not have
+    /// (aliases, allowances, search fee) stays. A model that `base` does not contain under any name, with or without
+    /// its provider prefix, gets the highest allowance for images, since its own is unknown.
     ///
     /// # Errors
-    /// [`PriceError`] when an entry of the overlay is not sound.
+    /// [`PriceError`] if an entry of the overlay is invalid.
     pub fn merge(base: &Self, overlay: &PriceOverlay) -> Result<Self, PriceError> {
         let mut content = base.content.clone();
         for (name, entry) in overlay.models() {
             let mut entry = entry.clone();
-            // A snapshot that the base knows only as an alias or by its date inherits from that model.
+            // A snapshot that the base contains only as an alias, or without its date, inherits from that model.
             if let Some(older) = base.entry(name) {
                 entry = entry.completed_by(older);
             } else if base.names.namesakes(name).next().is_none() {
@@ -69,10 +69,10 @@ impl PriceTable {
         Self::build(content)
     }
 
-    /// Overlays `base` with the operator's import, in its stored form.
+    /// Merges the operator's import, in its stored form, into `base`.
     ///
     /// # Errors
-    /// [`PriceError`] when the stored text is not sound.
+    /// [`PriceError`] if the stored text is invalid.
     pub fn overlaid(base: Self, stored: Option<&str>) -> Result<Self, PriceError> {
         match stored {
             None => Ok(base),
@@ -123,7 +123,7 @@ impl PriceTable {
         &self.version
     }
 
-    /// The names that have a price, aliases included, in alphabetical order.
+    /// Returns the names that have a price, aliases included, in alphabetical order.
     pub fn models(&self) -> impl ExactSizeIterator<Item = &str> {
         self.listed.iter().map(String::as_str)
     }
@@ -138,7 +138,7 @@ impl PriceTable {
         self.prices.get(self.names.known(model)?)
     }
 
-    /// The published figures that price this model; `None` for one that takes the dearest.
+    /// Returns the published figures that price this model; `None` for a model priced as the dearest.
     pub fn entry(&self, model: &str) -> Option<&ModelEntry> {
         self.content.models.get(self.known(model)?.name())
     }

@@ -1,17 +1,17 @@
-//! The table as a whole: the figures of the file, resolution, and the dearest.
+//! Tests of the whole table: the figures of the file, the look-up of names, and the dearest prices.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// The compiled-in table, read once for all tests.
+/// Returns the compiled-in table, parsed once for all tests.
 pub(super) fn builtin() -> &'static PriceTable {
     static TABLE: LazyLock<PriceTable> = LazyLock::new(|| PriceTable::builtin().unwrap());
     &TABLE
 }
 
-/// A table of these models, with all that the file says before its own.
+/// Returns a table of these models, with all settings of the file that precede its models.
 pub(super) fn of_models(models: &str) -> PriceTable {
     let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
     PriceTable::from_toml(&[settings, models].concat()).unwrap()

@@ -1,4 +1,4 @@
-//! The content of a price table: how `config/prices.toml` is read, and the canonical form that is hashed.
+//! The content of a price table: parsing of `config/prices.toml`, and the canonical form that is hashed.
 
 use super::entry::{ModelEntry, is_model_name};
 use super::error::PriceError;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 
-/// Most models of a table or an overlay.
+/// Maximum number of models in a table or an overlay.
 pub(super) const MAX_MODELS: usize = 10_000;
 /// Longest text of a table, an overlay or an import, in bytes.
 pub(super) const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
-/// Most other words for tiers.
+/// Maximum number of aliases for tiers.
 const MAX_TIER_ALIASES: usize = 64;
-/// What `bytes_per_token` can be: at 1 no text can have more tokens than are held.
+/// Allowed values of `bytes_per_token`: at 1, no text can have more tokens than are held.
 const BYTES_PER_TOKEN: std::ops::RangeInclusive<u64> = 1..=4;
 /// Hex digits of a version.
 const VERSION_DIGITS: usize = 16;
 
-/// Tokens that count in the estimate beside the bytes of the prompt's text.
+/// Tokens that count in the estimate in addition to the bytes of the prompt's text.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Allowances {
     pub(super) image_tokens: u64,
     pub(super) audio_tokens: u64,
     pub(super) file_tokens: u64,
-    /// For each reasoning item that the provider keeps; a table of an earlier version has no such line.
+    /// For each reasoning item that the provider keeps. Absent from tables of an earlier version.
     #[serde(default = "reasoning_tokens")]
     pub(super) reasoning_tokens: u64,
-    /// For each message (decision D68); a table of an earlier version has no such line.
+    /// For each message (decision D68). Absent from tables of an earlier version.
     #[serde(default = "message_tokens")]
     pub(super) message_tokens: u64,
     /// For each content part (decision D68).
@@ -37,17 +37,17 @@ pub(super) struct Allowances {
     /// Bytes of prompt text that count as one token (specification, Constants).
     #[serde(default = "bytes_per_token")]
     pub(super) bytes_per_token: u64,
-    /// The least completion allowance of a call without a limit of its own; the specification's 1,024 when absent.
+    /// The minimum completion allowance of a call without its own limit; the specification's 1,024 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) completion_tokens: Option<u64>,
 }
 
-/// Bytes of prompt text that count as one token (specification, Constants).
+/// Default of `bytes_per_token` (specification, Constants).
 const fn bytes_per_token() -> u64 {
     4
 }
 
-/// Tokens of a reasoning item that the provider keeps: what OpenAI advises to reserve for the reasoning of an answer.
+/// Default of `reasoning_tokens`: the number that OpenAI recommends to reserve for the reasoning of an answer.
 const fn reasoning_tokens() -> u64 {
     25_000
 }
@@ -62,7 +62,7 @@ const fn part_tokens() -> u64 {
     1
 }
 
-/// A whole table; the order of fields and names is fixed, so that equal content has one text.
+/// A whole table. The order of fields and names is fixed, so that equal content has equal text.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Content {
     pub(super) auto_tier: String,
@@ -71,7 +71,7 @@ pub(super) struct Content {
     pub(super) models: BTreeMap<String, ModelEntry>,
 }
 
-/// [`Content`] with the models unread, so that an error in one can name it.
+/// [`Content`] with unparsed models, so that an error in a model can name it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -105,8 +105,8 @@ impl Content {
         Ok(content)
     }
 
-    /// Gives a model behind the name of a provider (`azure/gpt-4o`) the allowances of the model of that name, where it
-    /// has none of its own: neither imports nor prices of a provider say what an image counts.
+    /// Copies the allowances of a model to the models with the same name after a provider prefix (`azure/gpt-4o`) that
+    /// have none: neither imports nor a provider's prices contain the tokens of an image.
     pub(super) fn share_allowances(&mut self, names: &Names) {
         let own = self.models.values();
         let own: Vec<_> = own
@@ -121,7 +121,7 @@ impl Content {
         }
     }
 
-    /// Checks what concerns more than one model.
+    /// Checks properties that involve more than one model.
     fn check(&self) -> Result<(), PriceError> {
         if !BYTES_PER_TOKEN.contains(&self.allowances.bytes_per_token) {
             return Err(PriceError::Setting {
@@ -168,7 +168,7 @@ impl Content {
         Ok(())
     }
 
-    /// A short hash of the content (D48): equal for equal tables on every machine.
+    /// Returns a short hash of the content (D48): equal for equal tables on every machine.
     pub(super) fn version(&self) -> Result<String, PriceError> {
         let canonical = serde_json::to_vec(self).map_err(|source| PriceError::Json {
             what: "price table",
@@ -180,7 +180,7 @@ impl Content {
     }
 }
 
-/// Refuses a text that no price table has the length of.
+/// Refuses a text that is longer than any price table.
 pub(super) fn check_size(what: &'static str, text: &str) -> Result<(), PriceError> {
     match text.len() {
         0..=MAX_TEXT_BYTES => Ok(()),
@@ -192,7 +192,7 @@ pub(super) fn check_size(what: &'static str, text: &str) -> Result<(), PriceErro
     }
 }
 
-/// Refuses more models than there can be.
+/// Refuses more models than the maximum.
 pub(super) fn check_count(what: &'static str, models: usize) -> Result<(), PriceError> {
     match models {
         0..=MAX_MODELS => Ok(()),

@@ -1,26 +1,26 @@
-//! Service tiers: which one a word names, and what a tier charges by prompt length.
+//! Service tiers: their names, and their prices by prompt length.
 
 use super::rates::Rates;
 use std::collections::BTreeMap;
 
-/// The tier whose figures are the list price.
+/// The tier with the list prices.
 pub(super) const STANDARD: &str = "standard";
-/// How the provider's API calls [`STANDARD`].
+/// Name of [`STANDARD`] in the provider's API.
 const DEFAULT: &str = "default";
-/// The provider decides; no `service_tier` at all means the same.
+/// The provider chooses the tier. An absent `service_tier` has the same meaning.
 const AUTO: &str = "auto";
 
-/// Whether a tier of the table must not have this name, because the API gives it another meaning.
+/// Returns whether a tier of the table must not have this name, because the API gives it another meaning.
 pub(super) fn is_reserved(name: &str) -> bool {
     name == DEFAULT || name == AUTO
 }
 
-/// Meaning of the words in `service_tier`.
+/// Meaning of the values of `service_tier`.
 #[derive(Debug, Clone)]
 pub(super) struct TierNames {
     /// Tier of calls with `auto` or without a tier.
     pub(super) auto_tier: String,
-    /// Other words for tiers of the table.
+    /// Aliases for tiers of the table.
     pub(super) aliases: BTreeMap<String, String>,
 }
 
@@ -38,7 +38,7 @@ impl TierNames {
     }
 }
 
-/// The rates of one service tier: up to the long-context threshold, and beyond it for the whole call (D65).
+/// The rates of one service tier: up to the long-context threshold, and for the whole call above it (D65).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TierRates {
     short: Rates,

@@ -9,33 +9,34 @@ use serde::Deserialize;
 /// Beyond the tokens of any call.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// What a call used, as OpenAI documents it: each detail is part of its total, and the totals of prompt and completion
-/// are the whole.
+/// The usage of a call as OpenAI documents it: each detail is part of its total, and prompt and completion together are
+/// the whole.
 ///
-/// Some compatible providers bill tokens that only `total_tokens` has: reasoning (Gemini, xAI) or the prompts of tools
-/// (Gemini). What it has beyond both counts is completion here, the dearer kind (specification §4.4 step 7: the real
-/// cost is what the provider reports).
+/// Some compatible providers bill tokens that are only in `total_tokens`: reasoning (Gemini, xAI) or the prompts of
+/// tools (Gemini). The excess of `total_tokens` over both counts is added to the completion, the dearer kind
+/// (specification §4.4 step 7: the real cost is what the provider reports).
 ///
-/// Others count a detail beside its total (reasoning beside the completion, cached tokens beside the prompt), or leave
-/// a count out. A detail that exceeds the total that was reported is added to it, and a missing count is `total_tokens`
-/// less the other one. So neither a detail nor a total ever lowers a charge, but for the discount of cached tokens that
-/// are part of the prompt.
+/// Others report a detail in addition to its total (reasoning in addition to the completion, cached tokens in addition
+/// to the prompt), or omit a count. A detail that exceeds the reported total is added to it, and a missing count is
+/// `total_tokens` less the other one. So neither a detail nor a total ever lowers a charge, except for the discount of
+/// cached tokens that are part of the prompt.
 ///
-/// Parsed from the provider's JSON. Empty, negative or absurd counts are errors; then the estimate stays charged.
+/// Parsed from the provider's JSON. Empty, negative or implausible counts are errors; the estimate then stays charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Wire")]
 pub struct Usage {
-    /// Tokens of the prompt, cached and audio ones included.
+    /// Tokens of the prompt, including cached and audio ones.
     pub prompt_tokens: u64,
-    /// Tokens of the completion, reasoning, audio, rejected predictions and what only `total_tokens` has included.
+    /// Tokens of the completion, including reasoning, audio, rejected predictions, and tokens that are only in
+    /// `total_tokens`.
     pub completion_tokens: u64,
     /// Of the prompt: read from the provider's cache.
     pub cached_tokens: u64,
-    /// Of the prompt: written to the provider's cache, and none of the cached ones.
+    /// Tokens of the prompt that were written to the provider's cache; excludes cached ones.
     pub cache_write_tokens: u64,
-    /// Of the written ones: for 12 hours, as far as the usage says for how long.
+    /// The part of the written tokens that is kept for 12 hours, as far as the usage reports it.
     pub cache_write_12h_tokens: u64,
-    /// Of the written ones: for the default of 30 minutes, as far as the usage says so.
+    /// The part of the written tokens that is kept for the default of 30 minutes, as far as the usage reports it.
     pub cache_write_30m_tokens: u64,
     /// Of the prompt: sound.
     pub prompt_audio_tokens: u64,
@@ -45,7 +46,7 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
-/// The upstream's object. Unknown fields are ignored; `null` is absent.
+/// The upstream's object. Unknown fields are ignored; `null` counts as absent.
 #[derive(Deserialize, Default)]
 struct Wire {
     prompt_tokens: Option<u64>,
@@ -60,12 +61,12 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
     audio_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
-    /// What some compatible providers call `cache_write_tokens`.
+    /// Name of `cache_write_tokens` at some compatible providers.
     cache_creation_tokens: Option<u64>,
     cache_write_tokens_details: Option<WriteDetails>,
 }
 
-/// For how long tokens were written to the cache.
+/// Lifetimes of the tokens written to the cache.
 #[derive(Deserialize, Default)]
 struct WriteDetails {
     ttl_12h_tokens: Option<u64>,
@@ -99,13 +100,13 @@ impl TryFrom<Wire> for Usage {
         ];
         let [accepted, rejected] = predicted.map(count);
         let [said, answered] = totals([wire.prompt_tokens, wire.completion_tokens], wire.total_tokens)?;
-        // Reasoning and sound can both stand beside the completion; a prediction is part of the text that it is about.
+        // Reasoning and audio can both be additional to the completion. A prediction is part of its text.
         let completions = [
             with_disjoint(answered, &[reasoning, spoken]),
             with_disjoint(answered, &[accepted]),
             with_disjoint(answered, &[rejected]),
         ];
-        // A smaller total than the sum of both takes nothing off.
+        // A total below the sum of both does not reduce it.
         let beside_the_prompt = count(wire.total_tokens).saturating_sub(said);
         let usage = Self {
             prompt_tokens: with_disjoint(said, &[cached.saturating_add(written), prompt_audio]),
@@ -125,8 +126,8 @@ impl TryFrom<Wire> for Usage {
     }
 }
 
-/// Tokens of prompt and completion as they were reported. One that is missing is the total less the other one; with the
-/// total alone all is completion, as what only the total has.
+/// Returns the tokens of prompt and completion as reported. A missing count is the total less the other one. If only
+/// the total is reported, all of it is completion.
 fn totals(reported: [Option<u64>; 2], total: Option<u64>) -> Result<[u64; 2], &'static str> {
     match (reported[0], reported[1], total) {
         (Some(prompt), Some(completion), _) => Ok([prompt, completion]),
@@ -137,14 +138,14 @@ fn totals(reported: [Option<u64>; 2], total: Option<u64>) -> Result<[u64; 2], &'
     }
 }
 
-/// The total, and those of its details that exceed it: they cannot be part of it.
+/// Returns the total plus the details that exceed it and therefore cannot be part of it.
 fn with_disjoint(total: u64, details: &[u64]) -> u64 {
     let disjoint = details.iter().filter(|detail| **detail > total);
     disjoint.fold(total, |sum, detail| sum.saturating_add(*detail))
 }
 
 impl Usage {
-    /// Whether it is not empty, not absurd, and no detail exceeds its total.
+    /// Returns whether the usage is not empty, has plausible counts, and no detail exceeds its total.
     fn is_plausible(&self) -> bool {
         let totals = [self.prompt_tokens, self.completion_tokens];
         let details = [

@@ -1,11 +1,11 @@
-//! Structs with `#[serde(flatten)]` fields: one object with all fields, since closed objects cannot be combined by
-//! `allOf`. All fields of an optional one are optional.
+//! Structs with `#[serde(flatten)]` fields: one object with all fields, since closed objects cannot be combined with
+//! `allOf`. All fields of an optional flattened struct are optional.
 
 use super::PLACE;
 use crate::json::Json;
 use std::collections::BTreeMap;
 
-/// The schema that a part of an `allOf` names, and whether it is always there.
+/// Returns the schema name of a part of an `allOf`, and whether the part is required.
 fn named(part: &Json) -> Option<(&str, bool)> {
     if let Some(place) = part.get("$ref").and_then(Json::text) {
         return Some((place.strip_prefix(PLACE)?, true));
@@ -15,13 +15,13 @@ fn named(part: &Json) -> Option<(&str, bool)> {
     Some((place?.strip_prefix(PLACE)?, false))
 }
 
-/// The names of what is flattened into a schema.
+/// Returns the names of the schemas that are flattened into a schema.
 pub(super) fn parts(schema: &Json) -> Vec<&str> {
     let parts = schema.get("allOf").map(Json::items).unwrap_or_default();
     parts.iter().filter_map(named).map(|(name, _)| name).collect()
 }
 
-/// The schema as one object: its own fields, then those that are flattened into it.
+/// Returns the schema as one object: its own fields, then the flattened ones.
 pub(super) fn merged(schema: &Json, known: &BTreeMap<String, Json>) -> Json {
     let Some(all) = schema.get("allOf").map(Json::items) else {
         return schema.clone();
@@ -45,7 +45,7 @@ pub(super) fn merged(schema: &Json, known: &BTreeMap<String, Json>) -> Json {
     whole
 }
 
-/// Adds what `part` has under `name` to what `whole` has there.
+/// Adds the entries of `part` under `name` to those of `whole`.
 fn extend(whole: &mut Json, name: &str, part: &Json) {
     match (whole.get_mut(name), part.get(name)) {
         (Some(Json::Object(fields)), Some(Json::Object(more))) => fields.extend(more.iter().cloned()),

@@ -1,4 +1,4 @@
-//! The path of an endpoint, with `{model}` in the place of the requested model.
+//! The path of an endpoint, with `{model}` as a placeholder for the requested model.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// Longest path, and longest query, in bytes.
 pub(crate) const PATH_BYTES_MAX: usize = 512;
 const MODEL: &str = "{model}";
-/// What is percent-encoded in a model's name: all but the unreserved characters of RFC 3986.
+/// Characters that are percent-encoded in a model's name: all except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -16,15 +16,15 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 /// A path with its query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathTemplate {
-    /// All of it, or what stands before the model.
+    /// The whole path, or the part before the model.
     before: String,
-    /// What stands behind the model, if the path names it.
+    /// The part after the model, if the path contains the model.
     after: Option<String>,
 }
 
 impl PathTemplate {
     /// Parses a path, such as `/chat/completions`, and adds a query, such as `api-version=2024-10-21`, unless it is
-    /// empty. `Err` says what the path must be.
+    /// empty. `Err` is a description of a valid path.
     pub(super) fn parse(path: &str, query: &str) -> Result<Self, &'static str> {
         let (before, after) = match path.split_once(MODEL) {
             Some((before, after)) => (before, Some(after)),
@@ -49,7 +49,7 @@ impl PathTemplate {
         })
     }
 
-    /// A path that does not name the model.
+    /// Creates a path that does not name the model.
     pub const fn fixed(path: String) -> Self {
         Self {
             before: path,
@@ -57,7 +57,7 @@ impl PathTemplate {
         }
     }
 
-    /// Puts the path of a base URL before it.
+    /// Prepends the path of a base URL.
     pub fn under(&self, base_path: &str) -> Self {
         Self {
             before: format!("{}{}", base_path.trim_end_matches('/'), self.before),
@@ -65,7 +65,7 @@ impl PathTemplate {
         }
     }
 
-    /// Whether the path depends on the model.
+    /// Returns whether the path contains the model.
     pub(crate) const fn names_model(&self) -> bool {
         self.after.is_some()
     }
@@ -83,7 +83,7 @@ impl PathTemplate {
     }
 }
 
-/// Whether `query` can be a query.
+/// Returns whether `query` is a valid query.
 pub(super) fn is_query(query: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"#{}\"<>\\^`|".contains(&byte);
     query.len() <= PATH_BYTES_MAX && !query.starts_with(['?', '&']) && query.bytes().all(plain)
@@ -94,8 +94,8 @@ fn is_path(text: &str) -> bool {
     text.bytes().all(plain)
 }
 
-/// Whether a model's name stays one segment of a path, even for a server that decodes it before it resolves `.` and
-/// `..`.
+/// Returns whether a model's name stays a single path segment, even for a server that decodes it before it resolves `.`
+/// and `..`.
 pub(super) fn is_one_segment(model: &str) -> bool {
     let parts = model.split(['/', '\\']);
     let is_dots = |part: &str| !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte == b'.');

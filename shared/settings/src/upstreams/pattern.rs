@@ -1,8 +1,9 @@
-//! Patterns of model names: `*` stands for any characters, everything else for itself.
+//! Patterns of model names: `*` matches any characters, every other character itself.
 
 /// Longest pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 256;
-/// Longest model name that a pattern matches, in bytes. No model has a longer one, and it may become part of a path.
+/// Longest model name that a pattern matches, in bytes. No model has a longer name, and the name may become part of a
+/// path.
 pub const MODEL_BYTES_MAX: usize = 256;
 const ANY: u8 = b'*';
 
@@ -17,13 +18,14 @@ impl ModelPattern {
         ((1..=PATTERN_BYTES_MAX).contains(&text.len()) && is_plain).then(|| Self(text.to_owned()))
     }
 
-    /// Whether the whole of `model` matches. Upper and lower case differ, as for providers.
+    /// Returns whether the pattern matches the whole of `model`. Case-sensitive, like providers.
     pub fn matches(&self, model: &str) -> bool {
         model.len() <= MODEL_BYTES_MAX && matches(self.0.as_bytes(), model.as_bytes())
     }
 }
 
-/// Matches from the left; after a mismatch the last `*` takes one more character. At most the product of both lengths.
+/// Matches from the left. After a mismatch the last `*` takes one more character. Takes at most the product of both
+/// lengths in steps.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut in_pattern, mut in_text) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;

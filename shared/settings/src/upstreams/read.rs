@@ -13,20 +13,20 @@ use toml::{Table, Value};
 
 /// Longest `key_prefix` and `price_prefix`, in characters.
 pub(super) const PREFIX_MAX: usize = 64;
-/// Keys that an upstream inherits from `[upstream]` unless it has its own.
+/// Keys that an upstream inherits from `[upstream]` if they are not set.
 const INHERITED: [&str; 2] = ["timeout_ms", "forward_headers"];
 
-/// The setting of one variable, `TOLLGATE_UPSTREAMS__<NAME>__<KEY>`.
+/// The setting in one variable, `TOLLGATE_UPSTREAMS__<NAME>__<KEY>`.
 pub(crate) struct EnvSetting {
     /// Name of the variable.
     pub(crate) variable: String,
     /// Name and key, in lower case: `azure__base_url`.
     pub(crate) path: String,
-    /// Its value.
+    /// Value of the variable.
     pub(crate) value: String,
 }
 
-/// Reads the upstreams of the file and of the environment. `upstream` is the section `[upstream]`, complete.
+/// Reads the upstreams of the file and of the environment. `upstream` is the complete section `[upstream]`.
 ///
 /// # Errors
 /// [`BadSettings`]: one line that names the key.
@@ -81,7 +81,7 @@ fn table(named: &str, value: Value) -> Result<Table, BadSettings> {
     }
 }
 
-/// The defaults of an upstream, which hold every key.
+/// Returns the defaults of an upstream, which contain every key.
 fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     if !(1..=NAME_MAX).contains(&name.len()) || !name.bytes().all(plain) {
@@ -120,7 +120,7 @@ fn slot<'a>(settings: &'a mut Table, name: &str, key: &str) -> Result<&'a mut Va
     slot.ok_or_else(|| BadSettings(format!("unknown key `upstreams.{name}.{key}`")))
 }
 
-/// Overrides one key from the environment. The name ends at the last `__`, since no key has one.
+/// Overrides one key from the environment. The name ends at the last `__`, since keys do not contain it.
 fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -> Result<(), BadSettings> {
     let EnvSetting {
         variable,
@@ -189,7 +189,7 @@ impl Reader<'_> {
         BadSettings(format!("`upstreams.{}.{key}` {what}", self.name))
     }
 
-    /// The defaults make every key of its type.
+    /// The defaults ensure that every key has the right type.
     fn text(&self, key: &str) -> &str {
         self.settings.get(key).and_then(Value::as_str).unwrap_or_default()
     }

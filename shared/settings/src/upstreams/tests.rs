@@ -1,4 +1,4 @@
-//! `[upstreams]` as an operator meets it: order, inheritance, the environment, and one clear line for each mistake.
+//! Tests of `[upstreams]`: order, inheritance, the environment, and one clear line for each mistake.
 
 use super::read::PREFIX_MAX;
 use super::{NAME_MAX, PATTERNS_MAX, UPSTREAMS_MAX};
@@ -95,7 +95,7 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     assert_eq!(upstream_of("gpt-4o"), Some("zeta"), "both match");
     assert!(!providers.serving("gpt-4o").reports_tier());
     assert_eq!(upstream_of("o3-mini"), Some("alpha"));
-    // What is no segment of a path goes on to the next upstream, whose path does not name it.
+    // A name that is not a path segment is left to the next upstream, whose path does not contain the model.
     assert_eq!(upstream_of("gpt-4/../x"), Some("alpha"));
     assert_eq!(upstream_of(&"x".repeat(257)), None);
     assert_eq!(providers.names().collect::<Vec<_>>(), ["openai", "zeta", "alpha"]);
@@ -238,7 +238,7 @@ fn the_bounds_are_reached() {
     }
 }
 
-/// The configurations of the guide, and the commented one of the file of defaults.
+/// The configurations of the guide, and the commented-out one in the file of defaults.
 #[test]
 fn the_documented_configurations_are_accepted() {
     const GUIDE: &str = include_str!("../../../../docs/guides/upstreams.md");

@@ -1,4 +1,4 @@
-//! What passes is what came, whatever the borders of its pieces.
+//! Tests that the output equals the input, wherever its pieces end.
 
 use super::*;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn text(pieces: &[Bytes]) -> String {
     String::from_utf8(pieces.concat()).unwrap()
 }
 
-/// What passes before the release, and with it.
+/// Returns the bytes that pass before the release, and with it.
 fn passed(mut filter: Filter, pieces: &[&[u8]]) -> (String, String, Filter) {
     let mut out = Vec::new();
     for piece in pieces {
@@ -57,11 +57,11 @@ fn a_usage_frame_that_the_caller_did_not_ask_for_is_dropped() {
     assert_eq!((before, end.as_str()), ([ROLE, TEXT, USAGE].concat(), DONE));
 }
 
-/// In a chunk with text it is of the answer so far, and before the text of nothing.
+/// Usage in a chunk with text covers the answer so far, and usage before the text covers nothing.
 #[test]
 fn usage_is_whole_behind_all_text() {
     let so_far = TEXT.replace("null", "{\"prompt_tokens\":3}");
-    // Where the provider breaks off, where its body ends in order, and where the last event comes.
+    // The provider breaks off, its body ends properly, or the last event arrives.
     for (events, is_whole) in [
         (vec![TEXT], [false, false, false]),
         (vec![&so_far], [false, true, true]),
@@ -87,7 +87,7 @@ fn usage_is_whole_behind_all_text() {
     }
 }
 
-/// That of an event before it is of the response so far.
+/// Usage in an earlier event covers the response so far.
 #[test]
 fn usage_of_a_response_is_whole_in_its_last_event() {
     let so_far = COMPLETED.replace("completed", "in_progress");
@@ -109,7 +109,7 @@ fn usage_of_a_response_is_whole_in_its_last_event() {
     }
 }
 
-/// The usage is looked for behind the last event, too; what follows waits with it.
+/// The usage may also follow the last event. Everything after that event waits with it.
 #[test]
 fn usage_may_follow_the_last_event() {
     let mut filter = filter(Format::Chat, false);
@@ -128,9 +128,9 @@ fn usage_may_follow_the_last_event() {
     );
 }
 
-/// Wherever pieces end: keys are searched for, and the frame that the caller did not ask for is dropped.
+/// For any boundaries of pieces, keys are removed and an unrequested usage frame is dropped.
 #[test]
-fn what_comes_behind_the_release_is_filtered_too() {
+fn events_after_the_release_are_filtered_too() {
     let behind = [ERROR, USAGE, COMMENT, ERROR.trim_end()].concat();
     for cut in 0..=behind.len() {
         for released_at in [0, cut] {
@@ -149,7 +149,7 @@ fn what_comes_behind_the_release_is_filtered_too() {
 }
 
 #[test]
-fn what_waits_behind_the_last_event_has_a_bound() {
+fn bytes_held_after_the_last_event_are_bounded() {
     let mut filter = filter(Format::Chat, true);
     let mut out = Vec::new();
     filter.push(&Bytes::from(DONE), &mut out);
@@ -184,17 +184,17 @@ fn errors_are_redacted_whole() {
     assert!(seen.usage().is_some());
 }
 
-/// The text of an answer is the caller's: it may speak of keys.
+/// The text of an answer belongs to the caller and may mention keys.
 #[test]
-fn what_is_no_error_is_not_redacted() {
+fn only_errors_are_redacted() {
     let speaks = "data: {\"choices\":[{\"delta\":{\"content\":\"sk-abc\"}}]}\n\n";
     let (before, _, _) = passed(filter(Format::Chat, false), &[speaks.as_bytes()]);
     assert_eq!(before, speaks);
 }
 
-/// Errors have many shapes: what is no part of an answer may be one.
+/// Errors have many shapes: anything that is not part of an answer may be one.
 #[test]
-fn what_is_no_part_of_an_answer_is_searched_for_keys() {
+fn events_outside_an_answer_are_searched_for_keys() {
     let chat = [
         "data: {\"object\":\"error\",\"message\":\"sk-abc\"}\n\n",
         "data: {\"errors\":[\"sk-abc\"]}\n\n",
@@ -223,7 +223,7 @@ fn what_is_no_part_of_an_answer_is_searched_for_keys() {
     }
 }
 
-/// A caller could not read half an event, nor the error behind it.
+/// A caller could read neither half an event nor the error after it.
 #[test]
 fn an_event_that_breaks_off_does_not_pass() {
     for (cut, whole) in [
@@ -266,7 +266,7 @@ fn the_end_may_lack_its_line_ends() {
 #[test]
 fn an_answer_is_finished_by_its_reason_its_usage_or_its_end() {
     let none = FINISH.replace("\"stop\"", "null");
-    // What Ollama and SGLang sent in each chunk.
+    // Ollama and SGLang sent this in each chunk.
     let empty = FINISH.replace("\"stop\"", "\"\"");
     let elsewhere =
         "data: {\"choices\":[{\"delta\":{\"finish_reason\":\"stop\"}}],\"finish_reason\":\"stop\"}\n\n";
@@ -306,7 +306,7 @@ fn a_usage_that_settles_nothing_replaces_none() {
     assert_eq!(before, TEXT, "it is no text either");
 }
 
-/// A second of sound is 64,000 bytes of base64.
+/// A second of audio is 64,000 bytes of base64.
 #[test]
 fn sound_and_pictures_count_by_their_length() {
     let sound = format!(
@@ -352,7 +352,8 @@ fn a_long_event_passes_as_it_comes() {
     assert_eq!(text(&out), unknown);
 }
 
-/// Wherever pieces end: keys in a long event are found, also behind a long text, and in one that began as an answer.
+/// For any boundaries of pieces, keys in a long event are found, even after a long text or in an event that began as an
+/// answer.
 #[test]
 fn a_long_error_is_searched_as_it_comes() {
     for (head, filler) in [
@@ -376,7 +377,7 @@ fn a_long_error_is_searched_as_it_comes() {
     }
 }
 
-/// The last event of a response may be long: only its end waits.
+/// The last event of a response may be long. Only its end waits.
 #[test]
 fn the_end_of_a_response_waits() {
     let long = COMPLETED.replace("[]", &format!("[\"{}\"]", "x".repeat(200_000)));

@@ -95,7 +95,7 @@ fn choices_and_errors_are_told() {
 }
 
 #[test]
-fn what_is_deeper_than_understood_says_nothing() {
+fn nothing_is_found_below_the_maximum_depth() {
     let deep = format!("{}{}", r#"{"a":["#.repeat(200), r#"{"usage":{"b":1}}"#);
     assert_eq!(chat(&deep).0.usage, None);
     let closed = format!(
@@ -121,7 +121,7 @@ fn chunk() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Chunks of one stream: most begin alike, and what differs stands before the text, in it or behind it.
+/// Generates chunks of one stream: most have the same start, and they differ before, in or after the text.
 fn stream_of_chunks() -> impl Strategy<Value = Vec<String>> {
     let before = proptest::sample::select(vec![
         "",
@@ -158,7 +158,7 @@ fn stream_of_chunks() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    /// What a scan remembers of the events before changes nothing of what it says of an event, cut anywhere.
+    /// The facts of an event do not depend on earlier events that the scan remembers, wherever the event is cut.
     #[test]
     fn a_scan_says_of_an_event_what_one_that_read_no_other_says(
         chunks in stream_of_chunks(), cut in any::<proptest::sample::Index>(), is_cut: bool, responses: bool
@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// What a parser finds in the whole text is what the scan finds in its pieces, plain and with escapes.
+    /// The scan of the pieces finds the same as a parser of the whole text, with and without escapes.
     #[test]
     fn a_scan_finds_what_a_parser_finds(chunk in chunk(), cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6), ascii: bool) {
         let mut text = chunk.to_string();
@@ -204,7 +204,7 @@ proptest! {
         prop_assert_eq!(event.has_choice, chunk["choices"] != json!([]));
     }
 
-    /// No text makes the scan panic or keep more than its bounds.
+    /// No text makes the scan panic or store more than its limits.
     #[test]
     fn anything_is_scanned(bytes in proptest::collection::vec(proptest::sample::select(b"{}[]\":,\\u0a\xe9\n usagedeltachoices".to_vec()), 0..400)) {
         scan(Format::Chat, &[&bytes]);

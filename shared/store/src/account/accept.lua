@@ -1,6 +1,6 @@
--- Purpose: accept an account whose version fell because the store lost writes (decision D52): a higher generation makes
---   every edge forget the version it remembers. The clock is in it, since the raise of an earlier accept may be lost
---   too.
+-- Purpose: accept an account whose version decreased because the store lost writes (decision D52). The higher
+--   generation makes every edge forget the version it remembers. It includes the clock, since the increment of an
+--   earlier accept may be lost too.
 -- KEYS: of a change
 -- ARGV: of a change
 -- Returns: {'accepted'} | {'no_account'}

@@ -1,4 +1,4 @@
--- Purpose: create an account, together with its owner when there is one.
+-- Purpose: create an account and, if given, its owner.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `entry` is the audit entry; `email` is the owner's ('' = no owner), `owner` the record
 --   (JSON)

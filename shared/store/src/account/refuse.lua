@@ -1,5 +1,5 @@
--- Purpose: name the accounts that are refused: what makes records, since they take far more of the store than others,
---   or all of it, since they lost writes. The list ends by itself when nobody renews it.
+-- Purpose: list the accounts that are refused: no new records for those that use far more of the store than others,
+--   nothing at all for those that lost writes. The list expires if it is not renewed.
 -- KEYS: as refused.rs names them
 -- ARGV: as refused.rs names them. `life` is in ms
 -- Returns: {'named'}

@@ -4,10 +4,10 @@
 //! [`lost`](crate::versions::lost)). A worker of the admin server writes the key; each edge and admin server reads it
 //! once a second, so a call pays nothing for it.
 //!
-//! The first list protects the store's memory, not money: a full store refuses by itself. So a server that cannot read
-//! the list keeps the last one for [`LIFE`] and then refuses nobody, and a list that no worker renews expires after the
-//! same time. The second list is permanent: a server that has read of an account's lost writes waits for `store
-//! accept`, whatever later lists contain.
+//! The first list protects the store's memory, not money: a full store itself refuses writes. So a server that cannot
+//! read the list keeps the last one for [`LIFE`] and then refuses nobody, and a list that no worker renews expires
+//! after the same time. The second list is permanent: a server that has read that an account lost writes refuses it
+//! until `store accept`, whatever later lists contain.
 
 use crate::script::script;
 use crate::versions::AccountVersion;
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 pub const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// Lifetime of a list that is not renewed.
 pub const LIFE: Duration = Duration::from_secs(60);
-/// Most accounts in the first list: those that use most memory.
+/// Maximum number of accounts in the first list: those that use the most memory.
 pub const REFUSED_MAX: usize = 200;
-/// Most accounts in the second list. The worker names further ones in the next list.
+/// Maximum number of accounts in the second list. The worker includes further ones in the next list.
 pub const LOST_MAX: usize = 1000;
 /// The word before the generation of an account that lost writes.
 const LOST: &str = "lost_writes";
@@ -41,7 +41,7 @@ script! {
 domain::words! {
     /// Why an account may not create records.
     pub enum Cause {
-        /// The store is nearly full, and the account uses far more of it than others.
+        /// The store is nearly full, and the account uses a much larger share of it than others.
         Share = "share",
         /// The account's audit entries in the store have reached its budget.
         AuditEntries = "audit_entries",
@@ -49,7 +49,7 @@ domain::words! {
 }
 
 impl Cause {
-    /// The sentence for the caller.
+    /// Returns the sentence for the caller.
     pub const fn message(self) -> &'static str {
         match self {
             Self::Share => {
@@ -72,7 +72,7 @@ pub struct List {
 }
 
 impl List {
-    /// Whether both lists are empty.
+    /// Returns whether both lists are empty.
     pub fn is_empty(&self) -> bool {
         self.room.is_empty() && self.lost.is_empty()
     }
@@ -151,7 +151,7 @@ impl RefusedCopy {
     }
 
     /// Refreshes the copy, and makes `store` refuse changes of accounts that lost writes. While the store does not
-    /// answer, the last copy holds for [`LIFE`].
+    /// reply, the last copy is used for [`LIFE`].
     pub async fn follow(&self, store: &Store) {
         match read(store).await {
             Ok(list) => {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(copy.cause("acct_1"), None);
     }
 
-    /// What was read before the store went away holds for a while, and not for ever.
+    /// The last copy is used for a limited time after the store becomes unreachable.
     #[tokio::test]
     async fn a_store_that_is_away_ends_the_list_after_its_life() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();

@@ -46,7 +46,7 @@ script! {
     args: struct AddUserArgs<'a>: &'a str { email, user, users_max },
 }
 
-/// Most users of an account.
+/// Maximum number of users of an account.
 pub const USERS_MAX: usize = 1000;
 
 /// Version of a new account: what `account/create.lua` writes.
@@ -73,7 +73,7 @@ pub enum UserAdded {
     Done,
     /// The account does not exist.
     NoAccount,
-    /// Another user of the account has the e-mail.
+    /// Another user of the account has this e-mail address.
     EmailTaken,
     /// The account has [`USERS_MAX`] users.
     TooMany,
@@ -86,18 +86,18 @@ pub struct NewAccount<'a> {
     pub id: &'a str,
     /// Display name.
     pub name: &'a str,
-    /// Its plan.
+    /// The plan.
     pub plan: &'a str,
-    /// Its first user.
+    /// The first user.
     pub owner: Option<&'a User>,
 }
 
 /// Creates the account.
 ///
-/// The list of accounts is in another slot than the account, so two commands write them. The list comes first: a crash
-/// between the two leaves a listed id without a record, which every reader skips. In the opposite order it would leave
-/// an account that works and that neither a rotation of the master key nor `store accept` visits. The look-up of the
-/// owner's e-mail comes before both, and is taken back where the account was certainly not made.
+/// The list of accounts is in another slot than the account, so two commands write them. The list is written first: a
+/// crash between the two leaves a listed id without a record, which every reader skips. The opposite order could leave
+/// a working account that neither a rotation of the master key nor `store accept` visits. The look-up of the owner's
+/// e-mail address is written before both, and removed if the account was certainly not created.
 pub async fn create(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), StoreError> {
     let NewAccount { id, owner, .. } = *new;
     if let Err(error) = announce(store, id, owner).await {
@@ -127,8 +127,8 @@ async fn announce(store: &Store, id: &str, owner: Option<&User>) -> Result<(), S
     note(store, keys::ACCOUNTS, id).await
 }
 
-/// Removes the owner of an account that was not made from the e-mail's look-up. Best effort: a repeated creation has
-/// another id, and `ledger check` names what is left.
+/// Removes the e-mail look-up of an account that was not created. Best effort: a repeated creation has another id, and
+/// `ledger check` reports leftovers.
 async fn retract(store: &Store, id: &str, owner: Option<&User>) {
     if let Some(owner) = owner
         && let Err(error) = owner_of(id, owner).leave(store, &owner.email).await
@@ -173,7 +173,7 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
     }
 }
 
-/// Changes the account's plan, whatever it is.
+/// Changes the account's plan, whatever the current one is.
 /// Safe to retry.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
     let to = PlanMove { from: None, to: plan };
@@ -184,13 +184,13 @@ pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Resul
 /// A change of plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanMove<'a> {
-    /// The plan that the account must have; `None` is any.
+    /// The required current plan; `None` allows any.
     pub from: Option<&'a str>,
     /// The new plan.
     pub to: &'a str,
 }
 
-/// Moves the account to another plan. `None` if it does not have the plan `from`; nothing changed.
+/// Moves the account to another plan. `None` if its current plan is not `from`; nothing changed then.
 /// Safe to retry.
 pub async fn move_plan(
     store: &Store,

@@ -1,7 +1,7 @@
--- Purpose: put an account on another plan; it binds the next call.
+-- Purpose: change the plan of an account. It applies from the next call on.
 -- KEYS: of a change
--- ARGV: of a change, then as script.rs names them. `expected` is the plan that the account must have, or '' for any
--- Returns: {'set'} | {'same'} (nothing changed) | {'other_plan'} (it is not on `expected`) | {'no_account'}
+-- ARGV: of a change, then as script.rs names them. `expected` is the required current plan, or '' for any
+-- Returns: {'set'} | {'same'} (nothing changed) | {'other_plan'} (the current plan is not `expected`) | {'no_account'}
 -- Cost: O(1); 7 calls
 local plan = redis.call('HGET', KEYS.account, 'plan')
 if ARGV.expected ~= '' and plan ~= ARGV.expected then return {'other_plan'} end

@@ -20,12 +20,12 @@ pub struct Usage {
     used: [u64; Budget::ALL.len()],
     /// Average length of an audit line that the account caused.
     line_bytes: u64,
-    /// Count of deliveries of all its webhooks.
+    /// Number of deliveries of all its webhooks.
     deliveries: u64,
 }
 
-/// Bytes that one record of a kind takes in the store, with its index entries and look-ups: measured, rounded up
-/// (docs/guides/sizing.md).
+/// Returns the bytes that one record of a kind takes in the store, including index entries and look-ups: measured,
+/// rounded up (docs/guides/sizing.md).
 const fn bytes_of(budget: Budget) -> u64 {
     match budget {
         Budget::Agents => 1_200,
@@ -65,7 +65,7 @@ impl Usage {
         query.cmd("ZCARD").arg(account.agents(mode));
         query.cmd("ZCARD").arg(account.policies(mode));
         query.cmd("SCARD").arg(account.sealed_agents());
-        // As `live_runs.lua` counts them.
+        // Counted as in `live_runs.lua`.
         let runs = query.cmd("ZCOUNT").arg(account.all_runs(mode));
         runs.arg(format!("({ended_ms}")).arg("+inf");
         query.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
@@ -139,7 +139,7 @@ impl Usage {
         self.used[budget as usize]
     }
 
-    /// Estimates the bytes of the store that the account and mode takes.
+    /// Estimates the bytes of the store used by the account and mode.
     pub fn bytes(&self) -> u64 {
         let records = Budget::ALL.map(|budget| self.count(budget).saturating_mul(bytes_of(budget)));
         let entries = self.count(Budget::AuditEntries);

@@ -1,10 +1,10 @@
 -- Purpose: create an agent's wallet row, and with it the agent, within the plan's number of custom agents.
--- KEYS: of a change, then as script.rs names them. `agents` are those with a wallet row; `place` is that of the
---   wallet's number
--- ARGV: of a change, then as script.rs names them. `plan` is the one that the limit belongs to ('' = no limit, whatever
---   the plan), `agents_max` '' = unlimited, `place` what the place says. `fields` are those of the row. Last: budgets
+-- KEYS: of a change, then as script.rs names them. `agents` lists the agents with a wallet row; `place` is the place of
+--   the wallet's number
+-- ARGV: of a change, then as script.rs names them. `plan` is the plan whose limit applies ('' = no limit, whatever the
+--   plan), `agents_max` '' = unlimited, `place` the value of the place. `fields` are those of the row. Last: budgets
 -- Returns: {'created'} | {'tier_limit'} | {'exists'} | {'other_plan', plan} | {'over_budget', kind}
---   | {'taken'} (the number has a place; nothing happened, draw another) | {'no_account'}
+--   | {'taken'} (the number is in use; nothing changed, draw another) | {'no_account'}
 -- Cost: O(log agents of the account); 12 calls
 local plan = redis.call('HGET', KEYS.account, 'plan')
 if ARGV.plan ~= '' and plan ~= ARGV.plan then return {'other_plan', plan} end

@@ -21,7 +21,7 @@ if (row[4] or '0') ~= '0' then return {'awaits_deposit'} end
 if redis.call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
 if (row[3] or '') ~= ARGV.policy or row[5] ~= ARGV.wallet_number then return {'changed'} end
 local virtual_keys, seen = {}, #KEYS - @KEYS.virtual_keys + 1
--- One more than the caller saw is enough to see that there are others.
+-- Reading one key more than the caller read is enough to detect others.
 if ARGV.mode == 'live' then virtual_keys = redis.call('ZRANGE', KEYS.agent_keys, 0, seen) end
 if #virtual_keys ~= seen then return {'changed'} end
 

@@ -1,4 +1,5 @@
--- Purpose: freeze or unfreeze an agent; it binds the next call (specification, states of an agent; decision D22).
+-- Purpose: freeze or unfreeze an agent. It applies from the next call on (specification, states of an agent; decision
+--   D22).
 -- KEYS: of a change, then as freeze.rs names them
 -- ARGV: of a change, then as freeze.rs names them. `change` is 'freeze' | 'lift', `authority` 'user' | 'operator'
 -- Returns: {'done'} | {'already'} | {'not_permitted'} (frozen by the operator, lifted by a user) | {'not_found'}

@@ -15,7 +15,7 @@ script! {
 }
 
 domain::words! {
-    /// Who freezes: only the operator can lift a freeze by the operator (decision D22).
+    /// Who freezes an agent. Only the operator can lift the operator's freeze (decision D22).
     pub enum Authority {
         /// A user or an API key of the account.
         User = "user",
@@ -40,7 +40,7 @@ pub enum Frozen {
     Done,
     /// The agent was already in that state; nothing changed.
     AlreadySo,
-    /// The operator froze it; a user may not lift that.
+    /// The operator froze it, and users may not lift that freeze.
     NotPermitted,
     /// The account has no such agent: no wallet row, policy, provider key or virtual key.
     NotFound,

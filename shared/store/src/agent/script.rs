@@ -45,10 +45,10 @@ script! {
     args: struct DeleteArgs<'a>: &'a str { agent, policy, wallet_number },
 }
 
-/// Most virtual keys that the audit entry of a deletion names.
+/// Maximum number of virtual keys that the audit entry of a deletion names.
 const KEYS_LOGGED_MAX: usize = 100;
-/// Most virtual keys that one deletion removes. Of more, revoked ones are removed beforehand; an agent with more active
-/// ones is not deleted, since the script would block the server for too long.
+/// Maximum number of virtual keys that one deletion removes. If there are more, revoked ones are removed beforehand. An
+/// agent with more active ones is not deleted, since the script would block the server for too long.
 pub const KEYS_AT_ONCE: usize = 1000;
 
 /// Arguments of a new agent.
@@ -58,7 +58,7 @@ pub struct NewAgent<'a> {
     pub id: &'a str,
     /// Display name.
     pub name: &'a str,
-    /// The owner's own word for what kind of agent it is.
+    /// The kind of agent, as the owner describes it.
     pub kind: &'a str,
     /// The owner's description.
     pub description: Option<&'a str>,
@@ -73,7 +73,7 @@ pub enum Created {
     Done,
     /// The plan allows no more agents.
     TierLimit,
-    /// An agent of this id already has a wallet.
+    /// An agent with this id already has a wallet.
     Exists,
     /// The account has this other plan; nothing changed. Retry with its limit.
     OtherPlan(String),
@@ -84,7 +84,7 @@ pub enum Created {
 pub enum Updated {
     /// The fields are changed.
     Done,
-    /// No agent of this id has a wallet row.
+    /// No agent with this id has a wallet row.
     Missing,
 }
 
@@ -93,7 +93,7 @@ pub enum Updated {
 pub enum Deleted {
     /// The agent and its virtual keys are deleted.
     Done,
-    /// No agent of this id has a wallet row.
+    /// No agent with this id has a wallet row.
     Missing,
     /// Its wallet holds money; nothing changed.
     HoldsMoney,
@@ -101,7 +101,7 @@ pub enum Deleted {
     AwaitsDeposit,
     /// A funded or disputed escrow that the account pays names its wallet; nothing changed.
     OpenEscrows,
-    /// It has this many active virtual keys, more than one deletion removes; nothing changed.
+    /// It has this many active virtual keys, more than one deletion can remove; nothing changed.
     TooManyKeys(usize),
 }
 
@@ -188,7 +188,7 @@ pub async fn update(
 /// Deletes the agent with everything that can act or spend for it (decision D15), and closes its wallet.
 ///
 /// # Errors
-/// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
+/// [`StoreError`]; safe to retry. Also if others keep changing the agent's keys meanwhile.
 pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Deleted, StoreError> {
     let forgotten = match forget_keys(store, scope, agent).await? {
         Ok(forgotten) => forgotten,
@@ -197,7 +197,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
     for _ in 0..ATTEMPTS {
         match try_delete(store, scope, agent, &forgotten).await? {
             None => {}
-            // A noted escrow may be over, or may never have been funded.
+            // A listed escrow may be over, or may never have been funded.
             Some(Deleted::OpenEscrows) if open_escrows::forget_over(store, scope, agent).await? => {}
             Some(deleted) => return Ok(deleted),
         }
@@ -208,7 +208,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
 const _: () = assert!(TRANSACTION_LISTS == 8, "agent/delete.lua renames eight lists");
 
 /// Removes the revoked virtual keys of an agent with very many keys, unless something prevents its deletion. Returns
-/// the keys, or the count of active ones if those alone are too many.
+/// the removed keys, or the number of active ones if those alone are too many.
 async fn forget_keys(
     store: &Store,
     scope: &Scope<'_>,
@@ -262,7 +262,7 @@ fn keys_at(account: &AccountKeys, agent: &str, first: usize, count: usize) -> re
 }
 
 /// Makes one attempt; `None` if policy, wallet or virtual keys changed between read and script. `forgotten` are keys
-/// that the agent had before.
+/// that were removed beforehand.
 async fn try_delete(
     store: &Store,
     scope: &Scope<'_>,
@@ -276,7 +276,7 @@ async fn try_delete(
         .cmd("HMGET")
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
-    // One key more than the limit makes the script notice a key that it was not given.
+    // Reading one key more than the limit makes the script detect keys that it was not given.
     query.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
         store.pipeline(&query).await?;

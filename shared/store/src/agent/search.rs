@@ -1,4 +1,4 @@
-//! Searches agents by a part of their id or name and by freeze, among the newest ones only.
+//! Searches the newest agents by a part of their id or name, and by freeze.
 
 use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
@@ -18,7 +18,7 @@ pub struct AgentFilter {
 }
 
 impl AgentFilter {
-    /// Whether an agent of this id, name and state matches.
+    /// Returns whether an agent with this id, name and state matches.
     fn fits(&self, id: &str, name: &str, frozen: bool) -> bool {
         let text = self.text.as_deref();
         let has = |where_: &str| text.is_none_or(|text| where_.to_lowercase().contains(text));

@@ -1,5 +1,5 @@
-//! Summary of all agents of an account and mode: what each spent and holds, and what needs attention. Reads
-//! [`AGENTS_MAX`] agents at most; [`Survey::partial`] says if there are more.
+//! Summary of all agents of an account and mode: spending and balance of each, and agents that need attention. Reads at
+//! most [`AGENTS_MAX`] agents; [`Survey::partial`] tells whether there are more.
 
 use crate::account::members;
 use crate::keys::AccountKeys;
@@ -10,9 +10,9 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::collections::{HashMap, HashSet};
 
-/// Most agents in a survey.
+/// Maximum number of agents in a survey.
 pub const AGENTS_MAX: usize = 5000;
-/// Agents read in one round trip.
+/// Number of agents read in one round trip.
 const CHUNK: usize = 500;
 
 /// An agent's part of the survey.
@@ -38,7 +38,7 @@ pub struct AgentSummary {
     pub day: Nanos,
     /// Charged this month.
     pub month: Nanos,
-    /// Whether it has a wallet row or a policy; keys alone make an agent, too.
+    /// Whether it has a wallet row or a policy. An agent may also consist of keys alone.
     has_record: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Survey {
     pub frozen_since: HashMap<String, u64>,
     /// Count of agents with a wallet row.
     pub rows: u64,
-    /// Whether there are agents that were not read.
+    /// Whether some agents were not read.
     pub partial: bool,
 }
 

@@ -2,7 +2,7 @@
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `fields` are in threes: 'set' field value, or 'clear' field ''
 -- Returns: {'updated'} | {'missing'} (no wallet row) | {'no_account'}
--- Cost: O(fields); 7 calls and one a field
+-- Cost: O(fields); 7 calls and one per field
 if redis.call('HEXISTS', KEYS.agent, 'wallet') == 0 then return {'missing'} end
 
 change_fields(@KEYS.agent, @ARGV.fields)

@@ -1,12 +1,12 @@
--- Purpose: count one management request of an API key against its rate, and note when the key was last used.
--- KEYS: as count.rs names them. `requests` are those in the window
--- ARGV: as count.rs names them. `limit` is of requests in a window ('' = not counted), `window` in ms
+-- Purpose: count one management request of an API key against its rate, and record when the key was last used.
+-- KEYS: as count.rs names them. `requests` counts the requests in the window
+-- ARGV: as count.rs names them. `limit` is the maximum of requests in a window ('' = not counted), `window` in ms
 -- Returns: {'gone'} (no such key, or revoked) | {'uncounted'} | {'passed' | 'over', used, ms to the window's end, now
 --   ms}
 -- Cost: O(1); up to 6 calls
--- The window opens at the first request and has a fixed length; one that ends later than any opened now was opened
--- while the store's clock was ahead, and opens anew. What is over the limit is not counted: it would only keep
--- a plan that was raised meanwhile from helping.
+-- The window opens at the first request and has a fixed length. A window that ends later than one opened now was opened
+-- while the store's clock was ahead, and is replaced. Requests over the limit are not counted: counting them would only
+-- delay the effect of a plan upgrade.
 local MINUTE = 60000
 local key = redis.call('HMGET', KEYS.api_key, 'id', 'revoked_at', 'last_used')
 if not key[1] or key[2] then return {'gone'} end

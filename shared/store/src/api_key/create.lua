@@ -1,8 +1,8 @@
--- Purpose: create an API key of an account. Where the account has as many as it can have, a revoked one makes room.
--- KEYS: of a change, then as script.rs names them. `revoked` is the revoked key that goes if there must one (any key
---   when `revoked_id` is '')
--- ARGV: of a change, then as script.rs names them. `revoked_id` is '' when no key is to go. Last: budgets
--- Returns: {'created'} | {'exists'} | {'too_many'} (and `revoked` is not a revoked key, or not there any more)
+-- Purpose: create an API key of an account. If the account has the maximum of keys, a revoked one is removed.
+-- KEYS: of a change, then as script.rs names them. `revoked` is the revoked key to remove if necessary (any key if
+--   `revoked_id` is '')
+-- ARGV: of a change, then as script.rs names them. `revoked_id` is '' if no key is to be removed. Last: budgets
+-- Returns: {'created'} | {'exists'} | {'too_many'} (and `revoked` is not revoked, or no longer exists)
 --   | {'over_budget', kind} | {'no_account'}
 -- Cost: O(log keys of the account); up to 14 calls
 if redis.call('EXISTS', KEYS.api_key) == 1 then return {'exists'} end

@@ -23,7 +23,7 @@ script! {
     source: [CHANGE, BUDGET, include_str!("create.lua")],
     when_full: Refuse,
     marks: [with_budgets, of_names],
-    /// `revoked` is any key when none is to go.
+    /// `revoked` is any key if none is to be removed.
     keys: struct CreateKeys: String { api_key, api_keys, revoked },
     /// `fields` are those of the key and their values.
     args: struct CreateArgs<'a>: &'a str { key_id, keys_max, revoked_id, fields[..] },
@@ -51,13 +51,13 @@ pub struct NewApiKey<'a> {
     pub key_id: &'a str,
     /// Display name; may be empty.
     pub name: &'a str,
-    /// Mode; the secret's prefix carries it, too.
+    /// Mode. The secret's prefix contains it too.
     pub mode: Mode,
     /// The secret; only its hash is stored.
     pub secret: &'a SecretString,
     /// Permissions.
     pub permissions: &'a [Permission],
-    /// Client addresses that may use it; empty: any.
+    /// Client addresses that may use it; empty for any.
     pub allow_ips: &'a [IpNet],
     /// Expiry, in ms since 1970.
     pub expires_at_ms: Option<u64>,
@@ -86,8 +86,8 @@ pub enum Revoked {
 }
 
 impl NewApiKey<'_> {
-    /// Issues the key. Announces the look-up first; makes it permanent and confirmed last. A crash in between leaves a
-    /// key whose secret nobody received and whose look-up expires.
+    /// Issues the key. Announces the look-up first, and makes it permanent and confirmed last. A crash in between
+    /// leaves a key whose secret nobody received and whose look-up expires.
     ///
     /// # Errors
     /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
@@ -185,7 +185,7 @@ impl NewApiKey<'_> {
             match reply.word()?.as_str() {
                 "created" => return Ok(Created::Done),
                 "no_account" => return Ok(Created::NoAccount),
-                // Another request may have removed that key meanwhile.
+                // Another request may meanwhile have removed that key.
                 "too_many" => match ApiKey::oldest_revoked(store, &account).await? {
                     None => return Ok(Created::TooMany),
                     Some(id) => revoked = id,

@@ -1,10 +1,10 @@
--- Purpose: take one of the attempts that there are in a span of time, before anybody looks whether it is right; so
---   guesses at the same moment cannot be more than there are. When the last one is taken the lock stands for the span.
---   Attempts that are kept for longer than a span were taken while the store's clock was ahead; they do not count.
+-- Purpose: count an attempt within a span of time, before the credential is checked, so that concurrent guesses cannot
+--   exceed the limit. The last allowed attempt starts a lock for the span. Attempts with a longer remaining time were
+--   counted while the store's clock was ahead; they do not count.
 -- KEYS: as attempts.rs names them
 -- ARGV: as attempts.rs names them. `span` is in ms
 -- Returns: {'taken'} | {'locked', ms until it ends}
--- Cost: O(most attempts); at most 6 calls
+-- Cost: O(maximum number of attempts); at most 6 calls
 local most, span = tonumber(ARGV.attempts_max), tonumber(ARGV.span)
 local left = redis.call('PTTL', KEYS.attempts)
 local taken = redis.call('LRANGE', KEYS.attempts, 0, -1)

@@ -1,12 +1,12 @@
--- Purpose: let go of the oldest sealed entries, which lie in a segment of the archive by now: their lines, hashes and
---   places in the indexes; and keep what describes the segment. Of several archivers the first one counts. What
---   webhooks were not told of yet goes as well: the dispatcher reads it from the archive.
--- KEYS: as archive.rs names them. `base` says what was archived before
--- ARGV: as archive.rs names them. `hash` is that of the last entry, `descriptor` describes the segment. `lists`: of
---   each its name among the counts, and how many of its numbers are in the segment
+-- Purpose: remove the oldest sealed entries, which are in a segment of the archive: their lines, hashes and index
+--   entries; and store the descriptor of the segment. Of several archivers the first one succeeds. Entries that were
+--   not dispatched to webhooks yet are removed too: the dispatcher reads them from the archive.
+-- KEYS: as archive.rs names them. `base` is the extent archived before
+-- ARGV: as archive.rs names them. `hash` is that of the last entry, `descriptor` describes the segment. `lists`: for
+--   each list its name among the counts, and how many of its numbers are in the segment
 -- Returns: {'archived'} | {'moved'} (the oldest entry is another one) | {<key>, 'disagree'} (hashes or indexes were
---   changed by hand)
--- Cost: O(entries); 7 calls, and 4 a list
+--   changed manually)
+-- Cost: O(entries); 7 calls, and 4 per list
 local first, count = tonumber(ARGV.first), tonumber(ARGV.count)
 local last = first + count - 1
 if tonumber(redis.call('HGET', KEYS.base, 'seq') or '0') + 1 ~= first then return {'moved'} end

@@ -25,12 +25,12 @@ script! {
     args: struct ForgetArgs: String { done, lengths[..] },
 }
 
-/// Most index lists that one segment may touch. A segment with more is made shorter.
+/// Maximum number of index lists that one segment may affect. A segment with more is made shorter.
 pub const LISTS_MAX: usize = 1000;
 /// Look-ups removed by one execution.
 pub const FORGET_BATCH: usize = 500;
 
-/// A list of the index: agent and entry type; `None` stands for every.
+/// A list of the index: agent and entry type; `None` stands for all.
 pub type ListName = (Option<String>, Option<String>);
 
 /// The oldest sealed entries, as written to a segment.

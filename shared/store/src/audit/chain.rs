@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Retries of a read while others archive or seal.
 const ATTEMPTS: usize = 8;
-/// Most batches that one call of [`Chain::seal`] seals; the next call seals the rest.
+/// Maximum number of batches sealed in one call of [`Chain::seal`]; the next call seals the rest.
 const BATCHES_MAX: usize = 4000;
 
 /// The end of a chain.
@@ -45,11 +45,11 @@ struct BatchSealed {
     extent: Extent,
     /// Count of entries that this call sealed.
     added: u64,
-    /// Whether a line follows that only a later release can seal.
+    /// Whether the next line can only be sealed by a later release.
     is_last: bool,
 }
 
-/// How far a chain is archived, sealed and written.
+/// Ends of the archived, the sealed and the written part of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Last archived entry.
@@ -63,7 +63,7 @@ pub struct Extent {
 /// The count of entries from two sources that must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// Count of lines, archived ones included.
+    /// Number of lines, including archived ones.
     pub lines: u64,
     /// Number of the last entry in the account's record.
     pub given: u64,
@@ -150,12 +150,12 @@ impl<'a> Chain<'a> {
     /// Seals all lines written so far, so that a following read returns all of them.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::UnexpectedReply`] if the chain was changed by hand.
+    /// [`StoreError`]; [`StoreError::UnexpectedReply`] if the chain was changed manually.
     pub async fn seal(&self) -> Result<Head, StoreError> {
         Ok(self.seal_some(BATCHES_MAX).await?.end)
     }
 
-    /// Seals at most `batches` batches of some hundred lines, so that a worker can alternate between chains.
+    /// Seals at most `batches` batches of some hundred lines each, so that a worker can alternate between chains.
     pub async fn seal_some(&self, batches: usize) -> Result<SealedTo, StoreError> {
         let mut extent = self.extent().await?;
         let goal = extent.lines;
@@ -175,10 +175,10 @@ impl<'a> Chain<'a> {
         Ok(SealedTo { end, added })
     }
 
-    /// Seals a batch behind the end of `extent`, up to a line that a later release wrote.
+    /// Seals a batch after the end of `extent`, up to a line that a later release wrote.
     async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
-        // Ranks in the list follow from `extent` only while nothing is archived.
+        // Ranks in the list can be computed from `extent` only while nothing is archived.
         let mut query = redis::pipe();
         query.atomic();
         query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
@@ -224,7 +224,7 @@ impl<'a> Chain<'a> {
             }
             SealedBatch::Moved => extent = self.extent().await?,
             SealedBatch::Disagrees => {
-                // Another sealer may have run between the two reads; only a lasting difference is a disagreement.
+                // Another sealer may have run between the two reads. Only a lasting difference is a disagreement.
                 let again = self.extent().await?;
                 if again == extent {
                     return Err(StoreError::unexpected("the audit chain was changed"));
@@ -261,8 +261,8 @@ fn no_form() -> StoreError {
     StoreError::unexpected("an audit entry without a canonical form")
 }
 
-/// Pairs entries with their stored hashes, so that a changed line does not match its own. A malformed hash ends the
-/// list, as does an entry of a later release, and each is an error if it comes first.
+/// Pairs entries with their stored hashes, so that a changed line does not match its own. The list ends at a malformed
+/// hash or an entry of a later release. Either is an error if it comes first.
 fn shown(
     first: u64,
     before: Head,

@@ -27,13 +27,14 @@ pub enum KeyError {
 pub enum Rotated {
     /// The key is now sealed under the newest master key.
     Done,
-    /// It already was, or there is no key yet.
+    /// It was already, or there is no key yet.
     Current,
-    /// It does not open with the configured master keys.
+    /// None of the configured master keys opens it.
     Unopenable,
 }
 
-/// Returns the key; creates it if the store has none. Of two concurrent creations one wins for both.
+/// Returns the key, and creates it if the store has none. Of two concurrent creations the first one applies to both
+/// callers.
 pub async fn key(store: &Store, keyring: &Keyring) -> Result<CheckpointKey, KeyError> {
     let sealed = match read(store).await? {
         Some(sealed) => sealed,
@@ -56,7 +57,7 @@ pub async fn key(store: &Store, keyring: &Keyring) -> Result<CheckpointKey, KeyE
 /// Seals the key under the newest master key.
 ///
 /// # Errors
-/// [`KeyError`]; it may be repeated.
+/// [`KeyError`]; safe to retry.
 pub async fn rotate(store: &Store, keyring: &Keyring) -> Result<Rotated, KeyError> {
     let Some(old) = read(store).await? else {
         return Ok(Rotated::Current);
@@ -69,7 +70,7 @@ pub async fn rotate(store: &Store, keyring: &Keyring) -> Result<Rotated, KeyErro
         Err(SealError::DoesNotOpen) => return Ok(Rotated::Unopenable),
         Err(error) => return Err(error.into()),
     };
-    // Only a concurrent rotation changes it, and to the same key.
+    // Only a concurrent rotation can have changed it, and it stores the same key.
     replace(store, &old, &new).await?;
     Ok(Rotated::Done)
 }

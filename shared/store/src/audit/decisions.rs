@@ -1,17 +1,17 @@
 //! Index of decisions by id: 20 bytes each, packed into one text for every half minute of ids. An id starts with its
-//! time, so its first characters name the text; a record is the next characters and the number of the entry.
+//! time, so its first characters name the text; a record consists of the next characters and the number of the entry.
 
 use crate::keys::DECISION_KEY_CHARS;
 use domain::id::Kind;
 
-/// Characters of the id in a record, after those in the key: the rest of its time and 45 random bits. Matches are
-/// compared with the whole id afterwards.
+/// Characters of the id in a record, after those in the key: the rest of the time and 45 random bits. Matches are
+/// afterwards compared with the whole id.
 const ID_CHARS: usize = 12;
 /// Base-32 digits of the entry number.
 const NUMBER_DIGITS: usize = 8;
 const RADIX: u32 = 32;
 
-/// Characters of the id in a manifest's record: those of the key and those of a record.
+/// Characters of the id in a manifest's record: those in the key and those in a record.
 pub const NAME_CHARS: usize = DECISION_KEY_CHARS + ID_CHARS;
 /// Bytes of a manifest's record.
 pub(crate) const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
@@ -104,7 +104,7 @@ pub fn newest(text: &str) -> Option<u64> {
     numbers.max()
 }
 
-/// Splits a decision id into key part and start of its record.
+/// Splits a decision id into the key part and the start of its record.
 fn split(id: &str) -> Option<(&str, &str)> {
     let rest = [Kind::Allow, Kind::Deny]
         .iter()

@@ -1,8 +1,8 @@
--- Purpose: put the key of checkpoints that was sealed again under the newest master key in the place of its old sealed
---   text, unless somebody else did so.
+-- Purpose: replace the sealed text of the checkpoint key by one under the newest master key, unless it has changed
+--   meanwhile.
 -- KEYS: as reseal_checkpoint_key.rs names them
 -- ARGV: as reseal_checkpoint_key.rs names them. `old` and `new` are sealed texts
--- Returns: {'done'} | {'changed'} (it is no longer the old text; nothing changed)
+-- Returns: {'done'} | {'changed'} (it is not the old text; nothing changed)
 -- Cost: O(1); 2 calls
 if redis.call('HGET', KEYS.store, ARGV.field) ~= ARGV.old then return {'changed'} end
 

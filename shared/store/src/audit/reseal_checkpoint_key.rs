@@ -23,7 +23,7 @@ pub const FIELD: &str = "checkpoint_key";
 pub enum Replaced {
     /// The new text is stored.
     Done,
-    /// The stored text is no longer the old one; nothing changed.
+    /// The stored text is not the old one any more; nothing changed.
     Changed,
 }
 

@@ -1,19 +1,19 @@
--- Purpose: keep the hashes of audit entries, which Rust computed from their lines, index the entries, and add what they
---   mean to the statistics of their days. All sealers compute the same, so of several that race the first one counts
---   and the others change nothing: each entry is added once.
--- KEYS: as seal.rs names them. `base` says what was archived before, `kept` which calls' holds were kept. `indexes` are
+-- Purpose: store the hashes of audit entries, which Rust computed from their lines, index the entries, and add them to
+--   the statistics of their days. All sealers compute the same, so only the first of several concurrent ones changes
+--   anything: each entry is added once.
+-- KEYS: as seal.rs names them. `base` is the extent archived before, `kept` the index of kept holds. `indexes` are
 --   days, then lists of numbers, then texts of decisions
 -- ARGV: as seal.rs names them. `before` is the hash of the entry before the first; `lists` and `days` are counts;
---   `kept_memory` is the life of what is remembered of a kept hold, in ms. `words`: for each day until when it is kept
---   (in seconds), how many agents and their fields in order, how many sums and of each its field and what is added, and
---   how many moves and of each the eight words that `move` takes; then the hashes; then for each list how many numbers
---   and the numbers; then for each text what is appended to it
--- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is
---   another one: lines or hashes were changed by hand, or another version computes other entries)
--- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 7 a kept
---   hold
--- The days are counted from 1, so FIRST_DAY is the key before them.
-local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, @KEYS.kept, 10 -- what would pass the ceiling, where counters end, is not added
+--   `kept_memory` is how long a kept hold is remembered, in ms. `words`: for each day its expiry (in seconds), the
+--   number of agents and their fields in order, the number of sums and for each its field and addend, and the number of
+--   moves and for each the eight words that `move` reads; then the hashes; then for each list the number of its
+--   numbers, and the numbers; then for each text the addition
+-- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the previous hash
+--   differs: lines or hashes were changed manually, or another version computes other entries)
+-- Cost: O(entries); 5 calls, one per list and text; for each day 2, one per sum, and per agent up to 2; up to 7 per
+--   kept hold
+-- Days are counted from 1, so FIRST_DAY is the index of the key before them.
+local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, @KEYS.kept, 10 -- additions beyond the ceiling of counters are omitted
 local base = redis.call('HMGET', KEYS.base, 'seq', 'hash')
 local sealed, count, lists, days = redis.call('LLEN', KEYS.hashes), tonumber(ARGV.count), tonumber(ARGV.lists), tonumber(ARGV.days)
 if tonumber(base[1] or '0') + sealed + 1 ~= tonumber(ARGV.first) then return {'moved'} end
@@ -21,7 +21,7 @@ if redis.call('LLEN', KEYS.audit_log) < sealed + count then return {'moved'} end
 local before = sealed > 0 and redis.call('LINDEX', KEYS.hashes, -1) or base[2] or ''
 if before ~= ARGV.before then return {'disagree'} end
 
--- What the days say now, and where in ARGV their sums and moves begin.
+-- Current values of the days, and where their sums and moves begin in ARGV.
 local at, seen = @ARGV.words, {}
 for day = 1, days do
   local agents = tonumber(ARGV[at + 1])
@@ -54,9 +54,9 @@ local function add(day, field, amount)
   redis.call('HINCRBY', KEYS[FIRST_DAY + day], field, amount)
 end
 
--- The words from number `first` on: place of the agent among those of the day, calls and nanos to add, '' (then the
--- sums of the day hold them already) or 'keep' (then what follows is remembered as kept) or 'end' (then it is
--- forgotten, and if it was there the next two are added instead), calls, nanos, id of the decision, and when, in ms.
+-- The words from number `first` on: index of the agent in the day's list; calls and nanos to add; '' (the day's sums
+-- already include them), 'keep' (remember the rest as kept) or 'end' (forget it, and if it was remembered add the next
+-- two instead); calls; nanos; id of the decision; time in ms.
 local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
   if what == 'keep' then

@@ -21,15 +21,15 @@ script! {
     when_full: Run,
     /// `indexes` are days, then lists of numbers, then texts of decisions.
     keys: struct SealKeys: String { audit_log, hashes, base, kept, indexes[..] },
-    /// `kept_memory` is in ms. `words` are what is added to the days, the hashes, then what is added to the lists and
+    /// `kept_memory` is in ms. `words` are the additions to the days, the hashes, then the additions to the lists and
     /// texts.
     args: struct SealArgs: Vec<u8> { first, before, count, lists, days, agents_max, kept_memory, words[..] },
 }
 
-/// Most entries that one execution seals.
+/// Maximum number of entries that one execution seals.
 pub const SEAL_BATCH: u64 = 500;
 
-/// How long a kept hold is remembered after its entry: a little longer than it can be corrected.
+/// How long a kept hold is remembered after its entry: slightly longer than it can be corrected.
 const KEPT_MEMORY: Duration = Duration::from_secs(KEPT_LIFE.as_secs() + 24 * 3600);
 
 /// Consecutive entries with their hashes.
@@ -46,7 +46,7 @@ pub struct Batch {
 pub enum SealedBatch {
     /// The hashes are stored.
     Done,
-    /// Another sealer was faster; nothing changed. Read the extent anew.
+    /// Another sealer was faster; nothing changed. Read the extent again.
     Moved,
     /// The stored chain does not end with the batch's `before`; nothing changed.
     Disagrees,

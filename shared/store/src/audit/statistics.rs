@@ -1,5 +1,5 @@
-//! Daily statistics of an account and mode (UTC): approved calls, spend by agent, refusals by reason. The script that
-//! seals entries adds each once; this module reads them.
+//! Daily statistics of an account and mode (UTC): approved calls, spend by agent, denials by reason. The script that
+//! seals entries adds each one once; this module reads them.
 //!
 //! Only sealed entries count: a call in flight is not included yet.
 
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Days for which statistics are kept.
 pub const DAYS_KEPT: u64 = 400;
-/// Most agents that a day names; the spend of further ones is one sum.
+/// Maximum number of agents listed by name for a day; the spend of further ones is one sum.
 pub const AGENTS_MAX: usize = 1000;
 /// Prefix of the fields with an agent's spend.
 pub(crate) const AGENT_PREFIX: &str = "a:";
-/// Stands for the agents that are not named; no agent id can be this.
+/// Represents the agents that are not listed. No agent id can have this form.
 pub(crate) const OTHERS: &str = "*";
 /// Prefix of the fields with a reason's count.
 pub(crate) const REASON_PREFIX: &str = "n:";
@@ -65,7 +65,7 @@ impl Day {
             ..Self::default()
         };
         for (field, value) in fields {
-            // Negative only if a charge was given back that an earlier version had sealed.
+            // Negative only if a charge was given back after an earlier version had sealed it.
             let value: i64 = value.parse().ok()?;
             let value = u64::try_from(value).unwrap_or(0);
             let nanos = Nanos::from_stored(value);

@@ -1,4 +1,4 @@
-//! What a batch of entries adds to the statistics of their days, as arguments of `seal.lua`.
+//! Additions of a batch of entries to the statistics of their days, as arguments of `seal.lua`.
 
 use crate::audit::statistics::{AGENT_PREFIX, DAYS_KEPT, OTHERS, REASON_PREFIX};
 use domain::entry::Entry;
@@ -14,12 +14,12 @@ pub(crate) struct Tally(BTreeMap<u64, Day>);
 /// Additions to one day.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Day {
-    /// In order of appearance: the first ones are named.
+    /// In order of appearance: the first ones are listed by name.
     agents: Vec<String>,
     reasons: BTreeMap<&'static str, u64>,
     /// Index of the agent, and unconditional additions.
     charged: BTreeMap<usize, Amounts>,
-    /// Arguments of additions that depend on kept holds.
+    /// Arguments of the additions that depend on kept holds.
     moves: Vec<[String; 8]>,
 }
 

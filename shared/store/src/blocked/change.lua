@@ -1,12 +1,12 @@
--- Purpose: block a range of addresses, or let it in again; both servers follow within seconds (decision D11). The
---   list's version is written in any case, so that who waits until the list is safe waits for this write.
+-- Purpose: block or unblock a range of addresses; both servers apply it within seconds (decision D11). The list's
+--   version is written in any case, so that a caller who waits for durability waits for this write.
 -- KEYS: as script.rs names them
--- ARGV: as script.rs names them. `action` is 'block' or 'unblock'; `reason` is '' when none was given; `random` is part
+-- ARGV: as script.rs names them. `action` is 'block' or 'unblock'; `reason` is '' if none was given; `random` is part
 --   of a new version
 -- Returns: {'done'} | {'already'} (nothing changed) | {'too_many'}
 -- Cost: O(1); 6 calls
 local version = redis.call('HGET', KEYS.blocked, 'version') or ''
--- One of an earlier release has no count.
+-- The version of an earlier release has no count.
 local count = tonumber(version:match('^(%d+)-') or '0')
 local following = string.format('%d', count + 1) .. '-' .. ARGV.random
 
@@ -25,7 +25,7 @@ end
 
 local since = string.format('%d', now_ms)
 if known then
-  -- It stays blocked since then; another reason replaces the one before.
+  -- It stays blocked since the original time; the new reason replaces the old one.
   local then_ms, reason = known:match('^(%d+) (.*)$')
   if ARGV.reason == '' or ARGV.reason == reason then return unchanged() end
   since = then_ms

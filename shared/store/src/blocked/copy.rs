@@ -1,6 +1,6 @@
 //! A server's copy of the blocked addresses. It remembers the newest version that it read. A store with an older
-//! version lost changes (a replica was promoted without them): the ranges missing there stay blocked here until the
-//! operator blocks them again.
+//! version lost changes (a replica was promoted without them): the ranges that are missing there stay blocked here
+//! until the operator blocks them again.
 
 use super::{Version, read, read_version};
 use crate::{Store, StoreError};
@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most lost ranges that a log line names.
+/// Maximum number of lost ranges that a log line names.
 const NAMED_MAX: usize = 50;
 
 /// Verdict on a client.
@@ -44,20 +44,20 @@ struct Copied {
     set: AddressSet,
     /// Ranges in the store.
     listed: BTreeSet<IpNet>,
-    /// Ranges that the store lost and has not had since.
+    /// Ranges that the store lost and that have not been blocked again.
     lost: BTreeSet<IpNet>,
     version: Version,
-    /// Number of the read that it comes from.
+    /// Number of the read that the copy comes from.
     read: u64,
 }
 
 impl BlockedCopy {
-    /// Whether the list was ever read.
+    /// Returns whether the list was ever read.
     pub fn is_read(&self) -> bool {
         self.copied.load().is_some()
     }
 
-    /// How many ranges this server keeps blocked that the store lost.
+    /// Returns the number of ranges that the store lost and this server keeps blocked.
     pub fn kept(&self) -> usize {
         self.copied
             .load()
@@ -65,8 +65,8 @@ impl BlockedCopy {
             .map_or(0, |copied| copied.lost.len())
     }
 
-    /// Returns the verdict on a client. `client` is evaluated only while the list is not empty; `None` stands for an
-    /// address that cannot be read, which could be any of those on the list.
+    /// Returns the verdict on a client. `client` is evaluated only if the list is not empty; `None` stands for an
+    /// address that cannot be read, and which may be on the list.
     pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
         match self.copied.load().as_deref() {
             None => Verdict::Unread,
@@ -87,14 +87,14 @@ impl BlockedCopy {
         self.judge(client)
     }
 
-    /// Refreshes the copy if the version changed. A store that does not answer changes nothing.
+    /// Refreshes the copy if the version changed. Keeps the copy if the store does not reply.
     pub async fn follow(&self, store: &Store) {
         match self.refresh(store).await {
             Ok(()) => {}
             Err(StoreError::UnexpectedReply(what)) => {
                 tracing::error!(what, "the blocked addresses make no sense; those known stay");
             }
-            // The store's health check logs it, once.
+            // The store's health check logs it once.
             Err(error) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the blocked addresses cannot be read; those known stay"
@@ -128,7 +128,7 @@ impl BlockedCopy {
         lost.extend(fell_from.iter().flat_map(|known| &known.listed));
         lost.retain(|range| !listed.contains(range));
         if fell_from.is_some() {
-            complain(&lost);
+            log_lost_ranges(&lost);
         }
         let is_over = lost.is_empty() && known.is_some_and(|known| !known.lost.is_empty());
         if is_over {
@@ -150,8 +150,8 @@ impl BlockedCopy {
     }
 }
 
-/// Logs which ranges the store lost, and what to do.
-fn complain(lost: &BTreeSet<IpNet>) {
+/// Logs which ranges the store lost, and how to block them again.
+fn log_lost_ranges(lost: &BTreeSet<IpNet>) {
     let named = lost.iter().take(NAMED_MAX).map(ToString::to_string);
     tracing::error!(
         ranges = lost.len(),
@@ -173,7 +173,7 @@ mod tests {
         copy
     }
 
-    /// What the store has, as the next read finds it.
+    /// Applies a read of the store with this version and these ranges.
     fn read(copy: &BlockedCopy, version: &str, ranges: &[&str]) {
         let number = copy.begun.fetch_add(1, Ordering::AcqRel);
         let listed = ranges.iter().map(|range| range.parse().unwrap()).collect();
@@ -184,7 +184,7 @@ mod tests {
         copy.judge(|| text.parse().ok())
     }
 
-    /// Which of the addresses `198.51.100.1` to `.4` are blocked.
+    /// Returns which of the addresses `198.51.100.1` to `.4` are blocked.
     fn blocked(copy: &BlockedCopy) -> Vec<u8> {
         let is_blocked = |last: &u8| judge(copy, &format!("198.51.100.{last}")) == Verdict::Blocked;
         (1..=4).filter(is_blocked).collect()
@@ -215,7 +215,7 @@ mod tests {
     fn what_the_store_lost_stays_blocked_until_it_is_blocked_again() {
         let copy = copy(&[("1-a", &[ONE]), ("2-b", &[ONE, TWO]), ("1-a", &[ONE])]);
         assert_eq!(blocked(&copy), [1, 2], "lost");
-        // Other changes go on, also beyond the version that was lost.
+        // Other changes continue, even past the lost version.
         read(&copy, "2-x", &[ONE, THREE]);
         assert_eq!(blocked(&copy), [1, 2, 3]);
         read(&copy, "3-x", &[THREE]);

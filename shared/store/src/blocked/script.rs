@@ -7,8 +7,8 @@ use domain::blocked::{BLOCKED_MAX, canonical};
 use ipnet::IpNet;
 
 script! {
-    /// Blocks or unblocks a range. Runs on a full store: blocking must not wait for memory. Confirmed, since no
-    /// account's version shows that a lost server took a block back.
+    /// Blocks or unblocks a range. Runs on a full store: blocking must not wait for memory. Confirmed for durability,
+    /// since no account's version would reveal that a server lost the block.
     pub static BLOCKED = "blocked_change",
     source: [CLOCK, include_str!("change.lua")],
     when_full: Run,
@@ -32,7 +32,7 @@ pub enum Change<'a> {
 pub enum Changed {
     /// The list is changed; every server applies it within a second.
     Done,
-    /// The list already was so; nothing changed.
+    /// The list was already in this state; nothing changed.
     AlreadySo,
     /// The list is at its maximum; nothing changed.
     TooMany,
@@ -49,11 +49,11 @@ pub enum ChangeError {
     NoEntropy(#[from] entropy::NoEntropy),
 }
 
-/// Changes the list and waits for the configured durability. The new version counts up and ends in a random part: a
-/// store that lost writes could count to the same number with another list.
+/// Changes the list and waits for the configured durability. The new version increments the count and ends in a random
+/// part: a store that lost writes could reach the same count with another list.
 ///
 /// # Errors
-/// [`ChangeError`]; it may be repeated.
+/// [`ChangeError`]; safe to retry.
 pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<Changed, ChangeError> {
     let random = hex::encode(entropy::random_bytes::<8>()?);
     let (action, reason) = match change {

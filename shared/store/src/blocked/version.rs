@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     text: Option<String>,
-    /// Count of changes. `None` before the first one, and for versions of an earlier release.
+    /// Number of changes. `None` before the first one, and for versions of an earlier release.
     count: Option<u64>,
 }
 
@@ -16,7 +16,7 @@ impl Version {
         Self { text, count }
     }
 
-    /// Whether the list lost changes since `before`.
+    /// Returns whether the list lost changes since `before`.
     pub(super) fn fell_from(&self, before: &Self) -> bool {
         match (before.count, self.count) {
             (None, _) => false,

@@ -1,8 +1,8 @@
--- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
---   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, when Cap or the plan
---   denies a run that has a record, that it was denied; besides only the rate count and, when it opens a rate window,
---   the time of the key's last use. Beyond the key's rate only the first denials of a window and reason have a line of
---   their own; the others are counted (decision D70).
+-- Purpose: decide on one proxied call and, if every check passes, charge its estimate and open a hold: specification
+--   §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, if Cap or the plan denies a run
+--   with a record, counts it on the run; apart from that only the rate count and, if it opens a rate window, the time
+--   of the key's last use. Beyond the key's rate only the first denials of a window and reason have their own line; the
+--   others are counted (decision D70).
 -- KEYS: as authorize.rs names them
 -- ARGV: as authorize.rs names them. Empty are: a limit that does not bind, the estimate of a probe (which stops after
 --   the rate), the name of an unnamed run. An estimate beyond any amount is `-`: no limit and no counter allows it
@@ -68,9 +68,9 @@ else
 end
 if reason_text then
   if over then
-    -- One count for each key, reason and window; whoever finds it after the window's end writes its record.
+    -- One count for each key, reason and window. Whoever finds it after the end of the window writes its record.
     local end_text = format('%d', call('PEXPIRETIME', KEYS.rate))
-    local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- and its account
+    local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- with its account
     local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV.key_id
     if call('HINCRBY', KEYS.counted_denials, window_text, '1') > OWN_RECORDS then
       return 'counted_in ' .. generation_text .. ' ' .. account[2] .. ' ' .. end_text .. ' ' .. reason_text .. ' '
@@ -130,22 +130,23 @@ elseif named and not run[3] then
   end
 end
 local others = has_slot and slots - 1 or slots
--- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
--- that have a place in the month. What the agent holds is said with its day.
+-- State before this call, one group for each check, including those after the one that decided. For agents: the number
+-- of other agents with a place in the month. The agent's held amount is in the group of its day.
 checks_text = format('%d:%s:,%d:%s:,', rank, ARGV.active_keys, requests - 1, ARGV.requests) .. run_spent_text .. ':'
   .. run_cap_text .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ',' .. month_spent_text .. ':'
   .. month_cap_text .. format(':,%d:', others) .. ARGV.agents .. ':,' .. tracked_text .. ':' .. ARGV.tracked .. ':'
--- When it was seen, its index and the end of its record are written once in a minute of the clock, which spares other
--- calls three writes.
+-- The time of the last call, the index entry and the expiry of the run's record are written once in a minute of the
+-- clock, which saves other calls three writes.
 local listed = not named or run[3] and run[3] - run[3] % MINUTE == now_ms - now_ms % MINUTE
 
 if not reason_text and top > CEILING then
-  -- Nothing denies it, and it cannot be charged: recorded with what the caller is answered, and no check.
+  -- Every check passes, but the amount cannot be charged: recorded with the reason that the caller receives, without
+  -- checks.
   reason_text, word_text, checks_text = 'service_unavailable', 'too_much', ',,,,,,'
 end
 
 if reason_text then
-  -- A denial by Cap or the plan makes no run record: it is counted on one that is there.
+  -- A denial by Cap or the plan creates no run record; it is counted on an existing one.
   if run[3] and not word_text then
     call('HINCRBY', KEYS.run, 'denied', '1')
     if not listed then
@@ -161,7 +162,7 @@ if reason_text then
 end
 
 local named_text = named and '1' or '0'
--- The id is refused when a hold or the mark of a voided one is there; then nothing is written.
+-- The id is refused if a hold or the tombstone of a voided one exists; nothing is written then.
 local hold_text = 'H ' .. ARGV.estimate .. ' ' .. day_text .. ' ' .. month_text .. ' ' .. named_text .. ' ' .. checks_text
   .. ' ' .. ARGV.memo
 if not call('SET', KEYS.hold, hold_text, 'NX') then return 'known ' .. view_text end

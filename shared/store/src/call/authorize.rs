@@ -14,7 +14,7 @@ use domain::plan::Plan;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Fragments that few calls need, each compiled in its branch only.
+/// Fragments that few calls need. Each is compiled only in its branch.
 const RARE: &[(&str, &str)] = &[
     ("live_runs.lua", LIVE_RUNS),
     ("run.lua", RUN),
@@ -26,14 +26,14 @@ script! {
     pub static AUTHORIZE = "authorize",
     source: [CLOCK, PERIOD, &with_fragments(include_str!("authorize.lua"), RARE)],
     when_full: Refuse,
-    /// Those of a run are any key of the account in a run without a name.
+    /// The keys of a run are any keys of the account if the run has no name.
     keys: struct AuthorizeKeys<'a>: &'a str {
         account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
     },
-    /// Whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
-    /// charge, whose `estimate` is empty in a probe and [`NONE`] beyond any amount. `memo` is kept in the hold and in
-    /// the audit line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and
-    /// `provider_key_sealed` are fields of the agent.
+    /// The key, the known view of the account, the limits of its plan (empty if there is none), and the charge.
+    /// `estimate` is empty in a probe, and [`NONE`] beyond any amount. `memo` is stored in the hold and in the audit
+    /// line, `estimate` and `tracked` are nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed`
+    /// are fields of the agent.
     args: struct AuthorizeArgs<'a>: Cow<'a, str> {
         key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
         provider_key_id, provider_key_sealed, runs_max
@@ -41,10 +41,10 @@ script! {
 }
 
 /// Lifetime of a run's record after its last call (decision D38): 35 days, plus the minute by which scripts may delay
-/// writing it.
+/// writing the record.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
 
-/// What an edge last received about an account. An older reply means that the store lost writes.
+/// The newest view of an account that an edge received. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AccountView {
     /// Incremented by `store accept`.
@@ -76,25 +76,25 @@ pub struct Authorize<'a> {
     pub view: &'a AccountView,
     /// Limits of the plan in `view`.
     pub plan: &'a Plan,
-    /// The charge; `None` only checks the key and counts the request against its rate.
+    /// The charge; with `None` the script only checks the key and counts the request against its rate.
     pub charge: Option<&'a Charge<'a>>,
 }
 
 /// The charge of an approved call.
 #[derive(Debug)]
 pub struct Charge<'a> {
-    /// Estimate of the call's cost. `None` is beyond the largest amount (decision D4): it exceeds every limit that is
-    /// set, and is never charged.
+    /// Estimate of the call's cost. `None` exceeds the largest amount (decision D4): it exceeds every existing limit,
+    /// and is never charged.
     pub estimate: Option<Nanos>,
     /// Whether the caller named the run.
     pub run_named: bool,
-    /// Time until the reaper may keep the hold.
+    /// Time until the reaper may turn the hold into a kept one.
     pub hold_life: Duration,
     /// Version of the price table that the estimate follows.
     pub price_version: &'a str,
     /// Requested model.
     pub model: &'a str,
-    /// Provider of the upstream; the script returns the agent's key for it.
+    /// Provider of the upstream. The script returns the agent's key for it.
     pub provider: &'a str,
 }
 
@@ -114,8 +114,8 @@ pub enum Outcome {
     Counted,
     /// Denied, with an audit entry. Nothing is charged.
     Denied(Denial),
-    /// Denied beyond the key's rate, and counted for the record of its rate window: no audit entry of its own (decision
-    /// D70).
+    /// Denied beyond the key's rate, and counted for the record of its rate window, without its own audit entry
+    /// (decision D70).
     DeniedUnrecorded {
         /// Reason.
         denial: Denial,
@@ -124,15 +124,15 @@ pub enum Outcome {
     },
     /// A new run would exceed the account's budget of runs (decision D71): denied like a rate, with an audit entry.
     RunsFull,
-    /// The key is revoked, or is not the account's.
+    /// The key is revoked, or does not belong to the account.
     Revoked,
-    /// The account has another plan than `plan`; nothing changed. Retry with the plan in the answer's view.
+    /// The account's plan is not `plan`; nothing changed. Retry with the plan in the answer's view.
     OtherPlan,
-    /// The account's state is older than `view`, or it does not exist: the store lost writes.
+    /// The account's version is older than `view`, or the account does not exist: the store lost writes.
     Stale,
     /// The id was used or voided before; nothing changed.
     KnownId,
-    /// The estimate is beyond the largest amount, or a counter would overflow. Nothing is charged; the audit entry has
+    /// The estimate exceeds the largest amount, or a counter would overflow. Nothing is charged; the audit entry has
     /// the reason [`Denial::ServiceUnavailable`].
     TooMuch,
 }
@@ -220,8 +220,8 @@ impl Authorize<'_> {
 }
 
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
-/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval
-/// where there is nothing that could be `charged`, so that an unexpected reply never approves.
+/// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval if
+/// nothing was to be `charged`, so that an unexpected reply never approves.
 fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
     let unexpected_reply = || StoreError::unexpected("authorize");
     let mut rest = reply;
@@ -323,7 +323,7 @@ mod tests {
         assert!(parse("ok 1 2 pk_1 sealed free", None).is_err());
     }
 
-    /// `authorize.lua` and the spends say how long a run lives, each in its own way.
+    /// `authorize.lua` and the spend scripts each contain the lifetime of a run.
     #[test]
     fn the_constants_of_the_script_are_those_of_the_product() {
         let constants = format!("= 9e18, 2 ^ 53, 60000, {}, {OWN_RECORDS}\n", RUN_LIFE.as_millis());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Approximate windows per `HSCAN`.
 const SCANNED: usize = 100;
-/// Most reads of a bucket in one sweep, about 20,000 windows. Later sweeps reach the others.
+/// Maximum number of reads of a bucket in one sweep, enough for about 20,000 windows. Later sweeps reach the others.
 const SCANS_MAX: usize = 200;
 
 /// Denials of one window so far.
@@ -121,10 +121,10 @@ async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> R
     Ok(())
 }
 
-/// Records the windows of a bucket that ended before `now_ms`. Returns how many got a record.
+/// Records the windows of a bucket that ended before `now_ms`. Returns the number of records written.
 ///
 /// # Errors
-/// [`StoreError`]; recorded windows stay so, and the next sweep records the others.
+/// [`StoreError`]; recorded windows stay recorded, and the next sweep records the others.
 pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, StoreError> {
     let mut ended = Vec::new();
     all(store, bucket, |counted| {

@@ -1,12 +1,12 @@
--- Purpose: raise the estimate of an open hold while its call is under way, under the checks that approved it, in one
+-- Purpose: raise the estimate of an open hold while its call is in flight, under the checks that approved it, in one
 --   atomic step: agent frozen, Cap switched off, limits of the hold's own run, day and month, the plan's tracked USD. A
---   refusal changes nothing and has no line in the audit log: the line of the call's end says how it ended.
+--   refusal changes nothing and writes no audit line: the line of the call's end records it.
 -- KEYS: as extend.rs names them
--- ARGV: as extend.rs names them; `tracked` is empty where the plan has no such limit, `to` is not below `from`
--- Returns: 'word generation version plan'. The words are those of extend.rs; only 'extended' may have changed anything,
---   and changes nothing where the hold stands at `to` already: a repetition whose first reply was lost
--- Cost: O(log open holds + log keys of the account); 3 calls where there is no such hold, up to 8 for a refusal, up to
---   16 for an extension
+-- ARGV: as extend.rs names them; `tracked` is empty if the plan has no such limit, `to` is at least `from`
+-- Returns: 'word generation version plan'. extend.rs lists the words; only 'extended' may have changed anything. It
+--   changes nothing if the hold is already at `to`: a repetition after a lost reply
+-- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a refusal, up to 16
+--   for an extension
 local CEILING = 9e18 -- as in authorize.lua
 local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan')
 local generation_text = account[1]
@@ -26,7 +26,7 @@ if estimate_text ~= ARGV.from then return 'mismatch ' .. view_text end
 if not call('ZRANK', KEYS.active_keys, ARGV.key_id) then return 'revoked ' .. view_text end
 if plan_text ~= ARGV.plan then return 'other_plan ' .. view_text end
 
--- What the hold was charged to, whatever day it is now.
+-- The day that the hold was charged to, whatever day it is now.
 local day_field = 'd' .. day_text
 local month_field = 'm' .. month_text
 local tracked_field = 't' .. month_text
@@ -40,11 +40,11 @@ local run_cap_text = policy[at + 1] or ''
 local day_cap_text = policy[at + 2] or ''
 local month_cap_text = policy[at + 3] or ''
 local run = named_text == '1' and call('HMGET', KEYS.run, 'spent', 'calls') or {}
--- An unnamed run is this one call. So is, as far as anybody knows, one whose record has expired.
+-- An unnamed run consists of this one call. The same is assumed of a run whose record has expired.
 local run_spent = (run[1] or ARGV.from) + 0
 local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0
 local tracked = (call('HGET', KEYS.account, tracked_field) or '0') + 0
-local by = ARGV.to - ARGV.from -- amounts end below 2^53
+local by = ARGV.to - ARGV.from -- amounts are below 2^53
 
 local reason_text
 if agent[1] then
@@ -64,10 +64,10 @@ elseif math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING
 end
 if reason_text then return reason_text .. ' ' .. view_text end
 
--- The index first: it alone is not read before, so it alone could be of another kind and break the script off.
+-- The index first: it was not read before, so only it could have another type and abort the script.
 call('ZADD', KEYS.due, format('%d', now_ms + ARGV.hold_life), ARGV.allow_id)
 call('SET', KEYS.hold, 'H ' .. ARGV.to .. ' ' .. day_text .. ' ' .. month_text .. ' ' .. named_text .. ' ' .. rest_text)
--- Counters may be beyond 2^53, where only the store adds exactly.
+-- Counters may exceed 2^53; only the store adds them exactly.
 local by_text = format('%d', by)
 call('HINCRBY', KEYS.agent, day_field, by_text)
 call('HINCRBY', KEYS.agent, month_field, by_text)

@@ -1,4 +1,4 @@
-//! Twin of `extend.lua`: raises the estimate of an open hold while its call is under way.
+//! Twin of `extend.lua`: raises the estimate of an open hold while its call is in flight.
 
 use crate::call::authorize::AccountView;
 use crate::call::hold::{AsOf, HoldKeys, HoldName};
@@ -16,7 +16,7 @@ script! {
     source: [CLOCK, include_str!("extend.lua")],
     when_full: Refuse,
     keys: struct ExtendKeys<'a>: &'a str { account, active_keys, agent, hold, due, run },
-    /// Whose key, what is known of the account, the limit of that plan, and the estimates before and after in nano-USD.
+    /// The key, the known view of the account, the limit of its plan, and the estimates before and after in nano-USD.
     /// `hold_life` is in ms.
     args: struct ExtendArgs<'a>: &'a str {
         key_id, plan, generation, version, tracked, allow_id, from, to, hold_life
@@ -28,24 +28,24 @@ script! {
 pub struct Extend<'a> {
     /// The names of the call in the ledger.
     pub name: &'a HoldName,
-    /// Id of the virtual key that the call came with.
+    /// Id of the call's virtual key.
     pub key_id: &'a str,
     /// Last known version and plan of the account.
     pub view: &'a AccountView,
-    /// Limits of the plan in `view`, of which tracked USD a month counts here.
+    /// Limits of the plan in `view`; only tracked USD per month is used here.
     pub plan: &'a Plan,
     /// Charged estimate.
     pub from: Nanos,
-    /// The estimate to charge in its place. An amount below `from` counts as `from`, and changes nothing.
+    /// The new estimate. An amount below `from` counts as `from`, and changes nothing.
     pub to: Nanos,
-    /// Time from now until the reaper may keep the hold.
+    /// Time from now until the reaper may turn the hold into a kept one.
     pub hold_life: Duration,
 }
 
 /// Outcome of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extended {
-    /// The hold stands at `to`. If the store has not come as far as `as_of` later, it lacks this extension.
+    /// The hold is at `to`. A later store with a version older than `as_of` lacks this extension.
     Extended {
         /// Version of the account with the extension.
         as_of: AsOf,
@@ -55,25 +55,25 @@ pub enum Extended {
     Refused(Denial),
     /// The key is revoked. Nothing changed.
     Revoked,
-    /// The account has this plan and not that of `view`; nothing changed. Retry with the limits of this plan.
+    /// The account has this plan, not that of `view`; nothing changed. Retry with the limits of this plan.
     OtherPlan {
         /// The account's plan.
         plan: String,
     },
-    /// There is no open hold of this name: it was settled or voided, or the reaper kept it.
+    /// There is no open hold with this name: it was settled, voided or reaped.
     Missing,
-    /// The hold stands at neither `from` nor `to`; nothing changed.
+    /// The hold is at neither `from` nor `to`; nothing changed.
     Mismatch,
     /// A counter would overflow; nothing changed.
     TooMuch,
 }
 
 impl Extend<'_> {
-    /// Executes the script. A repetition after a lost reply is safe: a hold that stands at `to` is not raised again.
+    /// Executes the script. Safe to retry after a lost reply: a hold at `to` is not raised again.
     ///
     /// # Errors
     /// [`StoreError::LacksWrites`] if the account is older than `view`, or does not exist; nothing changed then. After
-    /// any other error that [may have run](StoreError::may_have_run) the hold stands at `from` or `to`.
+    /// any other error that [may have run](StoreError::may_have_run) the hold is at `from` or `to`.
     pub async fn execute(&self, store: &Store) -> Result<Extended, StoreError> {
         self.execute_with(&self.name.keys(), store).await
     }

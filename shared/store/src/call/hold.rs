@@ -1,4 +1,4 @@
-//! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts touch.
+//! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts use.
 
 use crate::keys::{AccountKeys, Bucket};
 use crate::script::names::inputs;
@@ -8,7 +8,7 @@ use domain::money::Nanos;
 use domain::period::Period;
 use serde::{Deserialize, Serialize};
 
-/// Fragment that decides whether a missing hold is evidence: the store may lack writes.
+/// Fragment that checks whether a missing hold is conclusive: the store may lack writes.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
 
 inputs! {
@@ -16,21 +16,21 @@ inputs! {
     pub(crate) struct EndKeys<'a>: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
 }
 
-/// The names of a call in the ledger. Every script that ends its hold starts from them.
+/// Names of a call in the ledger. Every script that ends its hold derives its keys from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldName {
     /// Account id, `acct_…`.
     pub account: String,
     /// Agent id.
     pub agent: String,
-    /// Run id, the caller's or a generated one.
+    /// Run id, chosen by the caller or generated.
     pub run: String,
     /// Decision id, `allow_…`; chosen by the edge.
     pub allow_id: String,
 }
 
-/// Version of an account: for a settlement with its hold, for a void before it. A store with an older version
-/// lacks writes, and may lack the hold. The default matches every account.
+/// Version of an account: for a settlement the version with its hold, for a void the version before it. A store with an
+/// older version lacks writes, and may lack the hold. The default matches every account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct AsOf {
     /// Incremented by `store accept`.
@@ -65,7 +65,7 @@ impl HoldName {
         self.keys_in(Bucket::from_account(&self.account))
     }
 
-    /// Computes the keys of this hold, whose account is in `bucket`.
+    /// Computes the keys of this hold. `bucket` must be that of its account.
     pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
         let keys = AccountKeys::in_bucket(bucket, &self.account);
         HoldKeys {
@@ -83,7 +83,7 @@ impl HoldName {
 }
 
 impl HoldKeys {
-    /// The keys of `settle`, `void` and `reap`.
+    /// Returns the keys of `settle`, `void` and `reap`.
     pub(crate) fn to_end(&self) -> EndKeys<'_> {
         EndKeys {
             account: &self.account,
@@ -122,8 +122,8 @@ pub struct Hold {
 /// Longest model name kept in a hold, in bytes.
 pub const MODEL_MAX: usize = 128;
 
-/// Composes the part of the stored text and audit line that `authorize` only passes through. The model is last, since
-/// it may contain spaces.
+/// Composes the part of the stored text and audit line that `authorize` copies unchanged. The model is last, since it
+/// may contain spaces.
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
     let end = (0..=MODEL_MAX.min(model.len()))
         .rev()

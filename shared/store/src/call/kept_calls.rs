@@ -1,5 +1,5 @@
 //! Kept holds of one account: calls that were not settled by their deadline and have no later entry. The script that
-//! seals the trail writes the index, so entries sealed by an earlier version are not in it.
+//! seals the trail writes the index, so it lacks entries that an earlier version sealed.
 
 use crate::call::hold::Hold;
 use crate::call::open_holds::{Found, State};
@@ -10,9 +10,9 @@ use domain::mode::Mode;
 /// Kept holds of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptCalls {
-    /// The newest, each with the time of its sealed entry.
+    /// The newest ones, each with the time of its sealed entry.
     pub newest: Vec<Found>,
-    /// The count of all. A hold that was just settled may still be counted.
+    /// The total number. May include a hold that was just settled.
     pub total: u64,
 }
 

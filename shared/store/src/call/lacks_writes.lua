@@ -1,8 +1,8 @@
--- Fragment: whether the store can be believed when it has no such hold. Needs clock.lua.
--- Takes KEYS.account.
+-- Fragment: checks whether a missing hold is conclusive. Needs clock.lua.
+-- Uses KEYS.account.
 
--- Whether the account is not here, or has not come as far as `generation_text` and `version_text`, which were seen
--- before: the store is another ledger then, or lost writes, and it may lack the change that opened the hold.
+-- Returns whether the account does not exist, or is older than `generation_text` and `version_text`, which were seen
+-- before. Then the store is another ledger or lost writes, and may lack the change that opened the hold.
 local function lacks_writes(generation_text, version_text)
   local account = call('HMGET', KEYS.account, 'generation', 'version')
   if not account[1] then return true end

@@ -9,7 +9,7 @@ domain::words! {
     pub enum State {
         /// Within its deadline, or not yet reaped.
         Open = "open",
-        /// Reaped: its estimate stays charged until an operator corrects it.
+        /// Reaped: the estimate stays charged until an operator corrects it.
         Kept = "kept",
     }
 }
@@ -37,7 +37,7 @@ pub struct Found {
     pub hold: Hold,
     /// Open or kept.
     pub state: State,
-    /// Deadline of an open hold, or when a hold was kept; in ms since 1970.
+    /// Deadline of an open hold, or the time at which a hold was kept; in ms since 1970.
     pub at_ms: u64,
 }
 
@@ -49,11 +49,11 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
     }
 }
 
-/// Reads the text of the hold `allow_id` in the account's bucket, which other accounts share; `None` if there is none.
+/// Reads the text of the hold `allow_id`. Other accounts share the bucket; `None` if the account has no such hold.
 pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
     let key = AccountKeys::new(account).bucket().hold(allow_id);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-    // A voided call's tombstone is not a hold.
+    // The tombstone of a voided call is not a hold.
     Ok(text.filter(|text| text.starts_with("H ")))
 }
 
@@ -98,7 +98,7 @@ pub async fn find(store: &Store, account: Option<&str>, allow_id: &str) -> Resul
     Ok(None)
 }
 
-/// `None` if the hold ended after its index was read.
+/// Reads a hold; `None` if it ended after its index was read.
 async fn read(
     store: &Store,
     bucket: Bucket,

@@ -1,9 +1,9 @@
 -- Purpose: turn a hold that nobody settled by its deadline into a kept one: the charge stays, and becomes visible.
 -- KEYS: as hold.rs names them
 -- ARGV: as reap.rs names them
--- Returns: {'kept'} | {'early'} (its deadline has not come) | {'gone'} (settled or voided meanwhile)
+-- Returns: {'kept'} | {'early'} (its deadline has not passed) | {'gone'} (settled or voided meanwhile)
 -- Cost: O(log open and kept holds); 2 to 19 calls
-local EXPIRED_MAX = 10 -- more than the one that is added, so that the index does not grow by those that have ended
+local EXPIRED_MAX = 10 -- more than the one added, so that expired entries do not make the index grow
 local deadline = call('ZSCORE', KEYS.due, ARGV.allow_id)
 if deadline and tonumber(deadline) > now_ms then return {'early'} end
 local value = call('GET', KEYS.hold)

@@ -9,7 +9,7 @@ use domain::entry::EndedBy;
 use std::time::Duration;
 
 script! {
-    /// Keeps a hold past its deadline.
+    /// Turns a hold past its deadline into a kept one.
     pub static REAP = "reap",
     source: [CLOCK, END_HOLD, include_str!("reap.lua")],
     when_full: Run,
@@ -22,17 +22,17 @@ script! {
 /// was charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
-/// Most holds in one sweep of a bucket.
+/// Maximum number of holds in one sweep of a bucket.
 pub(crate) const SWEEP_LIMIT: usize = 100;
 
 /// Outcome of reaping a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaped {
-    /// Kept: its estimate stays charged.
+    /// The hold is kept: its estimate stays charged.
     Kept,
     /// Its deadline has not passed; nothing changed.
     Early,
-    /// It was settled or voided before.
+    /// It was already settled or voided.
     Gone,
 }
 
@@ -59,7 +59,7 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
 /// Reaps the holds of a bucket that are overdue at `now_ms`. Returns those that were kept.
 ///
 /// # Errors
-/// [`StoreError`]; holds already reaped stay so.
+/// [`StoreError`]; holds already reaped stay reaped.
 pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<Vec<Hold>, StoreError> {
     let mut due = redis::cmd("ZRANGEBYSCORE");
     due.arg(bucket.due())

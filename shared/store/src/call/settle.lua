@@ -1,6 +1,5 @@
--- Purpose: resolve a hold: move run, day, month and tracked USD of the hold's own periods by the difference between the
---   real cost and the estimate, and forget the hold. A hold that was already kept by the reaper is corrected the same
---   way.
+-- Purpose: settle a hold: move run, day, month and tracked USD of the hold's own periods by the difference between the
+--   real cost and the estimate, and remove the hold. A hold that the reaper already kept is corrected in the same way.
 -- KEYS: as hold.rs names them
 -- ARGV: as settle.rs names them; `how` is 'settled' | 'released' | 'estimated'. A kept hold whose cost is known now is
 --   'corrected'. `measured` is a word of shared/domain/src/measured.rs, or empty. `extension` is another estimate that
@@ -21,8 +20,8 @@ end
 
 local estimate = string.match(value_text or kept, '^H (%d+) ')
 if estimate ~= ARGV.estimate and estimate ~= ARGV.extension then return 'mismatch' end
--- The hold goes first. A script that breaks off, since something in the account is not of the kind that it should be,
--- is not undone: whoever tries again then finds nothing to move, and what was not moved stays charged.
+-- The hold is removed first. If the script aborts because a key of the account has the wrong type, its writes are not
+-- undone: a retry then finds no hold, and the amounts that were not moved stay charged.
 if kept then
   call('DEL', KEYS.kept_hold)
   call('ZREM', KEYS.kept_index, ARGV.allow_id)

@@ -31,12 +31,12 @@ pub struct Settle {
     pub estimate: Nanos,
     /// Final charge.
     pub cost: Nanos,
-    /// How the call ended. For a kept hold the audit log says `corrected` instead.
+    /// How the call ended. The audit log has `corrected` instead for a kept hold.
     pub how: How,
-    /// Another estimate that the hold may stand at: that of an [extension](super::extend) whose reply was lost. The
-    /// counters move by the difference from the estimate that the hold has.
+    /// Another possible estimate of the hold: that of an [extension](super::extend) whose reply was lost. The counters
+    /// move by the difference from the estimate that the hold has.
     pub extension: Option<Nanos>,
-    /// What was measured of the call, for the audit log; `None` where nobody knows.
+    /// Measurements of the call for the audit log; `None` if unknown.
     pub measured: Option<Measured>,
 }
 
@@ -48,7 +48,7 @@ domain::words! {
         /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store
         /// may also be another ledger, or have lost the hold.
         Missing = "missing",
-        /// The hold has another estimate than the one or two that are right; nothing changed.
+        /// The hold has neither of the expected estimates; nothing changed.
         Mismatch = "mismatch",
     }
 }
@@ -104,7 +104,7 @@ impl Settle {
             version: &version,
         };
         let args = args.into_values();
-        // Without a version, generation and version are left out: the script then accepts any.
+        // Without a version, generation and version are omitted: the script then accepts any.
         let sent = if as_of.is_some() {
             args.len()
         } else {

@@ -1,9 +1,9 @@
--- Purpose: see everything that a call or a spend of an agent would be checked against, at one moment, and change
---   nothing.
+-- Purpose: read everything that a call or a spend of an agent would be checked against, at one moment, without changing
+--   anything.
 -- KEYS: as snapshot.rs names them
--- ARGV: as snapshot.rs names them; `run_named` is '1' where a run is named, `run_life` is in ms, the key id is empty
---   where no key is asked for
--- Returns: {{now ms, agent exists, has a provider key, place of the key, ms left of its minute (below 0 = no minute is
+-- ARGV: as snapshot.rs names them; `run_named` is '1' if a run is named, `run_life` is in ms, the key id is empty if no
+--   key is requested
+-- Returns: {{now ms, agent exists, has a provider key, rank of the key, ms left of its minute (below 0 = no minute is
 --   open)}, account's fields, agent's fields, spent by the run, requests of the key, agent of the key, {runs that have
 --   not ended, whether the run has a record, intents, bytes of their text, transactions that the account caused}}, the
 --   fields in the order of snapshot.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil,
@@ -22,7 +22,7 @@ local has_slot = table.remove(agent) or agent[2] == month_field -- as in authori
 agent[2] = has_slot and '1' or '0'
 local provider = redis.call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
 local run = ARGV.run_named == '1' and redis.call('HMGET', KEYS.run, 'spent', 'last') or {}
--- What counts against the budgets of records (decision D71), as the scripts that hold them count it.
+-- Usage of the budgets of records (decision D71), as the scripts that enforce them count it.
 local kept = redis.call('HMGET', KEYS.account, field('text_bytes'), field('txn_in'))
 local records = {live_runs(@KEYS.account_runs, tonumber(ARGV.run_life)), run[2] and 1 or 0, redis.call('LLEN', KEYS.intents),
   tonumber(kept[1] or '0'), redis.call('HLEN', KEYS.transactions) - (kept[2] or '0')}

@@ -19,7 +19,7 @@ script! {
     keys: struct SnapshotKeys<'a>: &'a str {
         account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
     },
-    /// `run_life` is in ms, the last two are fields of the agent.
+    /// `run_life` is in ms; the last two are fields of the agent.
     args: struct SnapshotArgs<'a>: &'a str {
         mode, run_named, run_life, key_id, provider_key_id, provider_key_sealed
     },
@@ -36,13 +36,13 @@ pub struct SnapshotQuery<'a> {
     pub agent: &'a str,
     /// Run id, if the request names one.
     pub run: Option<&'a str>,
-    /// Virtual key id, if its own checks are of interest.
+    /// Virtual key id, if the checks of the key are requested.
     pub key_id: Option<&'a str>,
-    /// Provider whose key of the agent would be used.
+    /// Provider; the agent's key of this provider would be used.
     pub provider: &'a str,
 }
 
-/// What a call or spend would be checked against.
+/// State that a call or spend would be checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// In ms since 1970, on the store's clock.
@@ -65,9 +65,9 @@ pub struct Snapshot {
 /// enforce them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Records {
-    /// Count of runs whose records have not ended.
+    /// Number of runs whose records have not ended.
     pub runs: u64,
-    /// Whether the named run has a record, or none is named.
+    /// Whether the named run has a record; also true if none is named.
     pub run_is_known: bool,
     /// Count of intents in the store.
     pub intents: u64,
@@ -93,7 +93,7 @@ impl Records {
         full.into_iter().find_map(|(budget, full)| full.then_some(budget))
     }
 
-    /// Whether the named run would exceed the budget of runs.
+    /// Returns whether the named run would exceed the budget of runs.
     pub fn is_run_too_many(&self, budgets: &Budgets) -> bool {
         !self.run_is_known && self.runs >= budgets.limit(Budget::Runs)
     }
@@ -104,15 +104,15 @@ impl Records {
 pub struct KeySnapshot {
     /// Agent of the key; `None` if the key does not exist.
     pub agent: Option<String>,
-    /// Count of older active keys of the account; `None` if the key is not active.
+    /// Number of older active keys of the account; `None` if the key is not active.
     pub place: Option<u64>,
     /// Requests in the key's current minute.
     pub requests: u64,
-    /// End of that minute, in ms since 1970, if one is open.
+    /// End of that minute, in ms since 1970, if a minute is open.
     pub resets_at_ms: Option<u64>,
 }
 
-/// Reply of the script: see its head.
+/// Reply of the script, as its head describes.
 type Reply = (
     Vec<i64>,
     Vec<Option<String>>,

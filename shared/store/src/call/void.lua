@@ -1,9 +1,9 @@
--- Purpose: make sure that an authorize whose answer was lost never charges, whether it ran, runs later or never
---   arrives: give back what it charged (also when the reaper kept it meanwhile), and leave a tombstone that refuses it.
+-- Purpose: ensure that an authorize whose reply was lost never charges, whether it ran, runs later or never arrives:
+--   give back the charge (even if the reaper kept the hold meanwhile), and leave a tombstone that refuses the id.
 -- KEYS: as hold.rs names them
 -- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize
 -- Returns: {'refunded'} | {'voided'}
---   | {'lacks_writes'} (there is no hold, and the account has not come as far: nothing is written)
+--   | {'lacks_writes'} (no hold, and the account is older: nothing is written)
 -- Cost: O(log open holds); 4 to 19 calls
 local value, open = call('GET', KEYS.hold), true
 if not value then value, open = call('GET', KEYS.kept_hold), false end

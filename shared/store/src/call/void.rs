@@ -7,7 +7,7 @@ use crate::{Store, StoreError};
 use std::time::Duration;
 
 script! {
-    /// Voids a hold, also one that does not exist yet.
+    /// Voids a hold, even one that does not exist yet.
     pub static VOID = "void",
     source: [CLOCK, END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
     when_full: Run,
@@ -16,7 +16,7 @@ script! {
     args: struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version },
 }
 
-/// How long a voided id is refused. A command sent earlier can only arrive while its connection lives; an hour is far
+/// How long a voided id is refused. A delayed command can only arrive while its connection lives; an hour is far
 /// longer.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
 
@@ -34,7 +34,7 @@ pub enum Voided {
 ///
 /// # Errors
 /// [`StoreError`]; retry until it succeeds. [`StoreError::LacksWrites`] if the account's version is older, or the
-/// account is not there: then nothing is written.
+/// account does not exist; nothing is written then.
 pub async fn void(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
     let keys = name.keys();
     let [generation, version] = as_of.to_args();

@@ -1,5 +1,5 @@
-//! A batch of work on many servers, some of which may be away. Work on a server that gave no answer once is skipped for
-//! the rest of the batch, so that one dead server does not cost a timeout each time.
+//! A batch of work on many servers, some of which may be unreachable. Once a server has not replied, the rest of the
+//! batch skips work on it, so that one dead server does not cause a timeout each time.
 
 use super::Store;
 use super::scan::{Group, Node, SLOTS_AT_ONCE, groups, in_order};
@@ -10,14 +10,14 @@ use futures::{StreamExt, stream};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// A batch: its store, the servers without an answer, and the first failure.
+/// A batch: its store, the servers that did not reply, and the first failure.
 #[derive(Debug)]
 pub struct Batch<'a> {
     store: &'a Store,
     state: Mutex<State>,
 }
 
-/// What failed so far.
+/// Failures so far.
 #[derive(Debug, Default)]
 struct State {
     away: HashSet<Node>,
@@ -51,7 +51,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether the bucket's server gave no answer in this batch.
+    /// Returns whether the bucket's server did not reply in this batch.
     pub fn is_unreachable(&self, bucket: Bucket) -> bool {
         let away =
             |state: &mut State| !state.away.is_empty() && state.away.contains(&self.store.node_of(bucket));

@@ -1,8 +1,8 @@
 //! Connections to a cluster: one per master, and the map of slots.
 //!
-//! Nothing else waits for a master's connection, so a node that is away affects only its own accounts. (With the
-//! library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute when one master
-//! was killed under load.) A command is sent again only if it certainly did not run.
+//! Only commands for a master wait for its connection, so an unreachable node affects only its own accounts. (With the
+//! library's cluster client, version 1.8.1, the accounts of all nodes were denied for over a minute when one master was
+//! killed under load.) A command is sent again only if it certainly did not run.
 
 mod slots;
 
@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Most retries of a command that certainly did not run: on another node, or after a pause.
+/// Maximum number of retries of a command that certainly did not run: on another node, or after a pause.
 const RETRIES_MAX: usize = 5;
 /// Pause before a retry where the node could not serve the slot. All pauses together fit into a command's deadline.
 const RETRY_PAUSE: Duration = Duration::from_millis(25);
@@ -68,9 +68,9 @@ pub(super) struct Master {
 
 /// The next step after an error.
 pub(super) enum Next {
-    /// Return the error: the command may have run, or is refused for good.
+    /// Return the error: the command may have run, or is permanently refused.
     End,
-    /// Send it again by the refreshed map.
+    /// Send it again, according to the refreshed map.
     Again,
     /// Send it to this node once, after `ASKING`.
     SendAsking(String),
@@ -111,7 +111,7 @@ impl Cluster {
         Ok(client.get_connection_info().clone())
     }
 
-    /// Whether a node is a known master.
+    /// Returns whether a node is a known master.
     pub(super) fn is_master(&self, address: &str) -> bool {
         self.map.load().find(address).is_some()
     }
@@ -181,8 +181,8 @@ impl Cluster {
         self.map.load().masters().to_vec()
     }
 
-    /// Refreshes the slot map from the nodes' reports: the report of highest rank wins. Concurrent callers wait for one
-    /// refresh.
+    /// Refreshes the slot map from the nodes' reports: the report of highest rank is used. Concurrent callers wait for
+    /// one refresh.
     pub(super) async fn refresh(&self) {
         let mut last = self.last_refresh.lock().await;
         self.refresh_locked(&mut last).await;
@@ -240,7 +240,7 @@ impl Cluster {
         }
     }
 
-    /// Decides the next step after an error, and refreshes the map where the error calls for it.
+    /// Decides the next step after an error, and refreshes the map if the error requires it.
     pub(super) async fn next_after(self: &Arc<Self>, error: &RedisError) -> Next {
         match (error.code(), error.redirect_node()) {
             (Some("MOVED"), Some((address, slot))) => {
@@ -274,7 +274,7 @@ impl Cluster {
         }
     }
 
-    /// [`Cluster::follow`] for the slot of `key`.
+    /// Calls [`Cluster::follow`] for the slot of `key`.
     ///
     /// # Errors
     /// The error of the last attempt.
@@ -289,8 +289,8 @@ impl Cluster {
         self.follow(Some(slot_of(key.as_bytes())), send).await
     }
 
-    /// Sends to the master of a slot, and again, possibly elsewhere, if it certainly did not run. `send` receives
-    /// whether it must send `ASKING` first.
+    /// Sends to the master of a slot, and again, possibly elsewhere, if the command certainly did not run. `send`
+    /// receives whether it must send `ASKING` first.
     ///
     /// # Errors
     /// The error of the last attempt.
@@ -396,12 +396,12 @@ fn as_answer(sent: RedisResult<Value>) -> RedisResult<Value> {
     })
 }
 
-/// Whether an error is an `ASK` redirection.
+/// Returns whether an error is an `ASK` redirection.
 pub(super) fn is_ask(error: &RedisError) -> bool {
     error.code() == Some("ASK")
 }
 
-/// Error that makes a command retry after a pause: its keys are not all on one node.
+/// Returns the error that makes a command retry after a pause, since its keys are not all on one node.
 pub(super) fn not_here() -> RedisError {
     (
         ErrorKind::Server(ServerErrorKind::TryAgain),

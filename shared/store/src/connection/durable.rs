@@ -1,9 +1,10 @@
-//! Commands that are acknowledged only when their effect is as durable as `store.durability` demands.
+//! Commands that are acknowledged only when their effect has the durability that `store.durability` requires.
 //!
-//! `WAIT` and `WAITAOF` cover only what their own connection wrote, and block that connection. So a script of money is
-//! sent on a *dedicated connection* of a pool, used by one caller at a time: script, fence and wait in one round trip.
-//! The fence is a write to the same slot. A script that found its work already done wrote nothing itself, and what it
-//! reports may not be durable yet; since Redis 7.2 a wait without a write on its connection confirms nothing.
+//! `WAIT` and `WAITAOF` cover only writes on their own connection, and block that connection. So a script that moves
+//! money is sent on a *dedicated connection* of a pool, used by one caller at a time: script, fence and wait in one
+//! round trip. The fence is a write to the same slot. It is needed because a script whose work was already done writes
+//! nothing, while the work that it reports may not be durable yet; since Redis 7.2 a wait without a write on its
+//! connection confirms nothing.
 
 mod confirmation;
 mod dedicated;
@@ -30,12 +31,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longest age of what is known of a server's durability.
+/// Maximum age of the known durability of a server.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 
-/// How long under `auto` a change still waits for a replica that stopped following, unless the operator declares it
-/// gone: longer than Redis by default lets a lagging replica take over (ten times `cluster-node-timeout`, or Sentinel's
-/// `down-after-milliseconds`).
+/// How long a change under `auto` still waits for a replica that stopped following, unless the operator declares it
+/// gone: longer than Redis by default allows a lagging replica to take over (ten times `cluster-node-timeout`, or
+/// Sentinel's `down-after-milliseconds`).
 const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
 /// Sends changes of money and confirms them.
@@ -46,19 +47,19 @@ pub(super) struct ConfirmedWrites {
     /// Longest wait for change and confirmation.
     deadline: Duration,
     connections: Pools,
-    /// The last known state of each server, by address; `None` is the single server. Only a caller with a change for a
-    /// server queries it.
+    /// The last known state of each server, by address; `None` is the single server. Only callers with a change for a
+    /// server query it.
     servers: Mutex<HashMap<Address, KnownServer>>,
 }
 
-/// How a server confirms changes, as of some time.
+/// A server's way of confirming changes, as of the last query.
 #[derive(Clone)]
 struct KnownServer {
     at: Instant,
-    /// Whether a confirmation failed since.
+    /// Whether a confirmation has failed since.
     stale: bool,
     confirmation: Result<Confirmation, String>,
-    /// When the server last had a replica, connected or listed by the cluster, as far as known.
+    /// When the server last had a replica, connected or listed by the cluster, if known.
     replica_at: Option<Instant>,
 }
 
@@ -71,7 +72,7 @@ struct Reply {
     confirmations: Vec<Value>,
 }
 
-/// Commands sent at once, with the index of each reply.
+/// Commands sent together, with the index of each reply.
 struct CommandBatch {
     pipeline: Pipeline,
     change: usize,
@@ -83,7 +84,7 @@ struct CommandBatch {
 enum Sent {
     /// The server replied.
     Replied(Reply),
-    /// Nothing was sent, since the server cannot confirm it, and why.
+    /// Nothing was sent, since the server cannot confirm the change; with the reason.
     Refused(String),
 }
 
@@ -178,7 +179,7 @@ impl ConfirmedWrites {
         }
         let only_reads = attempt.change.only_reads;
         match reply.fence.as_ref().and_then(redirection) {
-            // A redirected fence says nothing about what was read here.
+            // A redirected fence does not confirm what was read here.
             Some(error) if only_reads && is_ask(&error) => Err(not_here()),
             Some(error) if only_reads => Err(error),
             _ => Ok(Sent::Replied(reply)),
@@ -186,7 +187,7 @@ impl ConfirmedWrites {
     }
 
     async fn send_to(&self, address: Address, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
-        // An earlier server that redirected did not run it.
+        // An earlier server that redirected the command did not run it.
         attempt.sent.store(false, Ordering::Relaxed);
         let mut connection = self.connections.take(&address, attempt.change.key).await?;
         let confirmation = match self.confirmation_on(&address, &mut connection).await? {
@@ -227,7 +228,7 @@ impl ConfirmedWrites {
         let (info, config) = offer_queries();
         let mut queries = Pipeline::new();
         queries.add_command(info).add_command(config);
-        // A cluster may list replicas that do not follow now.
+        // A cluster may list replicas that are not following now.
         let is_of_a_cluster = address.is_some();
         if is_of_a_cluster {
             queries.add_command(nodes_query());
@@ -238,14 +239,14 @@ impl ConfirmedWrites {
         let config = readable_config(next())?;
         let listed = match is_of_a_cluster.then(next) {
             Some(Ok(nodes)) => replicas_listed(&redis::from_redis_value::<String>(nodes)?),
-            // The user may not list the nodes.
+            // The user may lack permission to list the nodes.
             Some(Err(_)) | None => 0,
         };
         Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
     }
 
-    /// Records what a server offers. A replica that followed recently is still expected, since it may take over; at the
-    /// first look the server says whether there was one.
+    /// Records what a server offers. A replica that followed recently is still expected, since it may take over; in the
+    /// first query the server reports whether there was one.
     fn remember(&self, address: &Address, offer: &Offer) -> Result<Confirmation, String> {
         let at = Instant::now();
         self.with_servers(|servers| {
@@ -278,7 +279,8 @@ impl ConfirmedWrites {
         act(&mut self.servers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the server of `key` is recently known to confirm nothing: then no dedicated connection is needed.
+    /// Returns whether the server of `key` is recently known to confirm nothing: then no dedicated connection is
+    /// needed.
     fn is_unconfirmed(&self, key: &str) -> bool {
         let address = match &self.connections.dial {
             Dial::Single(_) => None,
@@ -290,7 +292,7 @@ impl ConfirmedWrites {
         matches!(self.known_recently(&address), Some(Ok(confirmation)) if confirmation.is_unconfirmed())
     }
 
-    /// Makes the next change query the server anew, after a missing confirmation.
+    /// Makes the next change query the server again, after a missing confirmation.
     fn forget_confirmation(&self, address: &Address) {
         self.with_servers(|servers| {
             if let Some(known) = servers.get_mut(address) {
@@ -349,8 +351,8 @@ impl Store {
         Ok(answer)
     }
 
-    /// Whether `key`, or this field of it, exists and is as durable as configured: checked before an earlier change is
-    /// acted on or acknowledged again.
+    /// Returns whether `key`, or this field of it, exists and has the configured durability: checked before an earlier
+    /// change is acted on or acknowledged again.
     ///
     /// # Errors
     /// [`StoreError::NotDurable`] if it exists and cannot be confirmed, or another error.
@@ -365,7 +367,7 @@ impl Store {
         self.confirmed(change).await
     }
 
-    /// Executes a repeatable command that writes to `key`, and returns when the write is as durable as configured.
+    /// Executes a repeatable command that writes to `key`, and returns when the write has the configured durability.
     ///
     /// # Errors
     /// [`StoreError::NotDurable`] if it cannot be confirmed, or another error.

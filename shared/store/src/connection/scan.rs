@@ -70,17 +70,17 @@ impl Store {
         }
     }
 
-    /// Executes a command on every server and returns one answer each.
+    /// Executes a command on every server and returns one reply from each.
     ///
     /// # Errors
-    /// [`StoreError`] if any server does not answer.
+    /// [`StoreError`] if any server does not reply.
     pub(crate) async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
         let answers = self.send_to_every_node(command).await?;
         answers.into_iter().map(|answer| super::text(answer?)).collect()
     }
 
-    /// Executes a command on every server, and skips those that do not answer. Returns the name of each server with its
-    /// answer.
+    /// Executes a command on every server, skipping those that do not reply. Returns the name of each server with its
+    /// reply.
     ///
     /// # Errors
     /// [`StoreError`] if no server answers.
@@ -113,7 +113,7 @@ impl Store {
         futures::future::join_all(asked).await
     }
 
-    /// Whether any server of the store answers.
+    /// Returns whether any server of the store replies.
     pub async fn is_partly_there(&self) -> bool {
         self.every_node_there(&redis::cmd("PING")).await.is_ok()
     }
@@ -143,11 +143,11 @@ impl Store {
         redis::from_redis_value(page).map_err(StoreError::unexpected)
     }
 
-    /// Executes many reads: in one round trip on a single server, one per bucket on a cluster. A refusal because a key
-    /// has another type is an answer.
+    /// Executes many reads: in one round trip on a single server, one per bucket on a cluster. An error because a key
+    /// has another type counts as an answer.
     ///
     /// # Errors
-    /// [`StoreError`] if there is no answer, or a refusal for another reason: a server that is loading would make
+    /// [`StoreError`] if there is no reply, or an error for another reason: a server that is loading would make
     /// existing records look absent.
     pub async fn many(&self, reads: &[Read]) -> Result<Answers, StoreError> {
         if reads.is_empty() {
@@ -187,7 +187,7 @@ impl Store {
     }
 }
 
-/// Groups reads: those of one bucket together, each one outside the buckets alone.
+/// Groups reads: those of one bucket together, each read outside the buckets separately.
 pub(super) fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
     let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
     let mut groups = Vec::new();

@@ -1,6 +1,6 @@
-//! Connection to a single server. The library reconnects when it breaks. This module also reconnects when the server
-//! says that it became a replica: another server may answer behind the address by now, and the old connection would
-//! last as long as the old server.
+//! Connection to a single server. The library reconnects when the connection breaks. This module also reconnects when
+//! the server reports that it became a replica: the address may meanwhile lead to another server, and the old
+//! connection would last as long as the old server.
 
 use super::{CONNECT_TIMEOUT, StoreError};
 use arc_swap::ArcSwap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Retries to connect within one command.
+/// Number of connection retries within one command.
 const CONNECT_RETRIES: usize = 1;
 /// Shortest pause between attempts to connect.
 const CONNECT_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -33,7 +33,8 @@ struct Shared {
 }
 
 impl Server {
-    /// Connects with the first command. Must be called inside the runtime that will use it.
+    /// Creates the connection, which connects with the first command. Must be called inside the runtime that will use
+    /// it.
     pub(super) fn new(client: redis::Client, timeout: Duration) -> Result<Self, StoreError> {
         let manager = manager(client.clone(), timeout)?;
         Ok(Self(Arc::new(Shared {
@@ -127,7 +128,7 @@ impl ConnectionLike for Server {
 /// Error code of a replica that receives a write.
 const READ_ONLY: &str = "READONLY";
 
-/// Whether an answer of a pipeline is a replica's refusal of a write.
+/// Returns whether an answer of a pipeline is a replica's refusal of a write.
 pub(super) fn is_read_only(answer: &Value) -> bool {
     matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::ReadOnly))
 }

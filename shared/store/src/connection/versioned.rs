@@ -1,9 +1,10 @@
 //! Versioned changes: a script that changes an account is refused if the store's version is older than a known one.
 //! Acknowledged versions are recorded in this process and, on a cluster, by a witness.
 //!
-//! An account's witness is a field in a bucket of the opposite half of the slots, usually on another master. So a new
-//! master of the account, and a process that just started, learn the acknowledged version, and the loss of one master
-//! is noticed. Best effort, within [`WITNESS_WAIT`]: a master that is away must not delay accounts of others.
+//! An account's witness is a field in a bucket of the opposite half of the slots, usually on another master. From it a
+//! new master of the account, and a process that has just started, learn the acknowledged version, so that the loss of
+//! one master is detected. Best effort, within [`WITNESS_WAIT`]: an unreachable master must not delay accounts of
+//! others.
 
 use super::cluster::{SLOTS, slot_of};
 use super::{Store, StoreError};
@@ -85,7 +86,7 @@ impl Store {
     pub async fn floor(&self, account: &str) -> AccountVersion {
         if self.is_cluster() {
             let read = witness::read(self, witness_of(Bucket::from_account(account)), account);
-            // A witness that does not answer says nothing.
+            // Without a reply of the witness the version is unknown.
             if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, read).await {
                 self.versions.record(account, view);
             }
@@ -128,7 +129,7 @@ mod tests {
         for bucket in Bucket::all() {
             let [own, other] = [bucket, witness_of(bucket)].map(|bucket| slot_of(bucket.due().as_bytes()));
             let apart = (other + SLOTS - own) % SLOTS;
-            // Contiguous thirds, as a cluster of three masters has them by default, are 5461 slots each.
+            // The contiguous thirds that a cluster of three masters has by default are 5461 slots each.
             assert!(
                 (5462..=SLOTS - 5462).contains(&apart),
                 "{bucket:?}: {own} and {other}"

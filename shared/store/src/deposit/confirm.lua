@@ -1,4 +1,4 @@
--- Purpose: confirm a pending deposit: its money is the wallet's from now on (decision D17).
+-- Purpose: confirm a pending deposit and credit its money to the wallet (decision D17).
 -- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `record` is that of the request
 -- ARGV: of a change, then as confirm.rs names them. `amount` is in nanos, `record` the id of the record ('' = none),
 --   `record_life` in ms. `fields` are those of the record. Last: budgets

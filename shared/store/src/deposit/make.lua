@@ -1,12 +1,12 @@
--- Purpose: take in a deposit, confirmed or still pending, once for each rail reference (decision D17).
+-- Purpose: create a deposit, confirmed or pending, once for each rail reference (decision D17).
 -- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `record` is that of the request
 -- ARGV: of a change, then as script.rs names them. `amount` is in nanos, `state` 'confirmed' | 'pending', `record` the
---   id of the record ('' = none), `record_life` in ms, `refusal` 'wallet_closed' when it was seen closed, or ''.
---   `fields` are those of the record. Last: budgets
+--   id of the record ('' = none), `record_life` in ms, `refusal` 'wallet_closed' if the wallet was read as closed, or
+--   ''. `fields` are those of the record. Last: budgets
 -- Returns: {'made'} | {'blocked', reason} | {'known'} (the request was made before) | {'there'} (the reference was
---   used; a repetition of the same deposit gets its record, so that its key serves no other request) | {'too_much'}
---   (the wallet cannot hold it) | {'changed'} (the wallet is not the one that was seen; look again) | {'over_budget',
---   kind} | {'no_account'}; only the first two and a repetition write anything
+--   used; a repetition of the same deposit gets its own record, so that its key serves no other request) | {'too_much'}
+--   (the balance would exceed its maximum) | {'changed'} (the wallet is not the one that was read; read again) |
+--   {'over_budget', kind} | {'no_account'}; only the first two and a repetition write anything
 -- Cost: O(1); up to 25 calls
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local there = redis.call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')

@@ -58,7 +58,7 @@ pub struct NewDeposit<'a> {
     pub record_life: Option<Duration>,
     /// The wallet; its account and mode are those of the scope.
     pub wallet: &'a WalletPlace,
-    /// Whether the wallet was read as closed, which is final: then the deposit is refused.
+    /// Whether the wallet was read as closed, which is final. The deposit is then refused.
     pub closed: bool,
     /// Amount.
     pub amount: Nanos,
@@ -68,7 +68,7 @@ pub struct NewDeposit<'a> {
     pub reference: &'a str,
     /// Initial state.
     pub state: DepositState,
-    /// Id of its transaction, which is the deposit's id, too.
+    /// Id of its transaction, which is also the deposit's id.
     pub transaction: &'a str,
     /// The request's other fields, as JSON.
     pub request: &'a str,
@@ -83,12 +83,12 @@ pub enum Made {
     Done {
         /// The deposit.
         deposit: Deposit,
-        /// Whether it existed before.
+        /// Whether the deposit existed before.
         again: bool,
     },
-    /// Refused; the record says so.
+    /// Refused; the record contains the refusal.
     Blocked(Reason),
-    /// A request with this id was made before; its record has the outcome.
+    /// A request with this id was made before; its record contains the outcome.
     Known,
     /// The reference belongs to another deposit.
     OtherDeposit,
@@ -104,7 +104,7 @@ pub enum Made {
     Changed,
 }
 
-/// What the script did.
+/// Outcome of the script.
 enum MakeOutcome {
     New,
     There,
@@ -127,14 +127,14 @@ impl NewDeposit<'_> {
         let mut forget = redis::cmd("SREM");
         forget.arg(deposit_lookup(self.reference)).arg(place);
         let _: i64 = store.command(&forget).await?;
-        // Another request may have created it. One that creates it after this read announces it after that.
+        // Another request may have created it. A request that creates it after this read announces it afterwards.
         match self.is_there(store, scope).await? {
             true => self.announce(store, scope).await,
             false => Ok(()),
         }
     }
 
-    /// Whether a deposit with the reference exists that was announced.
+    /// Returns whether an announced deposit with the reference exists.
     async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
         let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
         Ok(deposit.is_some_and(|deposit| deposit.was_announced()))
@@ -147,10 +147,10 @@ impl NewDeposit<'_> {
         outcome: &Result<MakeOutcome, StoreError>,
     ) -> Result<(), StoreError> {
         match outcome {
-            // A refused request may have removed it in between.
+            // A refused request may meanwhile have removed it.
             Ok(MakeOutcome::New) => self.announce(store, scope).await,
-            // That of another request, which may have been confirmed at once.
-            // A reply beside the known ones says that the account is gone.
+            // That of another request, which may have been confirmed at once. A reply other than the known ones means
+            // that the account is gone.
             Ok(_)
             | Err(
                 StoreError::OverBudget { .. } | StoreError::NotPermitted(_) | StoreError::UnexpectedReply(_),
@@ -187,7 +187,7 @@ impl NewDeposit<'_> {
         }
     }
 
-    /// Whether `deposit` is the requested one, announced or not.
+    /// Returns whether `deposit` is the requested one, announced or not.
     fn is(&self, deposit: &Deposit) -> bool {
         let asked = (self.wallet.number, self.amount, self.currency);
         asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())

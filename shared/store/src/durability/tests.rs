@@ -1,4 +1,4 @@
-//! What is asked for, what servers offer, and what comes of it.
+//! Tests of configured durability, of the servers' offers, and of the results.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
     let disk = |version, aof, config: Option<&[_]>| Offer::from_info(&info(version, aof, 0), config).disk;
     assert_eq!(disk("8.0.0", "1", None), Ok(Disk::WaitAof));
     assert_eq!(disk("8.0.2", "1", Some(&[])), Ok(Disk::WaitAof));
-    // They have the command, and it answers too early.
+    // These have the command, but it replies too early.
     for early in [
         "7.0.15",
         "7.2.4",
@@ -82,11 +82,11 @@ fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk
     let auto = of(Durability::Auto, &[offer(1, 1), offer(2, 0)]);
     assert_eq!((auto.confirmed, &auto.lacks), (Durability::Replicas(1), &None));
     assert!(!auto.exposed && !auto.refuses());
-    // Listed and not in step: it may still take over.
+    // Listed but not in sync: it may still take over.
     let behind = of(Durability::Auto, &[offer(1, 1), offer(0, 1)]);
     assert_eq!(behind.confirmed, Durability::Replicas(1));
     assert!(behind.sentence().contains("a replica that does not follow it"));
-    // One master without any is not more than it can confirm by itself.
+    // A master without replicas confirms only by itself.
     let mixed = of(Durability::Auto, &[offer(1, 1), offer(0, 0)]);
     assert_eq!(mixed.confirmed, Durability::Async);
     assert!(mixed.sentence().contains("CONFIG GET"));
@@ -120,11 +120,11 @@ fn a_server_tells_whether_a_replica_followed_recently() {
     assert!(of(
         "repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:2\r\n"
     ));
-    // It has taken over, and nobody has followed it so far.
+    // It has taken over, and no replica has followed it so far.
     assert!(!of(
         "repl_backlog_active:1\r\nsync_full:0\r\nsync_partial_ok:0\r\n"
     ));
-    // The last one left more than `repl-backlog-ttl` ago.
+    // The last replica left more than `repl-backlog-ttl` ago.
     assert!(!of(
         "repl_backlog_active:0\r\nsync_full:1\r\nsync_partial_ok:2\r\n"
     ));

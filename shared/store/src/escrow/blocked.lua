@@ -1,10 +1,9 @@
--- Purpose: keep an intent that is refused and nothing else: the refusal was decided elsewhere, or before anything was
---   done.
--- KEYS: of a change, then as script.rs names them. `claim` is the intent of the caller's key, whose claim ends
+-- Purpose: store a refused intent and nothing else. The refusal was decided elsewhere, or before anything changed.
+-- KEYS: of a change, then as script.rs names them. `claim` is the intent of the caller's key, whose claim is removed
 -- ARGV: of a change, then as script.rs names them. `fingerprint` is that of the request, `fields` are those of the
 --   intent. Last: budgets
--- Returns: {'blocked'} | {'known'} (an intent of this id is there, or another request's claim) | {'no_account'}; only
---   the first writes anything | {'over_budget', kind} (the claim ends all the same)
+-- Returns: {'blocked'} | {'known'} (an intent with this id exists, or another request's claim) | {'no_account'}; only
+--   the first writes anything | {'over_budget', kind} (the claim is removed nevertheless)
 -- Cost: O(1); up to 18 calls
 local function is_free(record) return not record[1] or record[1] == 'claimed' and record[2] == ARGV.fingerprint end
 if not is_free(redis.call('HMGET', KEYS.intent, 'state', 'fp')) then return {'known'} end

@@ -1,5 +1,5 @@
--- Purpose: keep a caller's idempotency key for a request whose outcome another account's bucket decides (decisions D26,
---   D28): until its intent is written here, no other request of the caller can take the key.
+-- Purpose: reserve a caller's idempotency key for a request whose outcome another account's bucket decides (decisions
+--   D26, D28): until its intent is written here, no other request of the caller can use the key.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them. `fingerprint` is that of the request
 -- Returns: {'claimed'} (now, or before for the same request) | {'known'} (the key has a record, or another request's

@@ -1,13 +1,13 @@
--- Purpose: make an escrow between two wallets (specification "Escrow"), with its place. No money moves. The list of a
---   payee in another account learns of it as what is in transit does (decision D28).
--- KEYS: of a change, then as create.rs names them. `payee` is any key when the payee is in another account; `escrows`
---   are the account's; `place` is that of the number
--- ARGV: of a change, then as create.rs names them. `payee_number` is '' when the payee is in another account, `place`
---   is what the place says, `transit` the transit id ('' = none). `fields` are those of the escrow, `own_count` texts,
---   and behind them those of the intent. Last: budgets
--- Returns: {'settled', made at} | {'known'} (an intent of this id is there) | {'closed'} (a wallet is not that one any
---   more) | {'over_budget', kind} | {'taken'} (the number has a place; draw another) | {'no_account'}; only the first
---   writes anything
+-- Purpose: create an escrow between two wallets (specification "Escrow"), with its place. No money moves. The list of a
+--   payee in another account is updated through transit (decision D28).
+-- KEYS: of a change, then as create.rs names them. `payee` is any key if the payee is in another account; `escrows` are
+--   the account's; `place` is that of the number
+-- ARGV: of a change, then as create.rs names them. `payee_number` is '' if the payee is in another account, `place` is
+--   the value of the place, `transit` the transit id ('' = none). `fields` are the `own_count` texts of the escrow,
+--   followed by those of the intent. Last: budgets
+-- Returns: {'settled', creation time} | {'known'} (an intent with this id exists) | {'closed'} (a wallet is not the
+--   expected one any more) | {'over_budget', kind} | {'taken'} (the number is in use; draw another) | {'no_account'};
+--   only the first writes anything
 -- Cost: O(log n) in the escrows of the account; up to 26 calls
 if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 if redis.call('HGET', KEYS.payer, 'wallet_number') ~= ARGV.payer_number then return {'closed'} end

@@ -1,13 +1,13 @@
--- Purpose: move the payer's money into an escrow (specification "Escrow"), or keep why not. What is refused with 400 is
---   not stored under the caller's key (decision D59): it is kept as an intent of its own.
--- KEYS: of a change, then as fund.rs names them. `payer` is the payer's leg; `payee` and `payee_open` are any keys when
+-- Purpose: move the payer's money into an escrow (specification "Escrow"), or store the refusal. A refusal with 400 is
+--   not stored under the caller's key (decision D59), but as a separate intent.
+-- KEYS: of a change, then as fund.rs names them. `payer` is the payer's leg; `payee` and `payee_open` are any keys if
 --   the payee is in another account; `spare_intent` is for a refusal with 400
--- ARGV: of a change, then as fund.rs names them. `payee_number` is '' when the payee is in another account, and
---   `payee_closed` '1' when the wallet there is closed. `fields` are those of the intent. Last: budgets
+-- ARGV: of a change, then as fund.rs names them. `payee_number` is '' if the payee is in another account, and
+--   `payee_closed` '1' if the wallet there is closed. `fields` are those of the intent. Last: budgets
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}
---   | {'known'} (an intent of this id is there) | {'missing'} (no such escrow) | {'over_budget', kind}
---   | {'no_account'}; only the first two write
--- Cost: O(1); 19 calls for a refusal, up to 32 else
+--   | {'known'} (an intent with this id exists) | {'missing'} (no such escrow) | {'over_budget', kind} |
+--   {'no_account'}; only the first two write
+-- Cost: O(1); 19 calls for a refusal, up to 32 otherwise
 if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS.escrow, 'status')
 if not status then return {'missing'} end
@@ -16,7 +16,7 @@ if is_full('transactions', caused()) then return over_budget('transactions') end
 local payer = redis.call('HMGET', KEYS.payer, 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV.payee_number ~= ''
 
--- The reason, and whether it is answered with 400.
+-- Returns the reason, and whether it is answered with 400.
 local function refusal()
   if status ~= 'pending' then return 'escrow_not_pending', true end
   if payer[1] ~= ARGV.payer_number or ARGV.payee_closed == '1' then return 'wallet_closed', false end

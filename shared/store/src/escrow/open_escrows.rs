@@ -9,7 +9,7 @@ use crate::keys::AccountKeys;
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
 
-/// Escrows checked at once.
+/// Number of escrows checked concurrently.
 const AT_ONCE: usize = 100;
 
 /// Removes the entries of escrows that are not open or that another account pays, [`AT_ONCE`] at most. Returns whether

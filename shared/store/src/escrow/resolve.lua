@@ -1,21 +1,21 @@
--- Purpose: release an escrow, dispute it, or end its dispute: the first of them wins, and all others find out that it
---   has (decisions D26, D27). It runs where the payer is. What a payee in another account gets goes into transit, and
---   that account's intents are kept there.
--- KEYS: of a change, then as step.rs names them. `receiver` is the leg that gets the money (any keys when no wallet of
---   this account gets any), `siblings` are those of the escrow. `payee_open` is the payer's when the payee is in
---   another account. `spare_intent` is for a refusal with 400. `intent`, `spare_intent` and `intent_index` are any keys
---   when no intent is kept here
--- ARGV: of a change, then as step.rs names them. `receiver_number` is '' when no wallet of this account gets the money,
---   `transit` the transit id ('' = none), `intent` '' when the operator asks, `requester` the account that asks, `kind`
---   that of the intent, `dispute_reason` what is said of the dispute ('' = nothing), `transaction` the id for the
---   intent ('' = none), `heads` '' when no intent is kept here. `fields` are those of the intent. Last: budgets, which
---   bind a refusal only: whoever wins may always
--- Returns: {'won'} | {'known'} (an intent of this id is here)
---   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only)
---   | {'again', the same} (it won before, and its intent belongs elsewhere; what is refused if it was archived there)
---   | {'closed'} (the wallet is not that one any more) | {'too_much'} (it cannot hold the money)
---   | {'missing'} (no such escrow) | {'over_budget', kind} | {'no_account'}; only the first moves money
--- Cost: O(1); 3 to 17 calls for a refusal, up to 32 else
+-- Purpose: release an escrow, dispute it, or end its dispute. The first of these decides, and all later ones receive
+--   its outcome (decisions D26, D27). Runs in the payer's account. Money for a payee in another account goes into
+--   transit, and that account's intents are stored there.
+-- KEYS: of a change, then as step.rs names them. `receiver` is the leg that receives the money (any keys if no wallet
+--   of this account does), `siblings` are those of the escrow. `payee_open` is the payer's if the payee is in another
+--   account. `spare_intent` is for a refusal with 400. `intent`, `spare_intent` and `intent_index` are any keys if no
+--   intent is stored here
+-- ARGV: of a change, then as step.rs names them. `receiver_number` is '' if no wallet of this account receives the
+--   money, `transit` the transit id ('' = none), `intent` '' for a request of the operator, `requester` the requesting
+--   account, `kind` that of the intent, `dispute_reason` the reason of the dispute ('' = none), `transaction` the id
+--   for the intent ('' = none), `heads` '' if no intent is stored here. `fields` are those of the intent. Last:
+--   budgets, which only limit refusals: the deciding request is always accepted
+-- Returns: {'won'} | {'known'} (an intent with this id exists here) | {'refused', status of the escrow, reason, intent
+--   id} (the operator receives only the status) | {'again', the same} (it decided before, and its intent is stored
+--   elsewhere; the refusal if it was archived there) | {'closed'} (the wallet is not the expected one any more) |
+--   {'too_much'} (the balance would exceed its maximum) | {'missing'} (no such escrow) | {'over_budget', kind} |
+--   {'no_account'}; only the first moves money
+-- Cost: O(1); 3 to 17 calls for a refusal, up to 32 otherwise
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV.receiver_number ~= '', ARGV.heads ~= '', ARGV.intent ~= ''
 local escrow = redis.call('HMGET', KEYS.escrow, 'status', 'winner', 'winner_account')
@@ -23,7 +23,7 @@ local status = escrow[1]
 if not status then return {'missing'} end
 if here and redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 
--- The last place is the winner's.
+-- The last place is reserved for the deciding intent.
 local function add_sibling(id, most)
   if redis.call('LLEN', KEYS.siblings) < most then redis.call('RPUSH', KEYS.siblings, string.format('%s %s', ARGV.requester, id)) end
 end
@@ -32,7 +32,8 @@ if status ~= ARGV.required_status then
   local spare = status == 'pending'
   local reason = spare and 'escrow_not_funded' or string.format('escrow_%s', status)
   local id = spare and ARGV.spare_intent or ARGV.intent
-  -- The winner's key is free again once its intent is archived, and the winner is among the siblings already.
+  -- The key of the deciding request is free again once its intent is archived, and its id is already among the
+  -- siblings.
   if here and is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
   local won = escrow[2] == ARGV.intent and escrow[3] == ARGV.requester
   if won and not here then return {'again', status, reason, id} end

@@ -64,7 +64,7 @@ pub struct Requester<'a> {
 pub enum CallOutcome<T> {
     /// Done.
     Done(T),
-    /// Refused; an intent says so.
+    /// Refused; an intent records it.
     Blocked(Blocked),
     /// The caller's idempotency key already has a record; nothing changed.
     Known,
@@ -94,7 +94,7 @@ fn facts(
         "amountNanos": amount.get().to_string(), "currency": currency, "intentId": intent })
 }
 
-/// [`facts`] of an existing escrow.
+/// Returns the [`facts`] of an existing escrow.
 fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
     let parties = (&escrow.payer, &escrow.payee);
     facts(

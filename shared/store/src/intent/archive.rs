@@ -17,37 +17,37 @@ pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
 });
 
 inputs! {
-    /// The keys. `records` are those of the intents, then the lists that are numbered in [`IntentArgs`], and last the
-    /// account record.
+    /// The keys. `records` are those of the intents, then the lists to which [`IntentArgs`] refers by position, and
+    /// last the account record.
     struct ArchiveKeys: String { segments, intents, records[..] }
 }
 inputs! {
-    /// The arguments. `intents` is an [`IntentArgs`] for each intent, and last the field that counts their text.
+    /// The arguments. `intents` is an [`IntentArgs`] for each intent, followed by the field that counts their text.
     struct ArchiveArgs: String { segments, descriptor, count, intents[..] }
 }
 inputs! {
-    /// The arguments about one intent. `lists` are positions among the keys.
+    /// The arguments of one intent. `lists` are positions among the keys.
     struct IntentArgs: String { id, state, head, lists[3] }
 }
 
 /// Keys of the script before `records`.
 const KEYS_BEFORE_RECORDS: usize = ArchiveKeys::NAMES.len() - 1;
 
-/// Most intents that one execution removes; it blocks the server meanwhile.
+/// Maximum number of intents that one execution removes, since it blocks the server meanwhile.
 pub const INTENTS_MAX: usize = 200;
 
-/// Most list elements that one execution may pass to remove intents: the caller counts them with
-/// [`IntentRecord::passed`]. An index in a list only decreases, since lists grow at the end.
+/// Maximum number of list elements that one execution may pass to remove intents; the caller counts them with
+/// [`IntentRecord::passed`]. An element's index in a list only decreases, since lists grow at the end.
 pub const PASSED_MAX: usize = 400_000;
 
 /// Intents that were written to a segment.
 #[derive(Debug)]
 pub struct ArchivedIntents<'a> {
-    /// Count of segments before this one.
+    /// Number of segments before this one.
     pub segments: usize,
     /// Descriptor of the segment.
     pub descriptor: &'a str,
-    /// The intents, [`INTENTS_MAX`] at most, each once.
+    /// The intents, at most [`INTENTS_MAX`], each once.
     pub intents: &'a [IntentRecord],
 }
 

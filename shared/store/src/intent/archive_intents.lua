@@ -1,13 +1,13 @@
--- Purpose: let go of intents that lie in a segment of the archive by now: of their records and their places in the
---   lists; and keep what describes the segment. All leave at once, if each of them still is what was archived.
--- KEYS: as archive.rs names them. `intents` is the list of all; `records` are those of the intents, then their other
---   lists, and last the account record
--- ARGV: as archive.rs names them. `segments` is how many there were, `descriptor` that of the segment. `intents` are
---   `count` in a row, each as archive.rs names it: `lists` are which of the keys its three other lists are. Last: field
---   of the account that counts the text of the intents
--- Returns: 'archived' | 'changed' (somebody else archived meanwhile, or an intent is another one)
--- Cost: O(intents + what is before them in their lists: PASSED_MAX places, which the caller counts); 6 calls an intent
---   and 3
+-- Purpose: remove intents that are in a segment of the archive: their records and their list entries; and store the
+--   descriptor of the segment. All are removed at once, and only if each of them still equals the archived one.
+-- KEYS: as archive.rs names them. `intents` is the list of all intents; `records` are those of the intents, then their
+--   other lists, and last the account record
+-- ARGV: as archive.rs names them. `segments` is the previous number of segments, `descriptor` that of the segment.
+--   `intents` has `count` entries in a row, each as archive.rs names it: `lists` are the positions of its three other
+--   lists among the keys. Last: field of the account that counts the text of the intents
+-- Returns: 'archived' | 'changed' (another archiver was faster, or an intent differs)
+-- Cost: O(intents + elements before them in their lists, at most PASSED_MAX, which the caller counts); 6 calls per
+--   intent and 3
 local count = tonumber(ARGV.count)
 if redis.call('LLEN', KEYS.segments) ~= tonumber(ARGV.segments) then return 'changed' end
 local bytes = 0

@@ -1,5 +1,5 @@
-//! Links of an escrow call's intent: the escrow, in the payer's account, and the release and dispute intents that
-//! exclude each other, each in its caller's account.
+//! Links of an escrow call's intent: the escrow, in the payer's account, and the mutually exclusive intents of release
+//! and dispute, each in its caller's account.
 
 use crate::escrow::Escrow;
 use crate::keys::AccountKeys;
@@ -7,15 +7,15 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 
-/// Most siblings that are read.
+/// Maximum number of siblings that are read.
 pub const SIBLINGS_MAX: usize = 100;
 
 /// An escrow as an intent shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EscrowLink {
-    /// Its number.
+    /// Number of the escrow.
     pub number: u64,
-    /// Its status.
+    /// Status of the escrow.
     pub status: String,
     /// Amount of the escrow.
     pub amount: Nanos,

@@ -1,5 +1,5 @@
-//! Lists intents in the store. Waiting ones are in a sorted set. The other lists are lists of ids from whose middle the
-//! archiver removes some, so a position in one is the number that the intent took when it entered the list.
+//! Lists intents in the store. Waiting ones are in a sorted set. The others are in lists of ids. The archiver removes
+//! ids from the middle of a list, so a position is the number that the intent got when it was added.
 
 use super::IntentRecord;
 use crate::keys::{AccountKeys, IntentIndex};
@@ -9,7 +9,7 @@ use crate::{Store, StoreError};
 use domain::intent::State;
 use domain::mode::Mode;
 
-/// Most intents of one millisecond that are searched for one without a number.
+/// Maximum number of intents of one millisecond that are searched for an intent without a number.
 const BESIDE_MAX: u64 = 200;
 
 /// Position of an intent in a list. Intents of an earlier version have no number: they come first, by time.
@@ -17,7 +17,7 @@ const BESIDE_MAX: u64 = 200;
 pub struct Place {
     /// Its number in the list; 0 if an earlier version listed it.
     pub number: u64,
-    /// Time of the request, or of entering its state, in ms since 1970.
+    /// Time of the request, or of the change to its state, in ms since 1970.
     pub at_ms: u64,
 }
 
@@ -140,7 +140,7 @@ impl<'a> List<'a> {
         self.store.command(&range).await
     }
 
-    /// Finds the first index before `end` with this or a later position; `end` if there is none.
+    /// Finds the first index before `end` with this position or a later one; `end` if there is none.
     async fn first_at(&self, place: Place, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
         while let Some(indexes) = search.places() {
@@ -173,7 +173,7 @@ impl<'a> List<'a> {
         Ok(places.collect())
     }
 
-    /// Returns how far after `start` the intent `id` is, among those of its millisecond; 0 if it is missing.
+    /// Returns the offset of the intent `id` from `start`, among those of its millisecond; 0 if it is missing.
     async fn beside(&self, start: u64, id: &str) -> Result<u64, StoreError> {
         let ids = self.ids(start, start + BESIDE_MAX).await?;
         Ok(ids.iter().position(|found| found == id).unwrap_or(0) as u64)

@@ -1,4 +1,4 @@
-//! Possible outcomes of a request, and what its timeline then says.
+//! Possible outcomes of a request, and the resulting timelines.
 
 use super::Decision;
 use domain::intent::{Entry, Event, EventType, Kind, Reason, State, timeline};

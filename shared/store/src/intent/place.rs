@@ -9,7 +9,7 @@ use domain::mode::Mode;
 pub struct IntentPlace<'a> {
     /// Kind of request.
     pub kind: &'a str,
-    /// The agent, or `user`, whose wallet it is about.
+    /// Owner of the wallet: the agent, or `user`.
     pub agent: &'a str,
 }
 

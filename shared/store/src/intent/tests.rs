@@ -1,4 +1,4 @@
-//! Records are read back as they were written, and one that was changed shows.
+//! Tests that records are read back as they were written, and that a changed record is detected.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn new() -> NewIntent<'static> {
     }
 }
 
-/// The record as the script would have written it.
+/// Returns the record as the script would have written it.
 fn stored(state: &str, reason: &str, heads: &str) -> HashMap<String, String> {
     let word = if reason.is_empty() { state } else { reason };
     let head = heads

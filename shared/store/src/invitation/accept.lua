@@ -1,10 +1,10 @@
--- Purpose: make a user of somebody who was invited, and open the first session.
+-- Purpose: create the invited user, and open the user's first session.
 -- KEYS: of a change, then as script.rs names them
--- ARGV: of a change, then as script.rs names them. `invitation` is as it was seen, `user` the new record (JSON),
---   `session` what the session is, behind its times, `life` that of the session in ms, `inviter` how the record of who
---   invited begins (JSON)
--- Returns: {'joined', created, end} | {'missing'} (the invitation was used, revoked, or has ended, or who invited is no
---   owner any more) | {'exists'} | {'too_many'} | {'no_account'}
+-- ARGV: of a change, then as script.rs names them. `invitation` is the invitation as read, `user` the new record
+--   (JSON), `session` the session's record after its times, `life` the lifetime of the session in ms, `inviter` the
+--   start of the inviter's record (JSON)
+-- Returns: {'joined', created, end} | {'missing'} (the invitation was used, revoked or has expired, or its inviter is
+--   not an owner any more) | {'exists'} | {'too_many'} | {'no_account'}
 -- Cost: O(users of the account); 15 calls
 if redis.call('HGET', KEYS.invitations, ARGV.email) ~= ARGV.invitation then return {'missing'} end
 if tonumber(string.match(ARGV.invitation, '^%d+ (%d+) ')) <= now_ms then return {'missing'} end

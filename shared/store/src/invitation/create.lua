@@ -1,6 +1,6 @@
--- Purpose: invite somebody to an account by e-mail; invitations that have ended make room.
+-- Purpose: invite a user to an account by e-mail. Expired invitations are removed.
 -- KEYS: of a change, then as script.rs names them
--- ARGV: of a change, then as script.rs names them. `invitation` is what it is, behind its times (JSON); `life` is in ms
+-- ARGV: of a change, then as script.rs names them. `invitation` is its record after its times (JSON); `life` is in ms
 -- Returns: {'created', created, end} | {'member'} | {'exists'} | {'too_many'} | {'no_account'}
 -- Cost: O(invitations of the account); at most 109 calls
 local all = redis.call('HGETALL', KEYS.invitations)

@@ -1,6 +1,6 @@
--- Purpose: take an open invitation back.
+-- Purpose: revoke an open invitation.
 -- KEYS: of a change, then as script.rs names them
--- ARGV: of a change, then as script.rs names them. `invitation` is as it was seen
+-- ARGV: of a change, then as script.rs names them. `invitation` is the invitation as read
 -- Returns: {'revoked'} | {'missing'} | {'no_account'}
 -- Cost: O(1); 7 calls
 if redis.call('HGET', KEYS.invitations, ARGV.email) ~= ARGV.invitation then return {'missing'} end

@@ -54,7 +54,7 @@ const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 pub enum Invited {
     /// Open; creation and expiry, in ms since 1970.
     Done(u64, u64),
-    /// The account has a user with that e-mail.
+    /// The account has a user with this e-mail address.
     Member,
     /// An open invitation for that e-mail exists.
     Exists,
@@ -142,11 +142,11 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
 pub enum Joined {
     /// The user exists and has a session.
     Done(Session),
-    /// The invitation was used, revoked or has expired, or its inviter is no owner any more.
+    /// The invitation was used, revoked or has expired, or its inviter is not an owner any more.
     Missing,
-    /// A user of the account has the e-mail.
+    /// A user of the account has the e-mail address.
     EmailTaken,
-    /// The account has as many users as it can have.
+    /// The account has the maximum number of users.
     TooMany,
 }
 

@@ -5,7 +5,7 @@ use crate::transaction::TransactionType;
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 
-/// The number of lists that a wallet's transactions are in: all, and those of each type.
+/// The number of lists that contain a wallet's transactions: one of all, and one of each type.
 pub const TRANSACTION_LISTS: usize = 1 + TransactionType::ALL.len();
 
 impl AccountKeys {
@@ -18,7 +18,7 @@ impl AccountKeys {
     }
 
     /// The numbers of the transactions of a wallet (list, oldest first): all, or those of one type. `holder` is the
-    /// owner, or for a closed wallet `closed/<number>`.
+    /// owner, or `closed/<number>` for a closed wallet.
     pub fn transactions_of_wallet(&self, mode: Mode, holder: &str, kind: Option<&str>) -> String {
         match kind {
             None => format!("{}/{mode}/txns/of/{holder}", self.base),
@@ -26,7 +26,7 @@ impl AccountKeys {
         }
     }
 
-    /// Every list of the transactions of a wallet: all, and those of each type.
+    /// Returns all lists of the transactions of a wallet: all transactions, and those of each type.
     pub fn transaction_lists(&self, mode: Mode, holder: &str) -> [String; TRANSACTION_LISTS] {
         std::array::from_fn(|at| {
             let kind = at.checked_sub(1).and_then(|at| TransactionType::ALL.get(at));
@@ -34,8 +34,8 @@ impl AccountKeys {
         })
     }
 
-    /// The four keys of a movement of the wallet of `owner`, as the scripts take them: the wallet, and the lists of its
-    /// transactions of the type, of its own, and both.
+    /// Returns the four keys of a movement of the wallet of `owner`, as the scripts expect them: the wallet, and the
+    /// lists of its transactions: by type, by wallet, and by both.
     pub fn leg(&self, mode: Mode, owner: &str, kind: &str) -> [String; 4] {
         [
             self.wallet(mode, owner),
@@ -59,7 +59,7 @@ impl AccountKeys {
 
 keys! {
     AccountKeys, mode:
-    /// What is left of a wallet whose agent was deleted (hash).
+    /// The remaining record of a wallet whose agent was deleted (hash).
     pub closed_wallet(number: u64) = "/closed-wallet/", &number.to_string();
     /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).
     pub open_escrows(owner: &str) = "/open-escrows/", owner;
@@ -67,21 +67,21 @@ keys! {
     pub transactions() = "/txns";
     /// The numbers of all transactions of a type (list, oldest first).
     pub transactions_of_type(kind: &str) = "/txns/type/", kind;
-    /// The record of a request that is made at most once (hash): an intent, a transfer or a deposit.
+    /// The record of a request that is executed at most once (hash): an intent, a transfer or a deposit.
     pub intent(id: &str) = "/intent/", id;
-    /// What describes the segments of archived intents (list, oldest first).
+    /// The descriptors of the segments of archived intents (list, oldest first).
     pub intent_segments() = "/intents/segments";
     /// An escrow that a wallet of this account pays (hash).
     pub escrow(number: u64) = "/escrow/", &number.to_string();
     /// The release and dispute intents of an escrow (list of `<account> <intent id>`).
     pub escrow_siblings(number: u64) = "/escrow/", &number.to_string(), "/siblings";
-    /// The escrows that the account pays or is paid by (sorted set of numbers, by number).
+    /// The escrows of which the account is payer or payee (sorted set of numbers, by number).
     pub escrows() = "/escrows";
     /// A deposit (hash), by its rail reference.
     pub deposit(reference: &str) = "/deposit/", &hex::encode(Sha256::digest(reference.as_bytes()));
 }
 
-/// Under what the transactions of a closed wallet are listed.
+/// Returns the holder under which the transactions of a closed wallet are listed.
 pub fn closed_holder(number: u64) -> String {
     format!("closed/{number}")
 }
@@ -91,10 +91,10 @@ pub fn closed_holder(number: u64) -> String {
 pub enum IntentIndex<'a> {
     /// Every intent, by creation.
     All,
-    /// Those of a kind, by creation.
+    /// The intents of a kind, by creation.
     Kind(&'a str),
-    /// Those of an agent, by creation.
+    /// The intents of an agent, by creation.
     Agent(&'a str),
-    /// Those in a state, by the time they came into it; those that wait for approval are a sorted set.
+    /// The intents in a state, by the time of the change to it; those that wait for approval are a sorted set.
     State(&'a str),
 }

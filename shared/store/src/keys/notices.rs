@@ -6,6 +6,6 @@ use domain::mode::Mode;
 keys! {
     AccountKeys, mode:
     /// Thresholds that were reached in a period, `d<day>` or `m<month>` (hash of `<limit> <percent> <agent or *>` to
-    /// when it was noticed): see [`crate::threshold::notice`].
+    /// the time of the notice): see [`crate::threshold::notice`].
     pub notices(period: &str) = "/notices/", period;
 }

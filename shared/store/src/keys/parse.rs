@@ -174,7 +174,7 @@ impl<'a> Key<'a> {
 }
 
 impl Bucket {
-    /// The bucket of the number in a hash tag, which has four digits.
+    /// Parses the bucket of a four-digit number in a hash tag.
     fn numbered(text: &str) -> Option<Self> {
         let digits = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits)?;
@@ -309,7 +309,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
     }
 }
 
-/// A day `d<number>` or a month `m<number>`.
+/// Parses a day `d<number>` or a month `m<number>`.
 fn period(text: &str) -> Option<&str> {
     let (kind, rest) = text.split_at_checked(1)?;
     let fits = matches!(kind, "d" | "m") && number(rest).is_some();
@@ -415,7 +415,7 @@ fn is_hash(part: &str) -> bool {
 }
 
 impl AccountKeys {
-    /// Returns the prefix of an account's keys; keys of accounts whose ids start with it match, too.
+    /// Returns the prefix of an account's keys. Keys of accounts whose ids start with it match too.
     pub fn prefix(&self) -> &str {
         &self.base
     }

@@ -20,7 +20,7 @@ pub fn reset_lookup(sha256_hex: &str) -> String {
 }
 
 domain::words! {
-    /// Kind of attempt, and what it is counted by.
+    /// Kind of attempt, and the key by which it is counted.
     pub enum Tries {
         /// Sign-ins that name no account, by e-mail, whether a user has it or not.
         Login = "login",
@@ -34,11 +34,11 @@ domain::words! {
         LoginAddress = "login-address",
         /// Links of new passwords, by the client's address.
         ResetAddress = "reset-address",
-        /// Codes of a second factor beside such a link, by the user.
+        /// Codes of a second factor together with such a link, by user.
         Reset = "reset",
         /// Links of invitations, by the client's address.
         InvitationAddress = "invitation-address",
-        /// Passwords of people who are signed in, by the user.
+        /// Passwords of signed-in users, by user.
         Confirm = "confirm",
     }
 }
@@ -51,13 +51,13 @@ pub fn attempts(tries: Tries, of: &str) -> String {
 
 keys! {
     AccountKeys:
-    /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last
-    /// seen). It ends with the last of them.
+    /// The open sessions of a user (hash of session id to its record, and of `seen:<session id>` to the time of last
+    /// use). Expires with the last of them.
     pub sessions(user: &str) = "/sessions/", user;
     /// When each user last signed in (hash of user id to time).
     pub last_logins() = "/last-logins";
-    /// Open invitations (hash of e-mail to `<created> <end> <JSON>`). It ends with the last of them.
+    /// Open invitations (hash of e-mail address to `<created> <end> <JSON>`). Expires with the last of them.
     pub invitations() = "/invitations";
-    /// The hash of the token with which a user's password can be set. It ends with the token.
+    /// The hash of the token with which a user's password can be set. Expires with the token.
     pub reset(user: &str) = "/reset/", user;
 }

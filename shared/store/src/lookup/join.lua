@@ -1,16 +1,16 @@
--- Purpose: add a user to those that an e-mail leads to; of each account there is one. A look-up that is full stays as
---   it is. It is written in any case, so that who waits until it is safe waits for this write, and so that it loses a
---   lifetime of earlier versions.
+-- Purpose: add a user to the look-up of an e-mail address, which has at most one user of each account. A full look-up
+--   does not change. It is written in any case, so that a caller who waits for durability waits for this write, and so
+--   that a lifetime set by an earlier version is removed.
 -- KEYS: as script.rs names them
--- ARGV: as script.rs names them. `accounts_max` is the most that a look-up names
+-- ARGV: as script.rs names them. `accounts_max` is the maximum number of accounts in a look-up
 -- Returns: {'done'}
--- Cost: O(accounts named), of which there are at most `accounts_max`; 2 calls
+-- Cost: O(accounts in it), at most `accounts_max`; 2 calls
 local account_text, user_text = ARGV.account, ARGV.user
 local most = tonumber(ARGV.accounts_max)
 local named_text = redis.call('GET', KEYS.lookup) or ''
 local line_text = account_text .. ' ' .. user_text
 local lines_text = '\n' .. named_text .. '\n'
--- Earlier versions kept the account without its user.
+-- Earlier versions stored the account without its user.
 local from = string.find(lines_text, '\n' .. account_text .. ' ', 1, true)
 from = from or string.find(lines_text, '\n' .. account_text .. '\n', 1, true)
 

@@ -1,9 +1,8 @@
--- Purpose: make the look-up of a key or of a user last, once the record that it leads to is there. It is written in any
---   case, so that who waits until it is safe waits for this write; one that was announced and lost since is there
---   again.
+-- Purpose: make the look-up of a key or of a user permanent, once its record exists. It is written in any case, so that
+--   a caller who waits for durability waits for this write; an announced look-up that was lost meanwhile is restored.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them
--- Returns: {'kept'} | {'taken', owner} (it is somebody else's; nothing happened)
+-- Returns: {'kept'} | {'taken', owner} (it belongs to another owner; nothing changed)
 -- Cost: O(1); 2 calls
 local owner = redis.call('GET', KEYS.lookup)
 if owner and owner ~= ARGV.owner then return {'taken', owner} end

@@ -1,9 +1,9 @@
--- Purpose: take a user out of those that an e-mail leads to. Another user of the account stays. What is left is written
---   in any case, so that who waits until it is safe waits for this write.
+-- Purpose: remove a user from the look-up of an e-mail address. Another user of the account stays. The rest is written
+--   in any case, so that a caller who waits for durability waits for this write.
 -- KEYS: as script.rs names them
--- ARGV: as script.rs names them. `user` is '' where an earlier version kept the account only
+-- ARGV: as script.rs names them. `user` is '' if an earlier version stored only the account
 -- Returns: {'done'}
--- Cost: O(accounts named), which join.lua bounds; 2 calls
+-- Cost: O(accounts in it), bounded by join.lua; 2 calls
 local account_text, user_text = ARGV.account, ARGV.user
 local named_text = redis.call('GET', KEYS.lookup) or ''
 local lines_text = '\n' .. named_text .. '\n'

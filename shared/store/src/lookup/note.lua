@@ -1,5 +1,5 @@
--- Purpose: add a member to a set outside the buckets, before the record that it names. It is written in any case, so
---   that who waits until it is safe waits for this write.
+-- Purpose: add a member to a set outside the buckets, before its record is written. It is written in any case, so that
+--   a caller who waits for durability waits for this write.
 -- KEYS: as script.rs names them
 -- ARGV: as script.rs names them
 -- Returns: {'noted'}

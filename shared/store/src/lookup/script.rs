@@ -1,5 +1,5 @@
-//! Twins of `lookup/*.lua`: look-ups outside the buckets that are written beside a record. [`crate::keys`] says why
-//! each is safe.
+//! Twins of `lookup/*.lua`: look-ups outside the buckets that are written together with a record. [`crate::keys`]
+//! explains why each is safe.
 
 use crate::script::script;
 use crate::{Store, StoreError};

@@ -1,8 +1,8 @@
--- Purpose: draw the next number of a bucket's series. A number is the millisecond in which it is drawn, or the one
---   after the last drawn; so one that a lost server takes back is not drawn again, also where nobody waited until it
---   was safe. Whatever gets the number is written later on the same server: where that is known, the number is.
--- KEYS: as number.rs names them. `counter` is the last place that was drawn
--- ARGV: as number.rs names them. `epoch` is where the clock of places begins (ms)
+-- Purpose: draw the next number of a bucket's series. A number is the millisecond of the draw, or the one after the
+--   last number; so a number that was lost with a server is not drawn again, even if it was never confirmed. The record
+--   with the number is written later to the same server, and is confirmed together with the draw.
+-- KEYS: as number.rs names them. `counter` is the last place drawn
+-- ARGV: as number.rs names them. `epoch` is the time of place 0 (ms)
 -- Returns: {place}
 -- Cost: O(1); 3 calls
 local last = tonumber(call('GET', KEYS.counter) or '0')

@@ -1,8 +1,8 @@
--- Purpose: delete a policy and end its effect.
--- KEYS: of a change, then as script.rs names them. `target` is the agent, or the account-wide policies when it is one
+-- Purpose: delete a policy. It applies from the next call on.
+-- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'
 -- Returns: {'deleted'} | {'missing'} | {'no_account'}
--- Cost: O(log policies), and O(account-wide policies) for one of these; up to 12 calls
+-- Cost: O(log policies), and O(account-wide policies) for an account-wide one; up to 12 calls
 if redis.call('DEL', KEYS.policy) == 0 then return {'missing'} end
 redis.call('ZREM', KEYS.policies, ARGV.policy_id)
 if ARGV.reach == 'agent' then

@@ -1,4 +1,4 @@
-//! Twins of `policy/*.lua`: set and delete policies, effective in the same step.
+//! Twins of `policy/*.lua`: set and delete policies. A change takes effect in the same step.
 
 use crate::policy::PolicyRecord;
 use crate::script::change::{
@@ -16,7 +16,7 @@ script! {
     source: [CHANGE, BUDGET, FIELDS, STRICTEST, include_str!("set.lua")],
     when_full: Refuse,
     marks: [with_budgets],
-    /// `target` is the agent, or the account-wide policies when it is one.
+    /// `target` is the agent, or the hash of account-wide policies for one of those.
     keys: struct PolicyKeys: String { policy, policies, target },
     /// `changes` are for `fields.lua`.
     args: struct SetArgs<'a>: &'a str { policy_id, reach, state, account_policies_max, expected, changes[..] },
@@ -31,7 +31,7 @@ script! {
     args: struct DeleteArgs<'a>: &'a str { policy_id, reach },
 }
 
-/// Most account-wide policies of an account and mode.
+/// Maximum number of account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
 impl PolicyKeys {
@@ -51,7 +51,7 @@ impl PolicyKeys {
 /// A policy to be set.
 #[derive(Debug)]
 pub struct SetPolicy<'a> {
-    /// Its agent; `None` for an account-wide policy.
+    /// The agent; `None` for an account-wide policy.
     pub agent: Option<&'a str>,
     /// The given fields.
     pub changes: &'a [FieldChange],
@@ -59,7 +59,7 @@ pub struct SetPolicy<'a> {
     pub defaults: &'a [FieldChange],
     /// Id of a new policy, `pol_…`.
     pub new_id: &'a str,
-    /// Nothing changes unless the policy is so.
+    /// Required state of the policy; otherwise nothing changes.
     pub expected: &'a Expected,
 }
 
@@ -70,7 +70,7 @@ pub enum PolicySet {
     Done(Box<PolicyRecord>),
     /// The account has [`ACCOUNT_POLICIES_MAX`] account-wide policies.
     TooMany,
-    /// The policy is not as `expected`; nothing changed.
+    /// The policy does not match `expected`; nothing changed.
     Unexpected,
 }
 
@@ -89,7 +89,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// The word that the script takes.
+    /// Returns the word for the script.
     fn word(&self) -> String {
         match self {
             Self::Anything => String::new(),
@@ -195,7 +195,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
     }
 }
 
-/// How the audit log shows a field.
+/// Returns how the audit log shows a field.
 fn form(field: &'static str) -> Shown {
     match field {
         "agent" => Shown::Text("agentId"),

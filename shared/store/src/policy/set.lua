@@ -1,14 +1,13 @@
--- Purpose: create a policy, or change fields of one, and put it into effect: an agent's own policy on the agent, the
---   strictest of the account-wide ones on the account.
--- KEYS: of a change, then as script.rs names them. `target` is the agent, or the account-wide policies when it is one
--- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' when the
---   policy must exist; `expected` is '' | 'none' (there must be no policy yet) | 'any' (there must be one) | the
---   revisions, each between spaces, of which it must have one. `changes` come in threes: 'set' field value, or 'clear'
---   field ''. Last: budgets
+-- Purpose: create a policy, or change fields of one, and apply it: an agent's own policy to the agent, the strictest of
+--   the account-wide ones to the account.
+-- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
+-- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' if the
+--   policy must exist; `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted
+--   revisions, each between spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
 -- Returns: {'set', field, value, …} (the whole policy) | {'too_many'} | {'over_budget', kind} | {'no_account'}
---   | {'mismatch'} (it is not as `expected` says; nothing happened)
---   | {'changed'} (the agent's policy is another than the caller saw; nothing happened, look again)
--- Cost: O(log policies), and O(account-wide policies) for one of these; 15 calls and one a field
+--   | {'mismatch'} (it does not match `expected`; nothing changed)
+--   | {'changed'} (the agent's policy is not the one that the caller read; nothing changed, read again)
+-- Cost: O(log policies), and O(account-wide policies) for an account-wide one; 15 calls and one per field
 local is_new = ARGV.state == 'new'
 if is_new == (redis.call('EXISTS', KEYS.policy) == 1) then return {'changed'} end
 if ARGV.reach == 'agent' then

@@ -1,6 +1,6 @@
--- Fragment: writes the strictest of all account-wide policies to the account record, for the mode.
--- KEYS.target holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not
--- set. The same rule in Rust: `account_limits` in tests/money_model/model/render/policies.rs.
+-- Fragment: writes the strictest of all account-wide policies of the mode to the account record.
+-- KEYS.target contains them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for unset
+-- values. The same rule in Rust: `account_limits` in tests/money_model/model/render/policies.rs.
 local POLICY = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
 
 local function tighter(limit, other)
@@ -9,7 +9,7 @@ local function tighter(limit, other)
   return limit
 end
 
--- The threshold that reports a low balance first is the highest one.
+-- The highest threshold is the first to report a low balance.
 local function earlier(low, other)
   if not other or other == '-' then return low end
   if low == '' or tonumber(other) > tonumber(low) then return other end

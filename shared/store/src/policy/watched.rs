@@ -1,8 +1,8 @@
-//! The limits of a policy whose thresholds are noticed.
+//! The limits of a policy whose thresholds are watched.
 
 use domain::money::Nanos;
 
-/// The limits of a policy whose thresholds are noticed.
+/// The limits of a policy whose thresholds are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WatchedLimits {
     /// Whether Cap is enabled: a policy that denies everything has no thresholds.

@@ -1,4 +1,4 @@
--- Purpose: replace the imported prices, unless somebody else did so since they were read.
+-- Purpose: replace the imported prices, unless they have changed since they were read.
 -- KEYS: as prices.rs names them
 -- ARGV: as prices.rs names them. `old` is the text that was read ('' = none)
 -- Returns: {'done'} | {'changed'} (nothing changed)

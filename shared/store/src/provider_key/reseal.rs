@@ -1,4 +1,4 @@
-//! Twin of `reseal.lua`: rotation of the master key, one provider key at a time.
+//! Twin of `reseal.lua`: rotation of the master key for one provider key.
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};

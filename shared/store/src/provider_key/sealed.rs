@@ -17,7 +17,7 @@ pub struct SealedKey {
 }
 
 impl SealedKey {
-    /// All provider keys of an agent.
+    /// Returns all provider keys of an agent.
     ///
     /// # Errors
     /// [`StoreError`], also for a key id without its sealed text.

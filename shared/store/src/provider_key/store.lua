@@ -1,7 +1,7 @@
--- Purpose: store an agent's key for a provider, in place of the one it had; the agent comes into being with it.
--- KEYS: of a change, then as provider_key.rs names them. `sealed_agents` are those with a provider key
--- ARGV: of a change, then as provider_key.rs names them. `id_field` and `created_field` are fields of the key's id and
---   time, `fields` the other ones and their values. Last: budgets
+-- Purpose: store an agent's key for a provider, replacing an existing one. Creates the agent if necessary.
+-- KEYS: of a change, then as provider_key.rs names them. `sealed_agents` lists the agents with a provider key
+-- ARGV: of a change, then as provider_key.rs names them. `id_field` and `created_field` are the fields with the key's
+--   id and time, `fields` the other ones and their values. Last: budgets
 -- Returns: {'stored', created ms} | {'too_many'} | {'over_budget', kind} | {'no_account'}
 -- Cost: O(fields of the agent); 11 calls
 if redis.call('HEXISTS', KEYS.agent, ARGV.id_field) == 0 then

@@ -1,9 +1,9 @@
--- Purpose: end a run (decision D38): note how, and tell the audit log what it came to. What it spent stays; its next
---   approved call lets it run again.
+-- Purpose: end a run (decision D38): store its status, and write its totals to the audit log. Its spend stays; its next
+--   approved call resumes it.
 -- KEYS: of a change, then as end.rs names them
 -- ARGV: of a change, then as end.rs names them. `status` is 'completed' or 'failed'
--- Returns: {'done'} | {'missing'} (no such run) | {'already'} (it ended so before) | {'otherwise'} (it ended in the
---   other way)
+-- Returns: {'done'} | {'missing'} (no such run) | {'already'} (it had ended with this status) | {'otherwise'} (it had
+--   ended with the other status)
 --   | {'no_account'}; only the first writes anything
 -- Cost: O(1); 7 calls
 local run = redis.call('HMGET', KEYS.run, 'first', 'status', 'calls', 'denied', 'spent')

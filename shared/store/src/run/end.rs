@@ -15,17 +15,17 @@ script! {
     args: struct EndArgs<'a>: &'a str { status },
 }
 
-/// How a run ends.
+/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It did what it was started for.
+    /// It succeeded.
     Completed,
-    /// It did not.
+    /// It failed.
     Failed,
 }
 
 impl End {
-    /// The status that the run has from then on.
+    /// Returns the resulting status of the run.
     pub const fn status(self) -> RunStatus {
         match self {
             Self::Completed => RunStatus::Completed,
@@ -48,13 +48,13 @@ pub enum Ended {
     Done,
     /// The agent has no such run.
     Missing,
-    /// It had ended in the same way before; nothing changed.
+    /// It had already ended in the same way; nothing changed.
     Already,
-    /// It had ended in the other way before; nothing changed.
+    /// It had already ended in the other way; nothing changed.
     Otherwise,
 }
 
-/// Ends the run `run` of `agent`. An end is final until the run's next approved call lets it run again.
+/// Ends the run `run` of `agent`. The end is final unless a later call of the run is approved, which resumes it.
 /// Safe to retry.
 pub async fn end(
     store: &Store,

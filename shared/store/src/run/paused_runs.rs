@@ -10,23 +10,23 @@ use domain::money::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Intents that wait, read in one round trip.
+/// Waiting intents read in one round trip.
 const PAGE: usize = 200;
-/// Pages of them that are read, newest first; intents behind those are left out.
+/// Maximum number of their pages that are read, newest first; intents on later pages are left out.
 const PAGES_MAX: usize = 5;
 
-/// What a run waits for.
+/// The intents for which a run waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Waiting {
     /// The intents, newest first.
     pub intents: Vec<String>,
-    /// When the oldest of them was asked for.
+    /// Time of the oldest request among them.
     pub first_ms: u64,
-    /// When the newest of them was asked for.
+    /// Time of the newest request among them.
     pub last_ms: u64,
 }
 
-/// The part of a spend's request that is of interest here.
+/// The relevant part of a spend's request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -34,7 +34,7 @@ struct Request {
 }
 
 impl Waiting {
-    /// The paused runs of `agent`, by their ids.
+    /// Returns the paused runs of `agent`, by their ids.
     pub async fn of_agent(
         store: &Store,
         account: &AccountKeys,
@@ -63,14 +63,14 @@ impl Waiting {
         Ok(found)
     }
 
-    /// The pages come newest first.
+    /// Adds an intent. The pages come newest first.
     fn add(&mut self, record: &IntentRecord) {
         self.last_ms = self.last_ms.max(record.at_ms);
         self.first_ms = record.at_ms;
         self.intents.push(record.id.clone());
     }
 
-    /// The run `id` that has done nothing yet but wait.
+    /// Returns the run `id`, which has done nothing except wait.
     pub const fn run(&self, id: String) -> Run {
         Run {
             id,

@@ -1,5 +1,5 @@
--- Fragment: whether an agent exists (decision D22). KEYS[agent] is its record, KEYS[keys] its virtual keys, which are
---   live.
+-- Fragment: checks whether an agent exists (decision D22). KEYS[agent] is its record, KEYS[keys] its virtual keys,
+-- which are live.
 -- Needs the argument `mode`.
 local function agent_exists(agent, keys)
   local known = redis.call('HMGET', KEYS[agent], 'wallet', 'cap')

@@ -1,4 +1,4 @@
-//! The list of all scripts, for whoever checks or loads every one of them.
+//! The list of all scripts, for checks of all scripts and for loading them.
 
 use super::Script;
 use crate::account::refused::REFUSE;
@@ -27,7 +27,7 @@ use crate::{
     session, spend, transfer, transit, user, virtual_key, wallet, webhook,
 };
 
-/// Every script, one line for each file. A test compares it with the sources.
+/// Returns every script, one line for each file. A test compares the list with the sources.
 pub fn all() -> Vec<&'static Script> {
     vec![
         &*AUTHORIZE,

@@ -1,10 +1,10 @@
-//! The house rule that each script reads and removes a bounded number of records: a form whose cost grows with what is
-//! stored stands in a list here with what bounds it, or is refused.
+//! Lint: each script reads and removes a bounded number of records. A command whose cost grows with the stored data
+//! must be listed here with its bound.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Commands, as scripts name them, that read or remove all of a range or a key. `ZRANGEBYSCORE` is bounded by its
+/// Commands, as scripts write them, that read or remove a whole range or key. `ZRANGEBYSCORE` is bounded by its
 /// `LIMIT`.
 const UNBOUNDED: [&str; 17] = [
     "'DEL'",
@@ -38,7 +38,7 @@ const SESSIONS: &str = "SESSIONS_MAX, two fields each";
 const POLICIES: &str = "ACCOUNT_POLICIES_MAX";
 const ARCHIVED: &str = "entries and lists of one segment, which the caller counts and bounds";
 
-/// File, command, and what bounds it.
+/// File, command, and its bound.
 const BOUNDED: &[(&str, &str, &str)] = &[
     ("agent/delete.lua", "DEL", RECORD),
     ("agent/delete.lua", "HKEYS", AGENT),
@@ -91,7 +91,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("webhook/update.lua", "HGETALL", RECORD),
 ];
 
-/// The calls in a source, without comments, whose cost grows with what is stored.
+/// Returns the calls in a source, without comments, whose cost grows with the stored data.
 fn unbounded(source: &str) -> BTreeSet<&'static str> {
     let lines = source.lines().map(|line| line.split("--").next().unwrap_or(""));
     let calls = lines.flat_map(|line| {
@@ -106,7 +106,7 @@ fn unbounded(source: &str) -> BTreeSet<&'static str> {
     calls.collect()
 }
 
-/// Every Lua file below `folder`, by its name there.
+/// Collects every Lua file below `folder`, with its path there.
 fn sources(folder: &Path, below: &str, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

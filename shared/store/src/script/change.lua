@@ -1,14 +1,14 @@
--- Fragment: what every change of an account ends with: its version rises, its audit log grows. Needs clock.lua, and
--- versioned.lua is put around it.
--- Takes what Scope::execute sends first: KEYS.account, KEYS.audit_log of the mode, ARGV.mode, ARGV.entry.
+-- Fragment: the common end of every change of an account: increments its version and appends to its audit log. Needs
+-- clock.lua, and is wrapped in versioned.lua.
+-- Uses the inputs that Scope::execute sends first: KEYS.account, KEYS.audit_log of the mode, ARGV.mode, ARGV.entry.
 local now = string.format('%d', now_ms)
 if not account_view[1] then return {'no_account'} end
--- A change raises the version by CHANGE_STEP, and a call of an agent by 1: calls do not make up for a change that a
--- failover took back, so its loss stays noticeable. Beyond STEPS_END a change counts 1 as well, so that versions stay
--- exact as doubles.
+-- A change increments the version by CHANGE_STEP, and a call of an agent by 1: so calls cannot make up for a change
+-- that was lost in a failover, and the loss stays detectable. Beyond STEPS_END a change also counts 1, so that versions
+-- stay exact as doubles.
 local CHANGE_STEP, STEPS_END = 1048576, 2 ^ 52
 
--- `words`, name=value, is what only the script knows of what happened; it follows the entry.
+-- `words`, name=value, contain what only the script knows about the change; they are appended to the entry.
 local function recorded(words)
   local step = tonumber(account_view[2]) < STEPS_END and CHANGE_STEP or 1
   account_view[2] = string.format('%d', redis.call('HINCRBY', KEYS.account, 'version', step))

@@ -1,4 +1,4 @@
-//! What all changes of an account share: the fragments, and the first keys and arguments.
+//! Common parts of all changes of an account: the fragments, and the first keys and arguments.
 
 use super::Script;
 use super::names::Inputs;
@@ -21,7 +21,7 @@ pub(crate) const CLOCK: &str = concat!(include_str!("clock.lua"), include_str!("
 pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
 pub(crate) const PRUNE: &str = include_str!("prune.lua");
-/// Increment of an account's version by a change; a call increments it by 1. As `CHANGE_STEP` in `change.lua`.
+/// Increment of an account's version by a change; a call increments it by 1. Equals `CHANGE_STEP` in `change.lua`.
 pub const VERSION_STEP: u64 = 1 << 20;
 
 /// Start and end of a change; includes the clock.
@@ -42,16 +42,16 @@ pub(crate) const MONEY: &str = include_str!("money.lua");
 pub(crate) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
 pub(crate) const INTENT: &str = include_str!("intent.lua");
-/// Refused requests that are kept; needs [`CHANGE`] and [`BUDGET`].
+/// Count of stored refusals; needs [`CHANGE`] and [`BUDGET`].
 pub(crate) const REFUSALS: &str = include_str!("refusals.lua");
 /// The record of a transfer or deposit; needs [`CHANGE`].
 pub(crate) const ONCE: &str = include_str!("once.lua");
-/// Whether an agent exists.
+/// Checks whether an agent exists.
 pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.
 pub(crate) const FIELDS: &str = include_str!("fields.lua");
 
-/// Attempts of a change that reads first, while others change the same record.
+/// Maximum number of attempts of a change that first reads a record, while others change the same record.
 pub(crate) const ATTEMPTS: usize = 16;
 
 /// Account, mode and actor of a change.
@@ -88,17 +88,17 @@ impl<'a> Event<'a> {
 /// A field and its new value; `None` clears it.
 pub type FieldChange = (&'static str, Option<String>);
 
-/// How an audit entry shows a field: under the name that the API gives it (decision D5).
+/// How an audit entry shows a field: under its name in the API (decision D5).
 pub(crate) enum Shown {
-    /// As it is.
+    /// Unchanged.
     Text(&'static str),
     /// `1` is true.
     Flag(&'static str),
-    /// Nano-USD: a number, and beside it the exact amount (decision D50).
+    /// Nano-USD: as a number, and as the exact amount (decision D50).
     Amount(&'static str),
 }
 
-/// Composes the changed fields for the audit log; `null` is a cleared one.
+/// Composes the changed fields for the audit log; a cleared field is `null`.
 pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
     let mut told = Map::new();
     for (field, value) in changes {
@@ -137,7 +137,8 @@ impl<'a> Scope<'a> {
     }
 
     /// Executes a script whose first keys are account record and audit log, and whose first arguments are mode and
-    /// audit entry. A missing account is an error, since the caller has read it. Budgets are appended as last argument.
+    /// audit entry. A missing account is an error, since the caller has read it. Budgets are appended as the last
+    /// argument.
     pub(crate) fn execute<'s>(
         &'s self,
         store: &'s Store,
@@ -159,7 +160,7 @@ impl<'a> Scope<'a> {
         keys: impl Inputs<Value = String>,
         args: impl Inputs<Value: AsRef<str>>,
     ) -> impl Future<Output = Result<Reply, StoreError>> {
-        // Here and not in the future, which would have room for both inputs and their values.
+        // Evaluated here and not in the future, which would reserve space for both inputs and their values.
         self.change(store, script, entry, keys.values(), args.values())
     }
 
@@ -195,7 +196,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The arguments that `fields.lua` reads.
+/// Returns the arguments that `fields.lua` reads.
 pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
     let words = changes.iter().flat_map(|(field, value)| match value {
         Some(value) => ["set", field, value.as_str()],
@@ -204,7 +205,7 @@ pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
     words.collect()
 }
 
-/// The error for a reply that the twin does not know.
+/// Returns the error for a reply that the Rust twin does not know.
 pub(crate) fn unexpected_reply<T>(script: &Script) -> Result<T, StoreError> {
     Err(StoreError::unexpected(script.name()))
 }

@@ -1,4 +1,4 @@
--- Fragment: the store's clock, the only one that decides anything. Locals are found faster than fields of globals.
+-- Fragment: the store's clock, the only clock that decides anything. Locals are faster than fields of globals.
 local call, format = redis.call, string.format
 local clock = call('TIME')
 local micros = clock[2] + 0

@@ -14,12 +14,12 @@
 /// }
 /// ```
 ///
-/// * `source`: the parts of the source, in this order. A script with `change.lua` receives the keys and
-///   arguments of every change of an account before its own.
+/// * `source`: the parts of the source, in order. A script with `change.lua` receives the keys and arguments of every
+///   change of an account before its own.
 /// * `when_full`: a variant of [`WhenFull`](super::WhenFull).
-/// * `marks`, if there are any: methods of [`Script`](super::Script), such as `[of_money, with_budgets]`.
-/// * `keys`, `args`: a struct as [`inputs!`](super::names::inputs) makes it, or the name of one that is declared
-///   elsewhere; left out where the script has none of its own.
+/// * `marks`, optional: methods of [`Script`](super::Script), such as `[of_money, with_budgets]`.
+/// * `keys`, `args`: a struct as for [`inputs!`](super::names::inputs), or the name of one declared elsewhere; omitted
+///   if the script has none of its own.
 macro_rules! script {
     (
         $(#[$doc:meta])+
@@ -45,7 +45,7 @@ macro_rules! script {
         }
     };
 
-    // Internal: first the keys, then the arguments, then the static. `$script` is what is known of the static.
+    // Internal: first the keys, then the arguments, then the static. `$script` collects the parts of the static.
     (@keys $script:tt
         $(#[$doc:meta])*
         keys: struct $keys:ident $(<$life:lifetime>)?: $value:ty { $($field:tt)+ },
@@ -99,7 +99,7 @@ mod tests {
         args: struct VisitArgs: String { row[2], life },
     }
     script! {
-        /// Shares its keys with the other, and is a change.
+        /// Shares its keys with the other script, and is a change.
         static SHARED = "shared",
         source: [CHANGE, "-- KEYS.visits\n"],
         when_full: Run,

@@ -1,5 +1,5 @@
--- Fragment: the end of a hold, which `settle`, `void` and `reap` have in common. Needs clock.lua.
--- Takes the keys of a hold (hold.rs), and ARGV.allow_id.
+-- Fragment: the end of a hold, shared by `settle`, `void` and `reap`. Needs clock.lua.
+-- Uses the keys of a hold (hold.rs), and ARGV.allow_id.
 
 -- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the
 -- hold was `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with
@@ -13,7 +13,7 @@
 -- not its edge, a word of shared/domain/src/entry/ended_by.rs, or empty; a line that says it is of version 3.
 local function end_hold(value_text, open, how_text, cost_text, measured_text, ended_by_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
-  local by = cost_text - estimate_text -- amounts end below 2^53
+  local by = cost_text - estimate_text -- amounts are below 2^53
   local by_text = format('%d', by)
   call('HINCRBY', KEYS.agent, 'd' .. day_text, by_text)
   call('HINCRBY', KEYS.agent, 'm' .. month_text, by_text)
@@ -22,7 +22,7 @@ local function end_hold(value_text, open, how_text, cost_text, measured_text, en
   end
   call('HINCRBY', KEYS.account, 't' .. month_text, by_text)
   local spent = named == '1'
-  -- Where nothing was spent before there may be no record: an approved call is counted in every one.
+  -- If nothing was spent before, the record may not exist: every existing record counts an approved call.
   if spent and call('HINCRBY', KEYS.run, 'spent', by_text) == by and call('HEXISTS', KEYS.run, 'calls') == 0 then
     call('HDEL', KEYS.run, 'spent')
     spent = false

@@ -1,5 +1,5 @@
--- Fragment: sets and clears fields of the hash KEYS[hash], as the arguments from number `first` on say in threes:
--- 'set' field value, or 'clear' field ''.
+-- Fragment: sets and clears fields of the hash KEYS[hash]. The arguments from number `first` on come in threes: 'set'
+-- field value, or 'clear' field ''.
 local function change_fields(hash, first)
   for at = first, #ARGV, 3 do
     if ARGV[at] == 'set' then

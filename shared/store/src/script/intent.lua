@@ -1,15 +1,14 @@
--- Fragment: intents. An index is six keys in a row: the lists of all intents, of those of its kind, of its agent, of
--- the settled and of the blocked ones, and the sorted set of those that wait for approval.
--- `heads` is a list of <word>=<hash>: what the timeline's last hash is for each outcome (decision D25); Rust computed
--- it.
+-- Fragment: intents. An index is six keys in a row: the lists of all intents, of its kind, of its agent, of the settled
+-- and of the blocked ones, and the sorted set of those that wait for approval.
+-- `heads` is a list of <word>=<hash>: the timeline's last hash for each outcome (decision D25), computed by Rust.
 local function head_for(heads, outcome)
   for word, hash in string.gmatch(heads, '(%S+)=(%x+)') do
     if word == outcome then return hash end
   end
 end
 
--- Intents of an account and mode are numbered in the order in which they come into their lists, so that a place in a
--- list has a name that stays: one that is decided later takes another number for the list of its state.
+-- Intents of an account and mode are numbered in the order in which they are added to their lists, so that a position
+-- in a list has a permanent name. An intent that is decided later gets another number for the list of its state.
 local function next_place()
   return string.format('%d', redis.call('HINCRBY', KEYS.account, string.format('%s_intent_seq', ARGV.mode), 1))
 end

@@ -28,8 +28,8 @@ const MONEY: [&str; 13] = [
     "transit_arrive",
 ];
 
-/// Every other script whose reply waits for that. They make records whose name or secret callers get, or that belong to
-/// no account whose version would show that they were lost.
+/// All other scripts whose reply waits for it. They create records whose name or secret callers receive, or that belong
+/// to no account whose version would reveal their loss.
 const NAMES: [&str; 14] = [
     "account_add_user",
     "account_create",
@@ -47,7 +47,7 @@ const NAMES: [&str; 14] = [
     "wallet_open",
 ];
 
-/// The source without comments.
+/// Returns the source without comments.
 fn code(script: &Script) -> String {
     let lines = script.source().lines();
     lines
@@ -88,7 +88,7 @@ fn names_a_text(name: &str) -> bool {
     name.ends_with("_text") || name.ends_with("_field")
 }
 
-/// What is written before a closed bracket, parts between brackets left out.
+/// Returns the text before a closed bracket, without the parts in brackets.
 fn opener(text: &str, open: char, close: char) -> Option<&str> {
     let mut depth = 0;
     let (at, _) = text.char_indices().rev().find(|&(_, c)| {
@@ -121,7 +121,7 @@ fn starts_with_a_text(text: &str) -> bool {
         || (OF_TEXTS.contains(&name) && text[name.len()..].starts_with('['))
 }
 
-/// A place where `..` joins what may be a number.
+/// Returns a place where `..` joins what may be a number.
 fn joins_a_number(code: &str) -> Option<String> {
     let around = |at: usize| code[at.saturating_sub(30)..(at + 30).min(code.len())].to_owned();
     let mut places = code.match_indices("..").map(|(at, _)| at);
@@ -130,7 +130,7 @@ fn joins_a_number(code: &str) -> Option<String> {
         .map(around)
 }
 
-/// A line that sets a name in `_text` or `_field` to what may be a number.
+/// Returns a line that assigns what may be a number to a name in `_text` or `_field`.
 fn text_that_is_none(code: &str) -> Option<String> {
     let statements = code.replace("\n  ..", " ..").replace("\n    ..", " ..");
     let mut lines = statements.lines().map(str::trim);
@@ -237,7 +237,7 @@ fn only_declared_keys_and_the_stores_clock() {
         ] {
             assert!(!code.contains(banned), "{}: `{banned}`", script.name());
         }
-        // `call` is `redis.call` and nothing else; the clock's fragment says so.
+        // `call` is only an alias of `redis.call`, which the clock's fragment defines.
         let names = code.matches("redis.call").count() - code.matches("redis.call(").count();
         let known = code
             .matches("local call, format = redis.call, string.format")
@@ -328,7 +328,7 @@ fn no_change_of_an_account_escapes_its_version() {
         if !script.is_versioned() {
             // The teller of coalesced violations reads the number of the last line.
             let known = ["account_create", "authorize", "webhook_dispatch_coalesced"];
-            // The end of a hold has an audit line and raises no version: see docs/explanation/durability.md.
+            // The end of a hold has an audit line but raises no version: see docs/explanation/durability.md.
             let of_holds = ["settle", "void", "reap"];
             let excused = known.contains(&script.name()) || of_holds.contains(&script.name());
             assert!(
@@ -381,7 +381,7 @@ fn what_gives_out_a_name_or_a_secret_is_confirmed() {
     assert_eq!(names, NAMES);
 }
 
-/// A wallet or an escrow whose number has a place is never written over, and no place is.
+/// A wallet or an escrow whose number is in use is never overwritten, nor is a place.
 #[test]
 fn whatever_writes_a_place_refuses_one_that_is_there() {
     let mut makers = Vec::new();

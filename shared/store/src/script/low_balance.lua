@@ -1,15 +1,16 @@
--- Fragment: what the audit line of a debit says when the wallet fell below its threshold (decision D45). Needs
---   change.lua.
--- The threshold `low` is that of the policy that holds for the wallet ('' or nothing = none). It is an amount, so it is
--- below 2^53 and exact as a double; a balance above that is rounded, and never past it.
+-- Fragment: the addition to the audit line of a debit that took the wallet below its threshold (decision D45). Needs
+-- change.lua.
+-- The threshold `low` belongs to the policy that applies to the wallet ('' or nil = none). It is an amount, so it is
+-- below 2^53 and exact as a double; a larger balance is rounded, but never past it.
 
--- The threshold of a wallet: `own`, which an agent with a policy of its own has even when it is '', or the account-wide
--- one.
+-- Returns the threshold of a wallet: `own`, which an agent with its own policy has even if it is '', or the
+-- account-wide one.
 local function threshold_of(own)
   return own or redis.call('HGET', KEYS.account, string.format('%s_low', ARGV.mode))
 end
 
--- The audit line of a debit from `before` to `after`; the owner of the wallet is the third word of `transaction`.
+-- Writes the audit line of a debit from `before` to `after`. The third word of `transaction` is the owner of the
+-- wallet.
 local function recorded_debit(low, before, after, transaction)
   local least = low and tonumber(low)
   if not least or tonumber(before) < least or tonumber(after) >= least then return recorded('outcome=settled') end

@@ -1,8 +1,8 @@
 -- Fragment: wallets and their transactions. Needs change.lua, and the key `transactions`, all of the mode.
--- A leg is four keys in a row: the wallet, and the lists of transactions of its type, its owner, and both.
+-- A leg is four keys in a row: the wallet, and the lists of transactions of its type, of its owner, and of both.
 local BALANCE_USD_MAX, NANOS = 9000000000, 1000000000 -- balances are int64
 
--- Whether a wallet can hold all three amounts, to the nano: as one number they would be rounded beyond 2^53.
+-- Returns whether a wallet can hold all three amounts, exactly: as one number they would be rounded beyond 2^53.
 local function can_hold(balance, pending, amount)
   local usd, nanos = 0, 0
   for _, text in ipairs({balance, pending, amount}) do
@@ -13,17 +13,18 @@ local function can_hold(balance, pending, amount)
   return usd < BALANCE_USD_MAX or usd == BALANCE_USD_MAX and nanos % NANOS == 0
 end
 
--- Whether the wallet KEYS[leg] can take `amount` more.
+-- Returns whether the wallet KEYS[leg] has room for `amount`.
 local function has_room(leg, amount)
   return can_hold(redis.call('HGET', KEYS[leg], 'balance'), '0', amount)
 end
 
--- Moves the signed decimal `amount` and writes the transaction; the wallet changed now. The line of a transaction is
--- '<at ms> <balance after> <amount> <wallet number> <words>', the words being those of shared/store/src/transaction.rs.
+-- Moves the signed decimal `amount` and writes the transaction; the wallet's time of change is now. The line of a
+-- transaction is '<at ms> <balance after> <amount> <wallet number> <words>', with the words of
+-- shared/store/src/transaction.rs.
 local function post(leg, amount, words)
   redis.call('HINCRBY', KEYS[leg], 'balance', amount)
   redis.call('HSET', KEYS[leg], 'updated_at', now)
-  -- Read as text: as a number it would lose digits beyond 2^53.
+  -- Read as text: a number would lose digits beyond 2^53.
   local wallet = redis.call('HMGET', KEYS[leg], 'balance', 'wallet_number')
   local number = redis.call('HINCRBY', KEYS.account, string.format('%s_txn_seq', ARGV.mode), 1)
   redis.call('HSET', KEYS.transactions, number, string.format('%d %s %s %s %s', now_ms, wallet[1], amount, wallet[2], words))

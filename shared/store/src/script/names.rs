@@ -1,27 +1,26 @@
-//! Names of keys and arguments in the sources of scripts. A twin declares each list once, in a struct made by
-//! [`inputs!`], mostly as a part of [`script!`](super::script): its fields are what the script receives, in their
-//! order, and its `NAMES` are what the script's source calls them.
+//! Names of keys and arguments in the sources of scripts. A twin declares each list once, in a struct of [`inputs!`],
+//! usually as a part of [`script!`](super::script): its fields are the script's inputs, in order, and its `NAMES` are
+//! their names in the source.
 //!
-//! | in the source | what the server runs |
+//! | in the source | executed by the server |
 //! |---|---|
 //! | `KEYS.run` | `KEYS[7]` |
 //! | `ARGV.estimate` | `ARGV[11]` |
-//! | `@KEYS.payer` | `7`, for a fragment that takes the position of several keys in a row |
-//! | `unpack(ARGV, @ARGV.fields)` | `unpack(ARGV, 9)`, what is left of the arguments |
+//! | `@KEYS.payer` | `7`, for a fragment that expects the position of several keys in a row |
+//! | `unpack(ARGV, @ARGV.fields)` | `unpack(ARGV, 9)`, the remaining arguments |
 
-/// The name of a key or an argument in the source of a script, and the number of positions that it takes: 0 for what is
-/// left.
+/// The name of a key or an argument in the source of a script, and its number of positions; 0 for all remaining ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name(pub &'static str, pub usize);
 
-/// What a script calls its keys and arguments, in their order.
+/// The names of a script's keys and arguments, in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Names {
     keys: [&'static [Name]; 2],
     args: [&'static [Name]; 3],
 }
 
-/// What every change of an account receives first, as `Scope::execute` sends it.
+/// Inputs that every change of an account receives first, as `Scope::execute` sends them.
 const CHANGE: [&[Name]; 2] = [
     &[Name("account", 1), Name("audit_log", 1)],
     &[Name("mode", 1), Name("entry", 1)],
@@ -36,7 +35,8 @@ impl Names {
         }
     }
 
-    /// Names for a change of an account, behind `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and `ARGV.entry`.
+    /// Creates the names for a change of an account, after `KEYS.account`, `KEYS.audit_log`, `ARGV.mode` and
+    /// `ARGV.entry`.
     pub const fn of_change(keys: &'static [Name], args: &'static [Name]) -> Self {
         let [first_keys, first_args] = CHANGE;
         Self {
@@ -45,8 +45,8 @@ impl Names {
         }
     }
 
-    /// Names also the parts of a row, where what is left of the arguments is rows of the same length. `@ARGV.part` is
-    /// the position of the part in the first row.
+    /// Adds names for the parts of a row, if the remaining arguments are rows of the same length. `@ARGV.part` is the
+    /// position of the part in the first row.
     #[must_use]
     pub(crate) const fn with_rows_of(self, parts: &'static [Name]) -> Self {
         let [first_args, args, _] = self.args;
@@ -56,7 +56,7 @@ impl Names {
         }
     }
 
-    /// The source with positions in the place of names. A name that is not declared stays, and is no Lua that runs.
+    /// Replaces the names in the source by positions. An undeclared name stays, and is not valid Lua.
     pub fn resolve(&self, source: &str) -> String {
         let keys = numbered(source, "KEYS", &self.keys.concat());
         numbered(&keys, "ARGV", &self.args.concat())
@@ -91,9 +91,9 @@ fn numbered(source: &str, table: &str, names: &[Name]) -> String {
     numbered
 }
 
-/// What a script receives as keys, or as arguments.
+/// The keys or the arguments of a script.
 pub(crate) trait Inputs {
-    /// One key or argument.
+    /// A single key or argument.
     type Value;
 
     /// Returns the values in the order of their names.
@@ -109,19 +109,19 @@ impl Inputs for () {
     }
 }
 
-/// Declares what a script receives, as a struct whose fields have the type behind the colon. `field[4]` is an array of
-/// four in a row, `field[..]` a vector of what is left, and stands last.
+/// Declares the inputs of a script as a struct whose fields have the type after the colon. `field[4]` is an array of
+/// four in a row; `field[..]` is a vector of the remaining ones, and must be the last.
 macro_rules! inputs {
     ($(#[$doc:meta])* $vis:vis struct $inputs:ident $(<$life:lifetime>)?: $value:ty { $($name:ident),+ $(,)? }) => {
         $(#[$doc])*
         $vis struct $inputs $(<$life>)? { $(pub(crate) $name: $value,)+ }
 
         impl $(<$life>)? $inputs $(<$life>)? {
-            /// What the script calls them, in their order.
+            /// The names in the script, in order.
             $vis const NAMES: &'static [$crate::script::names::Name] =
                 &[$($crate::script::names::Name(stringify!($name), 1)),+];
 
-            /// The values, in the order of [`Self::NAMES`].
+            /// Returns the values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> [$value; [$(stringify!($name)),+].len()] {
                 [$(self.$name),+]
             }
@@ -144,13 +144,13 @@ macro_rules! inputs {
         }
 
         impl $(<$life>)? $inputs $(<$life>)? {
-            /// What the script calls them, in their order.
+            /// The names in the script, in order.
             $vis const NAMES: &'static [$crate::script::names::Name] = &[$($crate::script::names::Name(
                 stringify!($name),
                 $crate::script::names::inputs!(@width $($($width)+)?),
             )),+];
 
-            /// The values, in the order of [`Self::NAMES`].
+            /// Returns the values, in the order of [`Self::NAMES`].
             pub(crate) fn into_values(self) -> Vec<$value> {
                 let mut values = Vec::with_capacity(Self::NAMES.len());
                 $($crate::script::names::inputs!(@add values, self.$name $(, $($width)+)?);)+

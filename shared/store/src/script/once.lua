@@ -1,7 +1,7 @@
--- Fragment: the record of a transfer or deposit, by which the same request is made once (decision D26). Needs
---   change.lua.
--- Unlike an intent it is listed nowhere, and it ends. A request without a key (`id` is '') leaves none: nobody could
--- repeat it. ARGV[first] and on are fields and their values; `at` becomes the store's.
+-- Fragment: the record of a transfer or deposit, which makes a request execute at most once (decision D26). Needs
+-- change.lua.
+-- Unlike an intent, the record is not listed, and it expires. A request without a key (`id` is '') has none, since
+-- nobody could repeat it. The arguments from ARGV[first] on are fields and their values; `at` becomes the store's time.
 local function keep_record(record, id, life_ms, first, state, reason, balance)
   if id == '' then return end
   redis.call('HSET', KEYS[record], unpack(ARGV, first))

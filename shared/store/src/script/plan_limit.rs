@@ -1,4 +1,4 @@
-//! A limit of the plan, as scripts that make agents and virtual keys receive it.
+//! A limit of the plan, as scripts that create agents and virtual keys receive it.
 
 /// A limit with the name of its plan: the script refuses it if the account has another plan.
 #[derive(Debug, Clone, Copy)]

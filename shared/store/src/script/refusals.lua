@@ -1,6 +1,6 @@
--- Fragment: how many refused requests the account keeps under idempotency keys, without an index of them. Needs
---   clock.lua and budget.lua. The account record has '<span> <count> <count of the span before>', a span being as long
---   as a record lives: the records that are there are of these two.
+-- Fragment: counts the stored refusals of the account under idempotency keys, without an index. Needs clock.lua and
+-- budget.lua. The account record has '<span> <count> <count of the previous span>', where a span is the lifetime of a
+-- record: all existing records belong to these two spans.
 local function refusals(life_ms)
   local span = (now_ms - now_ms % life_ms) / life_ms
   local at, this, before = string.match(counted('refusals'), '^(%d+) (%d+) (%d+)$')
@@ -9,7 +9,7 @@ local function refusals(life_ms)
   return span, 0, 0
 end
 
--- Whether the budget has no room for the refusal of the request `id` ('' = it is not kept).
+-- Returns whether the refusal of the request `id` ('' = it is not stored) would exceed the budget.
 local function is_refusal_over(id, life_ms)
   if id == '' then return false end
   local _, this, before = refusals(tonumber(life_ms))

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::vec::IntoIter;
 
-/// The words of a reply that are not read yet.
+/// The words of a reply that have not been read yet.
 pub(crate) struct Reply {
     script: &'static str,
     words: IntoIter<String>,

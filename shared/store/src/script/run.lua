@@ -1,7 +1,7 @@
--- Fragment: named runs. Needs clock.lua. Writes down that the run ARGV[name] was seen: KEYS[run] is its record,
---   KEYS[runs] the index of its agent's runs, KEYS[all] that of all agents by `<agent>/<run>`, `life` the life of all
---   three in ms. Of a run that was not `known` it notes the beginning. From both indexes it drops some of the runs
---   whose records have ended: more than one, so that neither grows by those.
+-- Fragment: named runs. Needs clock.lua. Records the time of the last call of the run ARGV[name]: KEYS[run] is its
+-- record, KEYS[runs] the index of its agent's runs, KEYS[all] that of all agents by `<agent>/<run>`, `life` the
+-- lifetime of all three in ms. Records the start of a run that was not `known`. Removes some runs from both indexes
+-- whose records have ended: more than one, so that neither index grows by those.
 local EXPIRED_MAX = 10
 local function list_in(index, member, life)
   call('ZADD', KEYS[index], now_ms, member)

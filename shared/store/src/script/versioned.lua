@@ -1,23 +1,24 @@
--- Fragment: around every change of an account. It refuses an account of which the caller has seen more than is there:
--- the store lost writes (decision D47). It refuses a caller who may not make the change any more. And each answer ends
--- with how far the account has come.
--- Takes the last three of ARGV away: generation and version that the caller has seen ('0' = none), and on whose
--- authority the change is made: '' (nobody's that can be taken away) | 'key' | 'session', each as authority.rs writes
--- it. Takes the last of KEYS away: of a key its record, of a session the user's sessions and the account's users.
--- Returns: the words of the change, or {'lost'}, {'no_key'}, {'no_session'} or {'no_role'} (nothing happened), and
--- behind them generation and version, '0' without an account.
--- Cost: O(1); 1 call, and on authority of a key 1 or of a session 2 more, which the cost of a change leaves out
+-- Fragment: the wrapper of every change of an account. Refuses an account if the caller has seen a newer version: the
+-- store lost writes (decision D47). Refuses a caller whose authority was revoked. Appends the account's version to each
+-- reply.
+-- Removes the last three of ARGV: generation and version that the caller has seen ('0' = none), and the authority for
+-- the change: '' (none that can be revoked) | 'key' | 'session', each in the form of authority.rs. Removes the last of
+-- KEYS: for a key its record, for a session the user's sessions and the account's users.
+-- Returns: the words of the change, or {'lost'}, {'no_key'}, {'no_session'} or {'no_role'} (nothing changed), followed
+--   by generation and version, '0' without an account.
+-- Cost: O(1); 1 call, and with the authority of a key 1 or of a session 2 more, which the cost of a change does not
+--   include
 local authority = table.remove(ARGV)
 local floor_version = tonumber(table.remove(ARGV))
 local floor_generation = tonumber(table.remove(ARGV))
--- Kept up to date by whoever writes one of the two.
+-- Updated by every change of one of the two.
 local account_view = redis.call('HMGET', KEYS.account, 'generation', 'version')
 
 local function change()
 --@ change
 end
 
--- What the caller lacks by now; nothing when the change may be made.
+-- Returns the missing authority; nil if the change may be made.
 local function lacking()
   if authority == '' then return end
   if authority == 'key' then

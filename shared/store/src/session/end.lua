@@ -1,7 +1,7 @@
--- Purpose: end a session of a user, or all but one.
+-- Purpose: end one session of a user, or all but one.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `which` is 'one' (the session ends) or 'others' (all but it end)
--- Returns: {'ended', token hash of each session that ended …} | {'missing'} (nothing to end) | {'no_account'}
+-- Returns: {'ended', token hash of each ended session …} | {'missing'} (nothing to end) | {'no_account'}
 -- Cost: O(sessions of the user); at most 46 calls
 local seen = string.format('seen:%s', ARGV.session_id)
 local fields, ending, words = redis.call('HGETALL', KEYS.sessions), {}, {'ended'}

@@ -2,12 +2,11 @@
 --   password, a code that is used up), and other sessions can end. Beyond the most sessions of a user the oldest one
 --   ends. One that was opened while the store's clock was ahead is none (use.lua), and ends.
 -- KEYS: of a change, then as script.rs names them
--- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user, the same when nothing
---   changes. `ending` is 'all' when the other sessions end, or ''; `reset_hash` that of the reset token that is used
---   up, or ''; `session` what the session is, behind its times; `life` is in ms; `is_login` is '1' or ''
--- Returns: {'opened', created, end, token hash of each session that ended …} | {'changed'} (it is no longer the old
---   record)
---   | {'used'} (the reset token no longer works) | {'no_account'}
+-- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user, equal if nothing changes.
+--   `ending` is 'all' if the other sessions end, or ''; `reset_hash` the hash of the used reset token, or ''; `session`
+--   the session's record after its times; `life` is in ms; `is_login` is '1' or ''
+-- Returns: {'opened', created, end, token hash of each ended session …} | {'changed'} (the record is not the old one) |
+--   {'used'} (the reset token is no longer valid) | {'no_account'}
 -- Cost: O(sessions of the user); at most 34 calls
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.reset_hash ~= '' and redis.call('GET', KEYS.reset) ~= ARGV.reset_hash then return {'used'} end

@@ -50,7 +50,7 @@ script! {
 pub struct InUse {
     /// The session.
     pub session: Session,
-    /// Its user.
+    /// The user.
     pub user: Stored,
     /// The account's name.
     pub account_name: String,
@@ -116,7 +116,7 @@ pub async fn in_use(
 /// Arguments of a new session.
 #[derive(Debug)]
 pub struct NewSession<'a> {
-    /// Its id, `ses_…`.
+    /// Id of the session, `ses_…`.
     pub id: &'a str,
     /// Token; only its hash is stored.
     pub token: &'a Token,
@@ -252,12 +252,12 @@ impl Open<'_> {
     }
 }
 
-/// Which sessions end.
+/// The sessions to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End<'a> {
     /// This one.
     One(&'a str),
-    /// All but this one.
+    /// All except this one.
     AllBut(&'a str),
 }
 

@@ -1,8 +1,9 @@
--- Purpose: find out whether a session is open, whose it is and what that user may do now; note that it was seen.
+-- Purpose: check whether a session is open, read its user and the user's permissions, and record its use.
 -- KEYS: as script.rs names them
--- ARGV: as script.rs names them. `idle` is the longest pause and `note_every` the pause between two notes, in ms
--- Returns: {} when it is not open | {session, last seen, record of the user, and of the account: name, plan,
---   created_at, generation, version}
+-- ARGV: as script.rs names them. `idle` is the longest pause and `note_every` the pause between two records of use, in
+--   ms
+-- Returns: {} if it is not open | {session, last use, record of the user, and of the account: name, plan, created_at,
+--   generation, version}
 -- Cost: O(1); at most 5 calls
 local MINUTE = 60000
 local field = string.format('seen:%s', ARGV.session_id)

@@ -1,10 +1,9 @@
--- Purpose: deny a spend that waits for approval (decision D23): nothing moves, and the intent is blocked for good.
--- KEYS: of a change, then as deny.rs names them. `intent_index` and `pending_intents` are the six of the index of
+-- Purpose: deny a spend that waits for approval (decision D23): nothing moves, and the intent is permanently blocked.
+-- KEYS: of a change, then as deny.rs names them. `intent_index` and `pending_intents` are the six keys of the index of
 --   intents
--- ARGV: of a change, then as deny.rs names them. `head` is that of the intent as the caller saw it, `fields` are those
+-- ARGV: of a change, then as deny.rs names them. `head` is that of the intent as the caller read it, `fields` are those
 --   of the decision
--- Returns: {'denied'} | {'changed'} (the intent no longer waits as the caller saw it; nothing happened)
---   | {'no_account'}
+-- Returns: {'denied'} | {'changed'} (the intent does not wait as the caller read it; nothing changed) | {'no_account'}
 -- Cost: O(log waiting intents); 10 calls
 local REASON = 'approval_denied'
 local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')

@@ -18,10 +18,10 @@ script! {
     args: struct DenyArgs<'a>: &'a str { intent, head, heads, fields[..] },
 }
 
-/// Denies the waiting spend of `record`. Returns false if it no longer waits as it was read.
+/// Denies the waiting spend of `record`. Returns false if it does not wait as it did when it was read.
 ///
 /// # Errors
-/// [`StoreError`]; if the script may have run, the record has the outcome.
+/// [`StoreError`]; if the script may have run, the record contains the outcome.
 pub async fn deny(
     store: &Store,
     scope: &Scope<'_>,

@@ -1,22 +1,21 @@
--- Purpose: one spend (decision D23), when it is asked for and when it is approved: injection, freeze, Cap, per
---   transaction, run, day, month, the plan, the wallet. Then charge it to the counters that proxied calls charge too,
---   and take it from the wallet; or keep why not; or that it waits for approval. A refusal for lack of money is
---   answered with 400, which is not stored under the caller's key (decision D59): it is kept as an intent of its own.
+-- Purpose: execute one spend (decision D23), when requested or when approved: check injection, freeze, Cap, the limits
+--   per transaction, run, day and month, the plan and the wallet. Then charge it to the counters that proxied calls
+--   also use, and debit the wallet; or store the refusal; or let it wait for approval. A refusal for lack of money is
+--   answered with 400, which is not stored under the caller's key (decision D59), but as a separate intent.
 -- KEYS: of a change, then as spend.rs names them. `agent` is the agent's leg; `spare_intent` is for a refusal with 400;
---   `intent_index` and `pending_intents` are the six of the index of intents
--- ARGV: of a change, then as spend.rs names them. `plan` is the one that the limits belong to ('' = no plan counts),
---   `agents` and `tracked` (nanos) are its limits a month ('' = unlimited). `amount` is in nanos. `head` is '' for a
---   request, or that of the intent that is approved; `run` is '' when the caller named none, and `run_life` is in ms.
---   `transaction_text` begins with the id and is kept only where a wallet moves. `injection` is '1' when a text was
---   found to instruct the agent, else ''. `fields` are those of the intent (of an approved one: those that change).
---   Last: budgets, which bind a request only
--- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
---   | {'known'} (an intent of this id is there)
---   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'}
---   | {'too_much'}
---   | {'over_budget', kind} | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 31
---   calls for a refusal, up to 49 for a spend, and one for each old counter that goes
+--   `intent_index` and `pending_intents` are the six keys of the index of intents
+-- ARGV: of a change, then as spend.rs names them. `plan` is the plan whose limits apply ('' = none), `agents` and
+--   `tracked` (nanos) are its monthly limits ('' = unlimited). `amount` is in nanos. `head` is '' for a request, or
+--   that of the approved intent; `run` is '' if the caller named none, and `run_life` is in ms. `transaction_text`
+--   begins with the id and is stored only if a wallet changes. `injection` is '1' if a text was found to instruct the
+--   agent, otherwise ''. `fields` are those of the intent (for an approved one: those that change). Last: budgets,
+--   which only limit requests
+-- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id} |
+--   {'known'} (an intent with this id exists) | {'changed'} (the intent does not wait as the caller read it) |
+--   {'other_plan', plan} | {'not_found'} | {'too_much'} | {'over_budget', kind} | {'no_account'}; only the first three
+--   write anything
+-- Cost: O(1), and O(fields of the agent) once a day, or if it has neither wallet nor policy of its own; up to 31 calls
+--   for a refusal, up to 49 for a spend, and one for each old counter that is removed
 local NO_MONEY, INJECTION, OTHER_WALLET = 'insufficient_balance', 'injection_detected', 'wallet_closed'
 local CEILING = 9e18 -- counters are int64
 local approving = ARGV.head ~= ''
@@ -53,7 +52,7 @@ end
 local amount, named = tonumber(ARGV.amount), ARGV.run ~= ''
 local run = named and redis.call('HMGET', KEYS.run, 'spent', 'last', 'status') or {}
 if not approving and named and not run[2] and is_full('runs', live_runs(@KEYS.account_runs, tonumber(ARGV.run_life))) then return over_budget('runs') end
--- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
+-- Sums stay text, since they are reported: numbers would lose digits beyond 2^53.
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
 local tracked, slots = live and account[2] or '0', account[3] or '0'
@@ -65,7 +64,7 @@ local cap, run_cap, day_cap, month_cap = policy[at], policy[at + 1], policy[at +
 local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
 
 local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
--- The reason; for a limit also the limit, and how much of it is used.
+-- Returns the reason; for a limit also the limit, and how much of it is used.
 local function refusal()
   if replaced then return OTHER_WALLET end
   if ARGV.injection ~= '' then return INJECTION end
@@ -98,15 +97,15 @@ local function keep(key, id, state, why)
   redis.call('ZREM', KEYS.pending_intents, id)
   file_under(@KEYS.intent_index, id, state)
 end
--- Notes that the named run was seen, and counts one more of its `calls` or `denied`.
+-- Records the last use of the named run, and increments its `calls` or `denied`.
 local function ran(count)
   if not named then return end
   if count then redis.call('HINCRBY', KEYS.run, count, 1) end
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
 end
 if reason then
-  -- Neither lack of money nor a suspicious text nor another wallet is a denial by a policy or a plan.
-  -- A denial makes no run record: it is counted on one that is there (decision D70).
+  -- Lack of money, a suspicious text or another wallet is not a denial by a policy or a plan. A denial creates no run
+  -- record; it is counted on an existing one (decision D70).
   if reason ~= NO_MONEY and reason ~= INJECTION and reason ~= OTHER_WALLET and run[2] then ran('denied') end
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV.spare_intent or ARGV.intent

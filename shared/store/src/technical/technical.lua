@@ -1,12 +1,12 @@
--- Purpose: count one request of a test-mode API key, or of a session, against its technical limit and that of all of
---   them in its account (decision D71).
--- KEYS: as technical.rs names them: requests in a window
--- ARGV: as technical.rs names them. The first two are limits of the two keys, '' where the second one is not looked at;
+-- Purpose: count one request of a test-mode API key, or of a session, against its technical limit and that of its
+--   account (decision D71).
+-- KEYS: as technical.rs names them: counts of requests in a window
+-- ARGV: as technical.rs names them. The first two are limits of the two keys, '' if the second one is not checked;
 --   `window` is in ms
--- Returns: {'passed'} | {'over' | 'account_over', ms to the window's end}
+-- Returns: {'passed'} | {'over' | 'account_over', ms until the end of the window}
 -- Cost: O(1); up to 6 calls
--- A window opens at the first request and has a fixed length. What is over a limit is counted nowhere. One that ends
--- later than any opened now was opened while the store's clock was ahead; it opens anew.
+-- A window opens at the first request and has a fixed length. A request over a limit is not counted at all. A window
+-- that ends later than one opened now was opened while the store's clock was ahead, and is replaced.
 local words, is_open = {'over', 'account_over'}, {}
 local last = ARGV.account_max == '' and @KEYS.of_caller or @KEYS.of_account
 for at = @KEYS.of_caller, last do

@@ -1,5 +1,5 @@
-//! Twin of `notice.lua`: notices of thresholds, each once for an agent, limit and period. A notice is no audit entry:
-//! it follows from entries that are there.
+//! Twin of `notice.lua`: notices of thresholds, each recorded once for an agent, limit and period. A notice is not an
+//! audit entry, since it follows from existing entries.
 
 use crate::keys::AccountKeys;
 use crate::script::change::CLOCK;
@@ -23,25 +23,25 @@ script! {
 const KEPT_MS: u64 = DAY_MS;
 /// Notices read in one round trip.
 const CHUNK: usize = 500;
-/// Stands for the account in place of an agent; no agent id can be this.
+/// Represents the account in place of an agent. No agent id can have this form.
 const ACCOUNT: &str = "*";
 
-/// What a notice is about.
+/// Subject of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice<'a> {
     /// The limit.
     pub watched: Watched,
-    /// The share of it.
+    /// The reached share of the limit.
     pub threshold: Threshold,
     /// The agent; `None` for the account's plan.
     pub agent: Option<&'a str>,
 }
 
 impl Notice<'_> {
-    /// Remembers that it was noticed at `at_ms`, a time in the period that it counts for. True for the first to do so.
+    /// Records the notice at `at_ms`, a time in the period that it counts for. Returns whether it is the first one.
     ///
     /// # Errors
-    /// [`StoreError`]; safe to repeat, but the first to do so may be told that it was not.
+    /// [`StoreError`]; safe to retry, but a retry after a lost reply returns false.
     pub async fn record(
         &self,
         store: &Store,

@@ -13,7 +13,7 @@ use domain::mode::Mode;
 /// A filter for transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter<'a> {
-    /// Of this wallet only: its owner, or `closed/<number>`.
+    /// Only transactions of this wallet: its owner, or `closed/<number>`.
     pub holder: Option<&'a str>,
     /// Of this type only.
     pub kind: Option<TransactionType>,

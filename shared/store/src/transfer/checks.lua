@@ -1,8 +1,8 @@
--- Fragment: what every transfer is checked for (decisions D18, D67). Needs change.lua, budget.lua, money.lua,
---   once.lua, refusals.lua and low_balance.lua.
--- `payer` is the leg that pays, `record` that of the request, and `transaction_text` the words of the payer's
--- transaction. `amount` is in nanos, `refusal` 'wallet_closed' when one of the two wallets is closed for ever ('' = not
--- seen so), `record` the id of the record ('' = none), `record_life` in ms, and `fields` are those of the record.
+-- Fragment: the checks of every transfer (decisions D18, D67). Needs change.lua, budget.lua, money.lua, once.lua,
+-- refusals.lua and low_balance.lua.
+-- `payer` is the paying leg, `record` that of the request, and `transaction_text` the words of the payer's transaction.
+-- `amount` is in nanos, `refusal` 'wallet_closed' if one of the two wallets was read as closed (otherwise ''), `record`
+-- the id of the record ('' = none), `record_life` in ms, and `fields` are those of the record.
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local payer = redis.call('HMGET', KEYS.payer, 'wallet_number', 'balance', 'frozen', 'cap_low')
 local reason = ARGV.refusal

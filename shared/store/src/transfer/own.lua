@@ -2,9 +2,9 @@
 -- KEYS: of a change, then as transfer.rs names them. `payer` and `receiver` are legs; `record` is that of the request
 -- ARGV: of a change, then as transfer.rs names them. Up to `record_life` see transfer/checks.lua. `fields` are those of
 --   the record. Last: budgets
--- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before)
---   | {'insufficient'} | {'over_budget', kind} | {'too_much'} (the receiver cannot hold it) | {'changed'} (a wallet is
---   not the one that was seen; look again) | {'no_account'}; only the first two write anything
+-- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before) |
+--   {'insufficient'} | {'over_budget', kind} | {'too_much'} (the receiver's balance would exceed its maximum) |
+--   {'changed'} (a wallet is not the one that was read; read again) | {'no_account'}; only the first two write anything
 -- Cost: O(1); up to 29 calls
 if redis.call('HGET', KEYS.receiver, 'wallet_number') ~= ARGV.receiver_number then return {'changed'} end
 if not has_room(@KEYS.receiver, ARGV.amount) then return {'too_much'} end

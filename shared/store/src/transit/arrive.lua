@@ -1,12 +1,12 @@
--- Purpose: let what left another account arrive in this one, once (decision D28): money in a wallet, an escrow that is
---   over, the intent of a call that this account made on another account's escrow. Only the money waits for room.
+-- Purpose: deliver a transit row from another account, once (decision D28): money in a wallet, an ended escrow, the
+--   intent of a call that this account made on another account's escrow. Only the money waits for room.
 -- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `arrival` is the mark of the arrival, `notice`
---   that of the rest while the money waits; `open_escrows` are those of the wallet that it was sent to
+--   that of the other parts while the money waits; `open_escrows` are those of the receiving wallet
 -- ARGV: of a change, then as script.rs names them. `amount` is in nanos ('' = no money), `escrow` the number ('' =
---   none), `intent` '' when there is none. `fields` are those of the intent
--- Returns: {'done'} | {'again'} (it arrived before) | {'closed'} (the wallet is not that one any more; nothing
---   happened)
---   | {'too_much'} (the wallet cannot hold it; escrow and intent are written all the same, once) | {'no_account'}
+--   none), `intent` '' if there is none. `fields` are those of the intent
+-- Returns: {'done'} | {'again'} (it arrived before) | {'closed'} (the wallet is not the expected one any more; nothing
+--   changed) | {'too_much'} (the balance would exceed its maximum; escrow and intent are written nevertheless, once) |
+--   {'no_account'}
 -- Cost: O(1); 7 to 31 calls
 if redis.call('EXISTS', KEYS.arrival) == 1 then return {'again'} end
 local fits = true

@@ -27,21 +27,21 @@ script! {
     },
 }
 
-/// Last part of the mark that a row's escrow and intent are written while its money waits for room. It has no end of
-/// its own: the arrival of the money removes it.
+/// Last part of the mark that a row's escrow and intent were written while its money waits for room. The mark does not
+/// expire: the arrival of the money removes it.
 const NOTICE: &str = "notice";
 
-/// How long the mark of an arrival outlives its row: no worker holds a row that long. While the row exists the mark
-/// does not expire.
+/// How long the mark of an arrival stays after its row: no worker keeps a row for that long. The mark does not expire
+/// while the row exists.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
 /// Outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
-    /// It arrived, now or before, and its row is gone.
+    /// It has arrived, now or before, and its row is removed.
     Arrived,
     /// The receiving wallet's balance would exceed [`BALANCE_MAX`](crate::wallet::BALANCE_MAX). The row stays with the
-    /// money; the end of an escrow and an intent that it carries are written.
+    /// money; the end of an escrow and an intent in it are written.
     NoRoom,
 }
 

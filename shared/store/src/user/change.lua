@@ -1,14 +1,12 @@
--- Purpose: put a user's changed record in the place of the old one, or remove the user; sessions end with it, and API
---   keys that the user made.
--- KEYS: of a change, then as script.rs names them. `api_keys` are those of the account that the user may have made
+-- Purpose: replace a user's record by a changed one, or remove the user. Sessions and API keys of the user end with it.
+-- KEYS: of a change, then as script.rs names them. `api_keys` are the account's keys that the user may have created
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user; an empty `new` removes it.
---   `needs_owner` is '1' when another owner must be left. `ending` says which sessions end: '' none, 'all', or all but
+--   `needs_owner` is '1' if another owner must remain. `ending` selects the sessions to end: '' none, 'all', or all but
 --   this one
--- Returns: {'done', token hash of each session that ended …} | {'changed'} (it is no longer the old record)
---   | {'last_owner'}
+-- Returns: {'done', token hash of each ended session …} | {'changed'} (the record is not the old one) | {'last_owner'}
 --   | {'no_account'}
--- Cost: O(users of the account) when another owner must be left, else O(sessions of the user); at most 26 calls, and 2
---   an API key
+-- Cost: O(users of the account) if another owner must remain, otherwise O(sessions of the user); at most 26 calls, and
+--   2 per API key
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.needs_owner == '1' then
   local owners = 0

@@ -1,6 +1,6 @@
-//! Look-up of e-mails: the accounts in which an address has a user (decision D74).
+//! Look-up of e-mail addresses: the accounts in which an address has a user (decision D74).
 //!
-//! The look-up is in another slot than the accounts. It names candidates, and the account decides: an account is added
+//! The look-up is in another slot than the accounts. It lists candidates, and the account decides: an account is added
 //! before its user is written and again afterwards, and removed after the user. A crash in between leaves an entry
 //! without a user, which costs one read.
 
@@ -9,7 +9,7 @@ use crate::lookup;
 use crate::user::Stored;
 use crate::{Store, StoreError};
 
-/// Most accounts in a look-up. Users of further accounts sign in by naming their account.
+/// Maximum number of accounts in a look-up. Users of further accounts must name their account to sign in.
 pub const ACCOUNTS_MAX: usize = 1000;
 
 /// A candidate user of an e-mail.
@@ -48,8 +48,8 @@ impl EmailOwner {
         lookup::script::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
     }
 
-    /// Removes the user that was not written. If the account has another user of the e-mail, the look-up names that
-    /// one, also if its entry was lost.
+    /// Removes a user that was not written. If the account has another user with the address, the look-up then contains
+    /// that one, even if its entry was lost.
     /// Safe to retry.
     pub(crate) async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
         self.leave(store, email).await?;

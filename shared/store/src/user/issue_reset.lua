@@ -1,7 +1,7 @@
--- Purpose: let a user set a new password once, with a token; an earlier token of the user no longer works.
+-- Purpose: issue a token with which a user can set a new password once; an earlier token of the user becomes invalid.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `user` is the record; `life` is in ms
--- Returns: {'issued'} | {'changed'} (it is no longer the record of the user) | {'no_account'}
+-- Returns: {'issued'} | {'changed'} (this is not the user's record any more) | {'no_account'}
 -- Cost: O(1); 7 calls
 if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.user then return {'changed'} end
 

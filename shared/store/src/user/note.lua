@@ -1,4 +1,4 @@
--- Purpose: write down what somebody tried as a user, which changed nothing.
+-- Purpose: record a user's action that changed nothing.
 -- KEYS: of a change
 -- ARGV: of a change
 -- Returns: {'noted'} | {'no_account'}

@@ -1,4 +1,4 @@
-//! Twins of `user/*.lua`: changes of a user, attempts as a user, password resets.
+//! Twins of `user/*.lua`: changes of a user, unsuccessful actions, password resets.
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
@@ -39,7 +39,7 @@ script! {
 /// Lifetime of a reset token.
 pub const RESET_LIFE: Duration = Duration::from_secs(3600);
 
-/// Which sessions of a user end.
+/// The sessions of a user to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending<'a> {
     /// None.
@@ -57,9 +57,9 @@ pub struct ChangeUser<'a> {
     pub old: &'a Stored,
     /// The new user; `None` removes it.
     pub new: Option<&'a User>,
-    /// Which sessions end with it.
+    /// The sessions that end at the same time.
     pub ending: Ending<'a>,
-    /// Ids of the user's API keys that are revoked with it.
+    /// Ids of the user's API keys that are revoked at the same time.
     pub api_keys: &'a [String],
     /// Event type in the audit log.
     pub kind: &'a str,

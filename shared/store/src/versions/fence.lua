@@ -1,5 +1,5 @@
--- Purpose: a write that nobody reads. What waits for replicas or for the disk speaks of what its own connection wrote,
---   and what was found done before was written by another.
+-- Purpose: a write without meaning. Waiting for replicas or the disk covers only writes of the same connection, and a
+--   change that was already done was written by another one.
 -- KEYS: as fence.rs names them
 -- ARGV: none
 -- Returns: {'written'}

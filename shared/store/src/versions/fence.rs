@@ -1,5 +1,5 @@
-//! Twin of `fence.lua`: a write that gives `WAIT` and `WAITAOF` something to confirm. A script, because a full store
-//! refuses a plain `SET`, and earlier changes must be confirmed there, too.
+//! Twin of `fence.lua`: a write that gives `WAIT` and `WAITAOF` something to confirm. It is a script because a full
+//! store refuses a plain `SET`, and earlier changes must also be confirmed on a full store.
 
 use crate::script::script;
 use redis::Cmd;

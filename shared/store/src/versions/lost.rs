@@ -1,8 +1,8 @@
 //! Detects accounts that lost an acknowledged change with the server that made it (decision D47).
 //!
-//! The acknowledged version comes from the witness, on a cluster, and from this process. The witness knows changes
-//! only, so an older version than it has is a lost change. This process may also know calls, which a failover may lose:
-//! an older version is a lost change only if it is older by more than [`CALLS_MAX`].
+//! The acknowledged version comes from the witness, on a cluster, and from this process. The witness only records
+//! changes, so any older version means a lost change. This process may also have recorded calls, which a failover may
+//! lose: an older version means a lost change only if it is older by more than [`CALLS_MAX`].
 
 use super::{AccountVersion, witness};
 use crate::Store;
@@ -12,8 +12,8 @@ use crate::keys::AccountKeys;
 use crate::read::Read;
 use crate::script::change::VERSION_STEP;
 
-/// Most lost calls that do not count as a lost change, and calls after a failover within which a lost change is still
-/// detected.
+/// Maximum number of lost calls that do not count as a lost change, and of calls after a failover within which a lost
+/// change is still detected.
 const CALLS_MAX: u64 = VERSION_STEP / 2;
 
 /// Whether an account has all acknowledged changes.
@@ -25,7 +25,7 @@ pub enum Completeness {
     Lost {
         /// Generation that `store accept` will increment.
         generation: u64,
-        /// Whether the witness has recorded the loss; without a cluster there is none.
+        /// Whether the witness has recorded the loss. False without a cluster.
         is_witnessed: bool,
     },
 }
@@ -37,8 +37,8 @@ struct Floor {
     witnessed: Option<AccountVersion>,
 }
 
-/// Checks each of `accounts`, in two batches of reads. Skips those that could not be read or have no record, on which
-/// nothing can be done.
+/// Checks each of `accounts`, in two batches of reads. Skips those that could not be read or have no record, since
+/// nothing can be done about them.
 pub async fn check<'a>(
     store: &Store,
     batch: &Batch<'_>,
@@ -107,7 +107,7 @@ mod tests {
         AccountVersion { generation, version }
     }
 
-    /// What was seen, what the witness says, and whether the account at version 7 of generation 3 lost a change.
+    /// The known version, the witness's version, and whether the account at version 7 of generation 3 lost a change.
     #[test]
     fn a_lost_change_is_reported_from_lost_calls() {
         for (seen, witnessed, generation) in [

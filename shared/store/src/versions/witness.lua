@@ -1,8 +1,8 @@
--- Purpose: remember on another server how far an account has come, so that the loss of its own server's last writes is
---   noticed by whoever serves it next (decision D47). What is remembered never goes back.
+-- Purpose: record an account's version on another server, so that whoever serves the account next detects the loss of
+--   its own server's last writes (decision D47). The recorded version never decreases.
 -- KEYS: as witness.rs names them. `witnessed` is a hash of account id to '<generation> <version>'
 -- ARGV: as witness.rs names them
--- Returns: {'noted'} | {'known'} (that much or more was remembered)
+-- Returns: {'noted'} | {'known'} (this version or a newer one was recorded)
 -- Cost: O(1); 1 or 2 calls
 local known = redis.call('HGET', KEYS.witnessed, ARGV.account)
 if known then

@@ -31,7 +31,7 @@ pub async fn update(
         generation: &view.generation.to_string(),
         version: &view.version.to_string(),
     };
-    // Not `Store::reply`: the change of an account, which that may execute, awaits this.
+    // Not `Store::reply`: it may execute a change of the account, which awaits this function.
     let words = store
         .execute(&WITNESS, &keys.into_values(), &args.into_values())
         .await?;

@@ -1,6 +1,6 @@
--- Purpose: create a virtual key within the plan's number of active ones.
+-- Purpose: create a virtual key within the plan's limit of active keys.
 -- KEYS: of a change, then as script.rs names them. `active_keys` are those of the account
--- ARGV: of a change, then as script.rs names them. `plan` is the one that `keys_max` belongs to ('' = unlimited). Last:
+-- ARGV: of a change, then as script.rs names them. `plan` is the plan with the limit `keys_max` ('' = unlimited). Last:
 --   budgets
 -- Returns: {'created', created ms} | {'plan_limit'} | {'exists'} | {'other_plan', plan}
 --   | {'over_budget', kind} | {'no_account'}

@@ -1,4 +1,4 @@
--- Purpose: revoke a virtual key: from the next proxied call on it is unknown. Its record stays for the lists.
+-- Purpose: revoke a virtual key. It is refused from the next proxied call on. Its record stays for the lists.
 -- KEYS: of a change, then as script.rs names them. `active_keys` are those of the account
 -- ARGV: of a change, then as script.rs names them
 -- Returns: {'revoked'} | {'missing'} (not a key of this agent, or revoked already) | {'no_account'}

@@ -42,7 +42,7 @@ script! {
     args: struct ForgetArgs<'a>: &'a str { key_ids[..] },
 }
 
-/// Most keys that one execution removes.
+/// Maximum number of keys that one execution removes.
 const FORGOTTEN_AT_ONCE: usize = 500;
 
 /// Arguments of a new virtual key.
@@ -94,8 +94,8 @@ impl VirtualKeyKeys {
 }
 
 impl NewVirtualKey<'_> {
-    /// Issues the key. Announces the look-up first; makes it permanent and confirmed last. A crash in between leaves a
-    /// key whose secret nobody received and whose look-up expires.
+    /// Issues the key. Announces the look-up first, and makes it permanent and confirmed last. A crash in between
+    /// leaves a key whose secret nobody received and whose look-up expires.
     ///
     /// # Errors
     /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
@@ -174,7 +174,7 @@ pub async fn revoke(
     }
 }
 
-/// Removes those of these keys that are revoked, in chunks. Their look-ups become inert, as those of revoked keys are.
+/// Removes the revoked ones of these keys, in chunks. Their look-ups become inert, like those of all revoked keys.
 /// Safe to retry.
 pub(crate) async fn forget_revoked(
     store: &Store,

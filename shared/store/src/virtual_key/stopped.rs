@@ -1,4 +1,4 @@
-//! Whether the calls of a virtual key have to stop: its agent is frozen, or it is revoked.
+//! Checks whether the calls of a virtual key must stop: its agent is frozen, or it is revoked.
 
 use crate::keys::AccountKeys;
 use crate::lookup::VirtualKeyOwner;

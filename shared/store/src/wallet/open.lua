@@ -1,7 +1,7 @@
 -- Purpose: open the account's user wallet (decision D16), with its place.
 -- KEYS: of a change, then as script.rs names them. `wallet` is the user wallet; `place` is that of its number
--- ARGV: of a change, then as script.rs names them. `place` is what the place says
--- Returns: {'opened'} | {'exists'} | {'taken'} (the number has a place; nothing happened, draw another)
+-- ARGV: of a change, then as script.rs names them. `place` is the value of the place
+-- Returns: {'opened'} | {'exists'} | {'taken'} (the number is in use; nothing changed, draw another)
 --   | {'no_account'}
 -- Cost: O(1); 9 calls
 if redis.call('EXISTS', KEYS.wallet) == 1 then return {'exists'} end

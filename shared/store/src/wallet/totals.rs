@@ -6,7 +6,7 @@ use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::{Nanos, NanosSum};
 
-/// Most wallets that are summed: the newest ones.
+/// Maximum number of wallets that are summed: the newest ones.
 pub const WALLETS_MAX: usize = 10_000;
 /// Wallets read in one round trip.
 const AT_ONCE: usize = 500;
@@ -25,7 +25,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Sums the wallets in chunks: not a snapshot of one moment while money moves.
+    /// Sums the wallets in chunks. The result is not a snapshot of one moment while money moves.
     pub async fn of_agents(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         let mut position: Option<String> = None;

@@ -1,4 +1,4 @@
--- Purpose: register a webhook. It is told of what happens after its own entry in the audit log.
+-- Purpose: register a webhook. It receives the events of later audit entries.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them
 -- Returns: {'created', field, value, …} (the whole record) | {'too_many'} | {'no_account'}
@@ -13,6 +13,6 @@ redis.call('HSET', KEYS.webhook, 'id', ARGV.webhook_id, 'created_at', now, 'upda
 local count = redis.call('ZCARD', KEYS.webhooks)
 redis.call('HSET', KEYS.account, string.format('%s_webhooks', ARGV.mode), count)
 redis.call('HINCRBY', KEYS.account, string.format('%s_webhooks_version', ARGV.mode), 1)
--- Nobody was told of anything before the first one.
+-- No event was dispatched before the first webhook.
 if count == 1 then redis.call('HSET', KEYS.account, string.format('%s_dispatched', ARGV.mode), seq) end
 return {'created', unpack(redis.call('HGETALL', KEYS.webhook))}

@@ -1,4 +1,4 @@
--- Purpose: delete a webhook with all of its deliveries. With the last one goes what waits to be told.
+-- Purpose: delete a webhook with all of its deliveries. With the last webhook, waiting violations are removed too.
 -- KEYS: of a change, then as script.rs names them. `waiting` are the violations that wait for the end of their minute
 -- ARGV: of a change, then as script.rs names them. `member` is the webhook's name among the ready ones
 -- Returns: {'deleted'} | {'missing'} | {'no_account'}

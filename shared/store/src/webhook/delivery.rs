@@ -1,5 +1,5 @@
-//! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
-//! entry. Scripts move a delivery between its states; see [`super::script`].
+//! Stored text of deliveries of webhooks. The payload is not stored, since it follows from the audit entry. Scripts
+//! move a delivery between its states; see [`super::script`].
 
 mod list;
 
@@ -13,11 +13,11 @@ use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Attempts that are kept of a delivery from before it was asked for again.
+/// Maximum number of attempts that are kept from before a redelivery was requested.
 pub const EARLIER_MAX: usize = 16;
 
 domain::words! {
-    /// Where a delivery stands.
+    /// State of a delivery.
     pub enum State {
         /// It waits for its next attempt.
         Pending = "pending",
@@ -25,7 +25,7 @@ domain::words! {
         Delivered = "delivered",
         /// Its last attempt failed.
         Failed = "failed",
-        /// It was never attempted: too many others waited.
+        /// Never attempted, because too many others were waiting.
         Refused = "refused",
     }
 }
@@ -36,31 +36,31 @@ pub struct Attempt {
     /// In ms since 1970.
     #[serde(rename = "t")]
     pub at_ms: u64,
-    /// How long it took.
+    /// Duration in ms.
     #[serde(rename = "d")]
     pub took_ms: u64,
     /// The status that the receiver answered with.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The beginning of the answer. Kept of the last attempt only.
+    /// The start of the answer. Kept only for the last attempt.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
-    /// The delivery was asked for again behind it: attempts are counted anew from the next one on.
+    /// Whether a redelivery was requested after this attempt: the attempts are then counted again from the next one on.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
     pub asked_again: bool,
 }
 
-/// An event for a webhook, which follows from an audit entry.
+/// An event for a webhook, derived from an audit entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryEvent {
-    /// The entry; of several violations the last one.
+    /// Number of the entry; for several violations, of the last one.
     pub seq: u64,
     /// The event.
     pub event: EventName,
-    /// The violations that it reports together, if it does (decision D72).
+    /// The violations that it reports together, if it is coalesced (decision D72).
     pub coalesced: Option<Coalesced>,
 }
 
@@ -71,17 +71,17 @@ pub struct Delivery {
     pub created_at_ms: u64,
     /// Current state.
     pub state: State,
-    /// The audit entry that its event follows from.
+    /// Number of the audit entry that the event is derived from.
     pub seq: u64,
     /// The event.
     pub event: EventName,
-    /// The violations that it reports together, if it does.
+    /// The violations that it reports together, if it is coalesced.
     pub coalesced: Option<Coalesced>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
 
-/// The id of the delivery of an event to a webhook: the same at every attempt and on every server.
+/// Returns the id of the delivery of an event to a webhook: the same for every attempt and on every server.
 pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: EventName) -> String {
     let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
     let mut bits = [0; 16];
@@ -89,10 +89,10 @@ pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: Ev
     Kind::Delivery.derived(u128::from_be_bytes(bits))
 }
 
-/// Stands in a text between the name of an event and what is coalesced in it.
+/// Separates the name of an event from its coalesced violations in the text.
 const COALESCED: char = '*';
 
-/// The event of a word in a text: also that of a test, to which nobody subscribes.
+/// Parses the event in a text, including the test event, which cannot be subscribed to.
 fn event_of(word: &str) -> Option<(EventName, Option<Coalesced>)> {
     let (name, coalesced) = match word.split_once(COALESCED) {
         Some((name, coalesced)) => (name, Some(Coalesced::parse(coalesced)?)),
@@ -103,7 +103,7 @@ fn event_of(word: &str) -> Option<(EventName, Option<Coalesced>)> {
     Some((event?, coalesced))
 }
 
-/// The word of an event in a text.
+/// Formats an event for a text.
 fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
     let name = event.as_str();
     coalesced.map_or_else(
@@ -113,7 +113,7 @@ fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
 }
 
 impl DeliveryEvent {
-    /// An event that follows from one entry alone.
+    /// Creates an event that follows from a single entry.
     pub const fn new(seq: u64, event: EventName) -> Self {
         Self {
             seq,
@@ -124,12 +124,12 @@ impl DeliveryEvent {
 }
 
 impl Delivery {
-    /// The text of a new one behind its state, which the script adds.
+    /// Returns the text of a new delivery after its state, which the script adds.
     pub(crate) fn text_of_new(event: &DeliveryEvent) -> String {
         format!("{} {} []", event.seq, word_of(event.event, event.coalesced))
     }
 
-    /// What it tells.
+    /// Returns its event.
     pub const fn event(&self) -> DeliveryEvent {
         DeliveryEvent {
             seq: self.seq,
@@ -155,7 +155,7 @@ impl Delivery {
         })
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn text(&self) -> String {
         format!(
             "{} {} {} {} {}",
@@ -167,7 +167,7 @@ impl Delivery {
         )
     }
 
-    /// Attempts since it was made or asked for again.
+    /// Returns the number of attempts since it was created or a redelivery was requested.
     pub fn attempts_of_turn(&self) -> usize {
         self.attempts
             .iter()
@@ -176,7 +176,7 @@ impl Delivery {
             .count()
     }
 
-    /// The delivery, to be attempted again from the beginning. Of its attempts the last [`EARLIER_MAX`] are kept.
+    /// Returns the delivery for attempts from the beginning. Keeps its last [`EARLIER_MAX`] attempts.
     #[must_use]
     pub fn again(mut self) -> Self {
         let over = self.attempts.len().saturating_sub(EARLIER_MAX);
@@ -188,7 +188,7 @@ impl Delivery {
         self
     }
 
-    /// The delivery behind one more attempt.
+    /// Returns the delivery after one more attempt.
     #[must_use]
     pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
         for earlier in &mut self.attempts {

@@ -1,16 +1,17 @@
--- Purpose: make the deliveries of the events that follow from a row of audit entries, count the violations among them,
---   and advance the account's cursor over these entries in the same step: each delivery is made once, whoever else
---   tries.
--- KEYS: as dispatch.rs names them. `violations` are those of the minute by agent, `waiting` those that wait for its
---   end. `webhooks`: see made.lua
--- ARGV: as dispatch.rs names them. `dispatched` and `last` are numbers of the last entry before and after, `events`
---   counts those before and `new_events` those of these entries. `minute` is that of the violations ('' = none was
---   counted), `minute_begun` is '1' when it began with this row, `minute_agents` counts the agents counted in it,
---   `counts_life` is in ms. `changes`: agent and count of each changed agent; group, what waits and the number of its
---   first entry of each changed group; then the webhooks
--- Returns: {'done', how many deliveries were refused} | {'moved'} (the cursor is elsewhere) | {'changed'} (the webhooks
---   are others than the caller saw); nothing happened then, look again
--- Cost: O(webhooks + deliveries + agents + groups); 3 calls, 6 a webhook, 2 to 9 a delivery, 1 an agent, 2 a group
+-- Purpose: create the deliveries for the events of a range of audit entries, count the violations among them, and
+--   advance the account's cursor past these entries in the same step: each delivery is created once, however many
+--   dispatchers try.
+-- KEYS: as dispatch.rs names them. `violations` counts those of the minute by agent, `waiting` are those that wait for
+--   its end. `webhooks`: see made.lua
+-- ARGV: as dispatch.rs names them. `dispatched` and `last` are the numbers of the last entry before and after, `events`
+--   is the previous number of events and `new_events` that of these entries. `minute` is that of the violations ('' =
+--   none was counted), `minute_begun` is '1' if it began with these entries, `minute_agents` is the number of agents
+--   counted in it, `counts_life` is in ms. `changes`: agent and count of each changed agent; group, waiting violations
+--   and number of its first entry of each changed group; then the webhooks
+-- Returns: {'done', number of refused deliveries} | {'moved'} (the cursor is elsewhere) | {'changed'} (the webhooks are
+--   not those that the caller read); nothing changed in the last two cases, read again
+-- Cost: O(webhooks + deliveries + agents + groups); 3 calls, 6 per webhook, 2 to 9 per delivery, 1 per agent, 2 per
+--   group
 local function field(name) return string.format(name, ARGV.mode) end
 local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'))
 if (state[1] or '0') ~= ARGV.version then return {'changed'} end

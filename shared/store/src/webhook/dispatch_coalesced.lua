@@ -1,20 +1,20 @@
--- Purpose: make the deliveries of violations that were coalesced, when their minute is over, and forget them in the
---   same step: each is told once, whoever else tries.
--- KEYS: as dispatch.rs names them. `violations` are those of the minute by agent, `waiting` those that wait for its
---   end. `webhooks`: see made.lua
--- ARGV: as dispatch.rs names them. `dispatched` is the number of the last entry that was dispatched, `events` how many
---   events there were before. `ended_by` is 'entry' when a later entry follows, 'clock' when none does. `groups` are
---   followed by the webhooks
--- Returns: {'done', how many deliveries were refused} | {'moved'} (the cursor is elsewhere, or something was counted
---   meanwhile) | {'early'} (the minute is not over) | {'changed'} (the webhooks are others than the caller saw);
---   nothing happened then, look again
--- Cost: O(webhooks + deliveries + groups); 4 calls, 6 a webhook, 2 to 9 a delivery, 2 a group
+-- Purpose: create the deliveries for coalesced violations after the end of their minute, and remove the violations in
+--   the same step: each is reported once, however many dispatchers try.
+-- KEYS: as dispatch.rs names them. `violations` counts those of the minute by agent, `waiting` are those that wait for
+--   its end. `webhooks`: see made.lua
+-- ARGV: as dispatch.rs names them. `dispatched` is the number of the last dispatched entry, `events` the previous
+--   number of events. `ended_by` is 'entry' if a later entry follows, otherwise 'clock'. `groups` are followed by the
+--   webhooks
+-- Returns: {'done', number of refused deliveries} | {'moved'} (the cursor is elsewhere, or more was counted meanwhile)
+--   | {'early'} (the minute is not over) | {'changed'} (the webhooks are not those that the caller read); nothing
+--   changed in the last three cases, read again
+-- Cost: O(webhooks + deliveries + groups); 4 calls, 6 per webhook, 2 to 9 per delivery, 2 per group
 local function field(name) return string.format(name, ARGV.mode) end
 local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'),
   field('%s_violations'), field('%s_audit_seq'))
 if (state[1] or '0') ~= ARGV.version then return {'changed'} end
 if (state[2] or '0') ~= ARGV.dispatched or (state[3] or '0') ~= ARGV.events or state[4] ~= ARGV.minute then return {'moved'} end
--- Without a later entry the clock decides, and only when nothing of the minute waits to be dispatched.
+-- Without a later entry the clock decides, and only if no entry of the minute waits to be dispatched.
 if ARGV.ended_by == 'clock' and (state[5] or '0') ~= ARGV.dispatched then return {'early'} end
 if ARGV.ended_by == 'clock' and math.floor(now_ms / 60000) <= tonumber(ARGV.minute) then return {'early'} end
 

@@ -1,8 +1,9 @@
--- Purpose: keep what came of an attempt, and say when the next one is.
+-- Purpose: record the outcome of an attempt, and schedule the next one.
 -- KEYS: as deliver.rs names them
 -- ARGV: as deliver.rs names them. `before` and `after` are texts of the delivery; `outcome` is 'delivered', 'failed',
---   'retry' or 'park'; `pause` comes before the next attempt, in ms; `history_max` is the most finished deliveries
--- Returns: {'kept'} | {'stale'} (it is gone, or somebody else attempted it meanwhile; nothing happened)
+--   'retry' or 'park'; `pause` is the time before the next attempt, in ms; `history_max` is the maximum number of
+--   finished deliveries
+-- Returns: {'kept'} | {'stale'} (it is gone, or another server attempted it meanwhile; nothing changed)
 -- Cost: O(log deliveries); up to 11 calls
 if redis.call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'stale'} end
 local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
@@ -10,7 +11,8 @@ local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
 redis.call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
 redis.call('ZREM', KEYS.due, ARGV.number)
 if ARGV.outcome == 'park' then
-  -- Each later event gives one attempt: behind one that it had while parked comes the next one's.
+  -- Each later event triggers one attempt: after the attempt of one event while parked, the next event triggers the
+  -- next.
   local events = redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0'
   redis.call('ZADD', KEYS.parked, parked_at and tonumber(parked_at) + 1 or events, ARGV.number)
 else

@@ -1,11 +1,10 @@
--- Fragment: the deliveries of events, and which webhooks have something to deliver by them. Needs clock.lua, ready.lua,
---   trim.lua.
+-- Fragment: creates the deliveries of events, and marks webhooks with pending deliveries as ready. Needs clock.lua,
+-- ready.lua, trim.lua.
 
--- KEYS[first] and on are six a webhook: its record, its due deliveries, its parked ones, all of them, delivered,
---   failed.
--- ARGV[at] and on are for each of them: its name among the ready ones, how many deliveries, and the texts of these
---   behind
--- their state. `waiting_max` deliveries wait for one webhook at most; returns how many were refused for that.
+-- KEYS[first] and the following are six per webhook: its record, its due deliveries, its parked ones, all of them, the
+-- delivered and the failed ones. ARGV[at] and the following are for each webhook: its name among the ready ones, the
+-- number of deliveries, and their texts after the state. At most `waiting_max` deliveries wait for one webhook. Returns
+-- the number of deliveries that this limit refused.
 local function make_deliveries(first, at, waiting_max, history_max, events)
   local refused = 0
   for hook = first, #KEYS, 6 do
@@ -13,7 +12,7 @@ local function make_deliveries(first, at, waiting_max, history_max, events)
     local waiting = redis.call('ZCARD', KEYS[hook + 1]) + redis.call('ZCARD', KEYS[hook + 2])
     local last = redis.call('HINCRBY', KEYS[hook], 'next', count)
     for delivery = 1, count do
-      -- Of one length, so that those of the same moment stand in their order.
+      -- Numbers have equal length, so that deliveries of the same moment sort in order.
       local number = string.format('%016d', last - count + delivery)
       local text = ARGV[at + 1 + delivery]
       if waiting < tonumber(waiting_max) then

@@ -1,11 +1,11 @@
 
--- Fragment: when a webhook has something to deliver, and its place among the ready ones of the bucket. Needs clock.lua.
--- The numbers say which KEYS: the ready ones, and of the webhook its record, its due and its parked deliveries.
--- `events` is the number of the account's last event: what is parked at a lower one has its turn.
+-- Fragment: computes when a webhook has a pending delivery, and sets its position among the ready ones of the bucket.
+-- Needs clock.lua. The numbers are indexes of KEYS: the ready ones, and the webhook's record, due and parked
+-- deliveries. `events` is the number of the account's last event: deliveries parked at a lower one are due.
 
 local function place(ready, record, due, parked, member, events)
   local state = redis.call('HMGET', KEYS[record], 'status', 'lease_until')
-  -- Whoever holds the lease does this at its end; if he dies, the end of the lease is the webhook's time.
+  -- The holder of the lease does this when it ends. If the holder dies, the end of the lease is the webhook's time.
   if tonumber(state[2] or '0') > now_ms then return end
   local at
   if state[1] == 'active' then

@@ -1,7 +1,7 @@
--- Purpose: end the lease of a webhook and say when it has something to deliver again.
+-- Purpose: end the lease of a webhook, and schedule its next delivery.
 -- KEYS: as deliver.rs names them
--- ARGV: as deliver.rs names them. `member` is the webhook's name among the ready ones, `token` who had the lease
--- Returns: {'released'} | {'lost'} (another one has it, or the webhook is gone; nothing happened)
+-- ARGV: as deliver.rs names them. `member` is the webhook's name among the ready ones, `token` identifies the holder
+-- Returns: {'released'} | {'lost'} (another server holds it, or the webhook is gone; nothing changed)
 -- Cost: O(log ready); 7 calls
 if redis.call('HGET', KEYS.webhook, 'lease') ~= ARGV.token then return {'lost'} end
 

@@ -1,8 +1,8 @@
--- Purpose: put a webhook's secret that was sealed again under the newest master key in the place of its old sealed
---   text, unless somebody set another one meanwhile.
+-- Purpose: replace the sealed text of a webhook's secret by one under the newest master key, unless another secret was
+--   set meanwhile.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are sealed texts
--- Returns: {'done'} | {'changed'} (it is no longer the old text; nothing changed) | {'no_account'}
+-- Returns: {'done'} | {'changed'} (it is not the old text; nothing changed) | {'no_account'}
 -- Cost: O(1); 7 calls
 if redis.call('HGET', KEYS.webhook, ARGV.field) ~= ARGV.old then return {'changed'} end
 

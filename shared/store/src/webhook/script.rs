@@ -43,7 +43,7 @@ script! {
     pub static DELETE = "webhook_delete",
     source: [CHANGE, include_str!("delete.lua")],
     when_full: Run,
-    /// Those from `due` to `failed` and from `violations` on are removed in a row.
+    /// The keys from `due` to `failed`, and from `violations` on, are removed.
     keys: struct DeleteKeys: String {
         webhooks, webhook, ready, due, parked, deliveries, delivered, failed, violations, waiting, waiting_order
     },
@@ -110,7 +110,7 @@ impl Endpoint {
 pub enum Created {
     /// The new record.
     Done(Box<WebhookRecord>),
-    /// The account has [`WEBHOOKS_MAX`] of them.
+    /// The account has [`WEBHOOKS_MAX`] webhooks.
     TooMany,
 }
 
@@ -146,7 +146,7 @@ pub struct Update<'a> {
 /// Registers the webhook `id` with these `fields`; `shown` is for the audit log and contains no secret.
 ///
 /// # Errors
-/// [`StoreError`]; it may have been registered.
+/// [`StoreError`]; the webhook may exist.
 pub async fn create(
     store: &Store,
     scope: &Scope<'_>,
@@ -246,7 +246,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
 /// Creates a test event, delivered to this webhook only.
 ///
 /// # Errors
-/// [`StoreError`]; the event may have been made.
+/// [`StoreError`]; the event may exist.
 pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, StoreError> {
     let event = Event::new(TESTED, json!({ "webhookId": id }));
     let keys = WebhookKey {

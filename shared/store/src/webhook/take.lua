@@ -1,11 +1,10 @@
--- Purpose: lease a webhook, or keep its lease, and see which of its deliveries have their turn; end the lease when none
---   has.
+-- Purpose: take or renew the lease of a webhook, and read its due deliveries; end the lease if there are none.
 -- KEYS: as deliver.rs names them
--- ARGV: as deliver.rs names them. `member` is the webhook's name among the ready ones, `token` who asks. `farthest` is
---   how far ahead a delivery can be due, in ms: what lies beyond was written before the clock was set back
--- Returns: {'taken', now ms, url, sealed secret, old one or '', until when in ms, then number and text of each
---   delivery}
---   | {'idle'} (nothing has its turn; the lease is over) | {'held'} (another one has the lease) | {'gone'} (deleted or
+-- ARGV: as deliver.rs names them. `member` is the webhook's name among the ready ones, `token` identifies the caller.
+--   `farthest` is the longest time until a delivery can be due, in ms: later due times were written before the clock
+--   was set back
+-- Returns: {'taken', now ms, url, sealed secret, old one or '', its end in ms, then number and text of each delivery} |
+--   {'idle'} (no delivery is due; the lease has ended) | {'held'} (another server has the lease) | {'gone'} (deleted or
 --   disabled)
 -- Cost: O(log deliveries + deliveries taken); up to 11 calls, and 2 for a number without its text
 local hook = redis.call('HMGET', KEYS.webhook, 'status', 'lease', 'lease_until', 'url', 'secret', 'old_secret', 'old_until')

@@ -1,4 +1,4 @@
--- Purpose: make the event by which the owner of a webhook tries it out.
+-- Purpose: create the event with which the owner of a webhook tests it.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change
 -- Returns: {'recorded', number of the entry} | {'missing'} | {'disabled'} | {'no_account'}

@@ -1,6 +1,6 @@
 
--- Fragment: forgets the oldest of the finished deliveries beyond `most`. The numbers say which KEYS.
-local TRIMMED_MAX = 1000 -- in one run of a script
+-- Fragment: removes the oldest of the finished deliveries beyond `most`. The numbers are indexes of KEYS.
+local TRIMMED_MAX = 1000 -- in one execution of a script
 
 local function trim(deliveries, delivered, failed, most)
   local over = redis.call('ZCARD', KEYS[delivered]) + redis.call('ZCARD', KEYS[failed]) - tonumber(most)

@@ -1,10 +1,10 @@
--- Purpose: change a webhook. After a new secret the old one stays good for a while.
+-- Purpose: change a webhook. After a new secret is set, the old one stays valid for a while.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `member` is the webhook's name among the ready ones, `overlap` how
---   long an old secret stays good, in ms, and `secret` the new sealed one or ''. `changes` come in threes: 'set' field
+--   long an old secret stays valid, in ms, and `secret` the new sealed one or ''. `changes` come in threes: 'set' field
 --   value, or 'clear' field ''
 -- Returns: {'updated', field, value, …} (the whole record) | {'missing'} | {'no_account'}
--- Cost: O(log ready); 13 calls and one a field
+-- Cost: O(log ready); 13 calls and one per field
 local old = redis.call('HGET', KEYS.webhook, 'secret')
 if not old then return {'missing'} end
 

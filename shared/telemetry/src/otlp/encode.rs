@@ -1,4 +1,4 @@
-//! `ExportTraceServiceRequest` in protobuf's binary form, written by hand: the numbers are those of
+//! `ExportTraceServiceRequest` in protobuf's binary form, encoded without a library. The field numbers are those of
 //! `opentelemetry/proto/trace/v1/trace.proto`.
 
 use crate::span::{Span, Value};
@@ -10,7 +10,7 @@ const BYTES: u64 = 2;
 /// `STATUS_CODE_ERROR`
 const ERROR: u64 = 2;
 
-/// The message that carries these spans, from this service.
+/// Returns the message that carries these spans, from this service.
 pub fn request(service: &str, spans: &[Span]) -> Vec<u8> {
     let mut resource = Message::default();
     resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));
@@ -65,7 +65,7 @@ fn attribute(name: &str, value: &Value) -> Message {
     attribute
 }
 
-/// A message as far as it is written.
+/// A message under construction.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 

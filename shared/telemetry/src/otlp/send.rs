@@ -1,4 +1,4 @@
-//! One POST to the collector, on a connection of its own.
+//! One POST to the collector, on a separate connection.
 
 use bytes::Bytes;
 use http::Request;
@@ -21,16 +21,16 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint of a collector.
+    /// Creates the endpoint of a collector.
     ///
     /// # Errors
-    /// TLS is required and cannot be set up.
+    /// TLS is required but cannot be set up.
     pub fn new(collector: Collector) -> Result<Self, rustls::Error> {
         let tls = collector.is_https().then(connector).transpose()?;
         Ok(Self { collector, tls })
     }
 
-    /// Host and port, for the log.
+    /// Returns host and port, for the log.
     pub fn authority(&self) -> &str {
         self.collector.authority()
     }
@@ -38,7 +38,7 @@ impl Endpoint {
     /// Sends a request; success is a 2xx response.
     ///
     /// # Errors
-    /// Describes a failure.
+    /// A description of the failure.
     pub async fn post(&self, body: Vec<u8>) -> Result<(), &'static str> {
         let connected = TcpStream::connect((self.collector.host.as_str(), self.collector.port)).await;
         let stream = connected.map_err(|_| "it cannot be reached")?;
@@ -88,7 +88,7 @@ impl Endpoint {
     }
 }
 
-/// TLS with the operating system's trusted authorities.
+/// Creates TLS with the operating system's trusted authorities.
 fn connector() -> Result<TlsConnector, rustls::Error> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -1,4 +1,4 @@
-//! Decisions from lines as the scripts write them.
+//! Tests of decisions from lines in the form that scripts write.
 
 use super::*;
 use serde_json::json;

@@ -1,13 +1,13 @@
-//! The normal forms in which texts are matched: spellings that a language model reads alike become equal.
+//! The normal forms of texts for matching: spellings that a language model reads alike become equal.
 
 use domain::printable::{is_blank, is_printable};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The forms of `text` that are matched, each once: in compatibility form (NFKC) and without the marks of its letters,
-/// with characters that show nothing left out and with spaces in their place. So `ig\u{200b}nore` and
-/// `ignore\u{200b}all` are both met, and a pattern of one's own can have letters with marks. Most texts are plain and
-/// have one form: the search is what a spend costs the server most.
+/// Returns the forms of `text` that are matched, without duplicates: in compatibility form (NFKC) and without
+/// diacritics, each with invisible characters removed and with spaces in their place. So both `ig\u{200b}nore` and
+/// `ignore\u{200b}all` are found, and configured patterns can have letters with diacritics. Most texts are plain and
+/// have one form; the search is the most expensive part of a spend on the server.
 pub(super) fn forms(text: &str) -> Vec<String> {
     let stands_for_hidden: &[Option<char>] = match text.chars().any(is_hidden) {
         true => &[None, Some(' ')],
@@ -29,13 +29,13 @@ pub(super) fn forms(text: &str) -> Vec<String> {
     forms
 }
 
-/// Invisible characters that are no space, such as joiners and control characters.
+/// Returns whether this is an invisible character other than a space, such as a joiner or a control character.
 fn is_hidden(c: char) -> bool {
     !(is_printable(c) || c.is_whitespace() || is_blank(c))
 }
 
-/// The characters in lower case, each stretch of white space as one space, `hidden` in place of each that shows
-/// nothing. Blanks as wide as a letter are white space.
+/// Converts characters to lower case, each run of white space to one space, and each invisible character to `hidden`.
+/// Blanks as wide as a letter count as white space.
 fn normal(text: impl Iterator<Item = char>, hidden: Option<char>) -> String {
     let mut all = String::with_capacity(text.size_hint().0);
     for c in text {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_longest_expansion_is_bounded() {
-        // U+FDFA becomes eighteen characters: nothing becomes more.
+        // U+FDFA becomes eighteen characters, the longest expansion.
         let long = "\u{fdfa}".repeat(2000);
         assert!(forms(&long).iter().all(|form| form.chars().count() <= 18 * 2000));
     }

@@ -1,22 +1,22 @@
-//! The built-in patterns. They hold when `injection.patterns` is empty.
+//! The built-in patterns, used if `injection.patterns` is empty.
 //!
-//! The text is in lower case with single spaces by then. In a phrase, a space stands for one to four characters that
-//! are neither letters nor digits, so that `ignore_previous-instructions` is met too; and the phrase begins and ends
-//! with a word. They name what a payment's text never says: an instruction-giver's words ("instructions", "system
-//! prompt") as the object of ignoring or revealing. "Ignore the previous invoice" passes.
+//! The text is already in lower case with single spaces. In a phrase, a space stands for one to four characters that
+//! are neither letters nor digits, so that `ignore_previous-instructions` also matches; the phrase begins and ends with
+//! a word. The patterns describe text that does not occur in payments: words about instructions ("instructions",
+//! "system prompt") as the object of ignoring or revealing. "Ignore the previous invoice" does not match.
 
 /// A built-in pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltIn {
-    /// What the audit log calls it.
+    /// Name in the audit log.
     pub name: &'static str,
-    /// Whether it is a phrase in words, or to be met letter by letter.
+    /// Whether it is a phrase of words; otherwise it is matched letter by letter.
     phrase: bool,
     pattern: &'static str,
 }
 
 impl BuiltIn {
-    /// The regular expression.
+    /// Returns the regular expression.
     pub fn regex(&self) -> String {
         if !self.phrase {
             return self.pattern.to_owned();
@@ -42,7 +42,7 @@ const fn verbatim(name: &'static str, pattern: &'static str) -> BuiltIn {
     }
 }
 
-/// All of them, in the order in which they are named when several match.
+/// All built-in patterns, in the order of precedence of their names.
 pub const BUILT_IN: &[BuiltIn] = &[
     // "ignore all previous instructions", "disregard your prior system prompt", "forget the above rules"
     phrase(

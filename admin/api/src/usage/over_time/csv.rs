@@ -18,10 +18,10 @@ pub(crate) const COLUMNS: [&str; 10] = [
     "costUsd",
 ];
 
-/// Header and rows.
+/// Returns header and rows.
 ///
 /// # Errors
-/// 500 when it cannot be written.
+/// 500 if it cannot be written.
 pub(super) fn write(rows: &[UsageRow<'_>]) -> Result<Vec<u8>, Problem> {
     let header = COLUMNS.map(str::to_owned);
     let rows = rows.iter().map(|row| {

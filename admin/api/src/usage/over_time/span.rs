@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 /// Milliseconds in an hour.
 const HOUR_MS: u64 = DAY_MS / 24;
-/// Days of a span when the caller does not say.
+/// Default number of days of a span.
 pub(crate) const DAYS_DEFAULT: u64 = 30;
-/// Most days of a span by the day.
+/// Maximum number of days of a span by day.
 pub(crate) const DAYS_MAX: u64 = 400;
-/// Most days of a span by the hour.
+/// Maximum number of days of a span by hour.
 pub(crate) const HOURLY_DAYS_MAX: u64 = 31;
 
 domain::words! {
@@ -25,7 +25,7 @@ domain::words! {
     }
 }
 
-/// A span of whole intervals, in ms since 1970; the end is not in it.
+/// A span of whole intervals, in ms since 1970; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from_ms: u64,
@@ -36,7 +36,7 @@ impl Interval {
     /// Reads `interval`; by the day without it.
     ///
     /// # Errors
-    /// 400 for another word.
+    /// 400 for any other word.
     pub(crate) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let interval = query
             .get("interval")
@@ -60,8 +60,8 @@ impl Interval {
 }
 
 impl Span {
-    /// Reads `from` and `to`, and widens them to whole intervals. Without `to` it ends with the present interval;
-    /// without `from` it is [`DAYS_DEFAULT`] days long.
+    /// Parses `from` and `to`, and extends them to whole intervals. Without `to` the span ends with the current
+    /// interval; without `from` it is [`DAYS_DEFAULT`] days long.
     ///
     /// # Errors
     /// 400 for a span that is empty or too long.
@@ -112,7 +112,7 @@ impl Span {
 
     /// Returns from when on intervals are whole, if all was read that was recorded after `oldest_ms`.
     pub(crate) fn whole_from(self, interval: Interval, oldest_ms: Option<u64>) -> u64 {
-        // What is recorded in the very millisecond of the oldest entry may be left.
+        // Entries of the same millisecond as the oldest one may be missing.
         let first = oldest_ms.map_or(self.to_ms, |oldest_ms| oldest_ms.saturating_add(1));
         let step = interval.ms();
         let whole = first.div_ceil(step).saturating_mul(step);

@@ -24,7 +24,7 @@ domain::words! {
     }
 }
 
-/// What was used.
+/// Usage of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageAmounts)]
@@ -35,17 +35,17 @@ pub(crate) struct Amounts {
     /// Denied calls.
     #[schema(example = 1)]
     pub(super) denied: u64,
-    /// Cached ones included.
+    /// Including cached ones.
     #[schema(example = 14400)]
     pub(super) input_tokens: u64,
     #[schema(example = 0)]
     pub(super) cached_tokens: u64,
     #[schema(example = 1020)]
     pub(super) output_tokens: u64,
-    /// Approved calls of which no tokens are known: none of theirs are in the sums.
+    /// Number of approved calls whose tokens are unknown and therefore not in the sums.
     #[schema(example = 0)]
     pub(super) unmeasured: u64,
-    /// What is charged; the estimate, where the cost of a call is not known.
+    /// The charges; the estimate if the cost of a call is unknown.
     pub(super) cost_usd: Nanos,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct UsageTotals {
     cost_nanos: String,
 }
 
-/// What a group used in an interval.
+/// Usage of a group in an interval.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageRow)]
 pub(crate) struct UsageRow<'a> {
-    /// When the interval begins.
+    /// Start of the interval.
     #[schema(value_type = is::Time)]
     pub(super) at: String,
     /// A model, or the id of an agent, virtual key or run; null for calls without a run, and for denials before the
@@ -146,12 +146,12 @@ impl Sums {
         *row = row.plus(amounts);
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The groups.
+    /// Returns the groups.
     pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
         self.rows.keys().filter_map(|(_, group)| group.as_deref())
     }
@@ -167,7 +167,7 @@ impl Sums {
         }
     }
 
-    /// The rows, the earliest interval first, and in it what cost most.
+    /// Returns the rows, the earliest interval first, and within it the highest cost first.
     pub(super) fn rows<'a>(&'a self, names: &'a Names) -> Vec<UsageRow<'a>> {
         let mut rows: Vec<_> = self.rows.iter().collect();
         rows.sort_by_key(|((at_ms, _), amounts)| (*at_ms, std::cmp::Reverse(amounts.cost_usd)));

@@ -1,4 +1,4 @@
-//! What receivers answer, or do instead of answering.
+//! Tests of receivers' answers, and of receivers that do not answer.
 
 use super::*;
 
@@ -39,7 +39,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_answer_is_waited_for_until_the_deadline() {
+async fn a_silent_peer_is_awaited_until_the_deadline() {
     let timed_out = "timed out after 300 ms";
     for how in [
         How::Hang,
@@ -61,7 +61,7 @@ async fn a_receiver_that_does_not_take_the_body_is_not_waited_for_either() {
     let receiver = Receiver::start(How::Ignore).await;
     let attempted = send_body(&sender(no_names(), SHORT_MS), &receiver.url("/"), &LARGE).await;
     assert_failed(&attempted, "timed out after 300 ms");
-    // Its answer counts, though, when it answers without reading on.
+    // The answer counts even if the receiver does not read the whole body.
     let early = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig".to_vec();
     let receiver = Receiver::start(How::AnswerEarly(early)).await;
     let attempted = send_body(&sender(no_names(), PATIENT_MS), &receiver.url("/"), &LARGE).await;
@@ -105,7 +105,7 @@ async fn a_dripping_body_is_not_waited_for() {
     let excerpt = attempted.excerpt.unwrap();
     assert!(excerpt.starts_with("slow") && excerpt.len() < 256, "{excerpt}");
     receiver.cut().await;
-    // Nor one that never begins; and the deadline does not take back what the head said.
+    // Nor a body that never begins; and the deadline does not cancel the result of the head.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n".to_vec();
     let attempted = attempt(How::AnswerAndStay(head), 400).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Names: the addresses that were judged are those that are connected to, at each attempt anew.
+//! Tests of names: each attempt resolves again, and connects only to the addresses judged for it.
 
 use super::*;
 use crate::resolve::{Looking, Lookup};
@@ -52,10 +52,10 @@ async fn an_attempt_looks_once_and_connects_to_what_it_saw() {
     let second = Receiver::listen(&format!("127.0.0.2:{port}"), answer(OK), None).await;
     let lookup = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let sender = sender(lookup.clone(), PATIENT_MS);
-    // A second look during the first attempt would lead to the second receiver.
+    // A second look-up during the first attempt would lead to the second receiver.
     assert!(send(&sender, &named(&first)).await.accepted());
     assert_eq!((first.hits(), second.hits(), lookup.looks()), (1, 0, 1));
-    // The next attempt asks anew and keeps nothing of the last one, not even its connection.
+    // The next attempt resolves again and reuses nothing of the last one, not even its connection.
     assert!(send(&sender, &named(&first)).await.accepted());
     assert_eq!((first.hits(), second.hits(), lookup.looks()), (1, 1, 2));
     let host = format!("host: hooks.example.com:{port}\r\n");

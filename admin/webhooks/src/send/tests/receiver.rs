@@ -1,4 +1,4 @@
-//! A receiver on this machine that behaves as it is told.
+//! A receiver on this machine with configurable behaviour.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// What a receiver does with each connection.
+/// Behaviour of a receiver on each connection.
 #[derive(Debug, Clone)]
 pub(super) enum How {
     /// Reads the request, answers this and closes.
@@ -19,13 +19,13 @@ pub(super) enum How {
     AnswerAndStay(Vec<u8>),
     /// Answers this after the head of the request and reads no further.
     AnswerEarly(Vec<u8>),
-    /// Reads the request, writes the first part, then the second one byte by byte with pauses, for ever.
+    /// Reads the request, writes the first part, then the second one byte by byte with pauses, forever.
     Drip(&'static str, u8),
-    /// Reads the request, writes the first part, then the second one without end as fast as it goes.
+    /// Reads the request, writes the first part, then the second one endlessly and as fast as possible.
     Flood(&'static str, Vec<u8>),
     /// Reads the request and says nothing.
     Hang,
-    /// Says this before it has read anything, then reads to the end.
+    /// Writes this before it has read anything, then reads to the end.
     Greet(&'static [u8]),
     /// Reads nothing and says nothing.
     Ignore,
@@ -108,7 +108,7 @@ impl Seen {
             How::Close => return,
             How::Ignore => return std::future::pending().await,
             How::Greet(greeting) => {
-                // Who hears something wrong may be gone; what it has said is there to be read all the same.
+                // A sender that received an error may have disconnected; the text can be read nevertheless.
                 let _sent = stream.write_all(greeting).await;
                 let heard = read_until(&mut stream, |_| false).await;
                 self.requests.lock().unwrap().push(heard);
@@ -125,7 +125,7 @@ impl Seen {
         self.requests.lock().unwrap().push(request);
         match how {
             How::Answer(answer) => {
-                // Who closes first may not have read all of it; the other side tells what it made of it.
+                // If the receiver closes first, it may not have read everything; the sender reports the result.
                 let _sent = stream.write_all(&answer).await;
                 let _closed = stream.shutdown().await;
             }

@@ -30,7 +30,7 @@ impl Certified {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.clone()], key)
             .unwrap();
-        // It would rather speak HTTP/2, and is not offered it.
+        // The receiver prefers HTTP/2, which the sender does not offer.
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Self {
             certificate,

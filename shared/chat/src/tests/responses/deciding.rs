@@ -1,5 +1,5 @@
-//! Keys that decide whether the edge sees an element: however they are repeated or misspelled, nothing passes by it
-//! that is refused without.
+//! Tests of deciding keys: repeating or misspelling them never makes the parser accept an element that it refuses
+//! otherwise.
 
 use super::super::super::responses::parse;
 use super::{item, read, refused, with};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-/// What decides in an item, a part, a tool or the environment of one.
+/// Deciding keys of an item, a part, a tool and the environment of a tool.
 const DECIDING: &[&str] = &[
     "type",
     "id",
@@ -109,7 +109,7 @@ fn a_key_that_decides_stands_there_once_and_as_it_is_written() {
             param,
         );
     }
-    // Keys that decide nothing there, and what the model is told of its tools, may be called so.
+    // Keys that decide nothing there, and names in tool definitions, may be spelled like deciding keys.
     read(&with(
         r#","tools":[{"type":"function","parameters":{"Type":1,"type":2,"type":3}}]"#,
     ));
@@ -118,7 +118,7 @@ fn a_key_that_decides_stands_there_once_and_as_it_is_written() {
     ));
 }
 
-/// Items of which many are refused, and all lack only little to pass or to be refused.
+/// Generates items that are mostly refused, and that differ little from accepted ones.
 fn items() -> impl Strategy<Value = Value> {
     let file = json!({ "type": "input_file", "file_id": "file_1" });
     select(vec![
@@ -159,7 +159,7 @@ fn tools() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// The element, perhaps without one of its members.
+/// Generates the element, sometimes without one of its members.
 fn perhaps_without(element: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     (element, prop::option::of(any::<Index>())).prop_map(|(mut element, removed)| {
         let members = element.as_object_mut().unwrap();
@@ -171,7 +171,7 @@ fn perhaps_without(element: impl Strategy<Value = Value>) -> impl Strategy<Value
     })
 }
 
-/// What a value of a key that decides can be.
+/// Generates a value of a deciding key.
 fn value() -> impl Strategy<Value = Value> {
     select(vec![
         json!("message"),
@@ -189,7 +189,7 @@ fn value() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// How a careless parser may be led to take something for this key.
+/// Returns spellings that a lenient parser could take for this key.
 fn spellings(key: &str) -> Vec<String> {
     let mut first = key[..1].to_uppercase();
     first += &key[1..];
@@ -210,7 +210,7 @@ fn spellings(key: &str) -> Vec<String> {
     ]
 }
 
-/// The objects in `value`, outermost first.
+/// Collects the objects in `value`, outermost first.
 fn objects<'a>(value: &'a Value, found: &mut Vec<&'a Map<String, Value>>) {
     match value {
         Value::Object(members) => {
@@ -222,9 +222,10 @@ fn objects<'a>(value: &'a Value, found: &mut Vec<&'a Map<String, Value>>) {
     }
 }
 
-/// JSON of `value` in which one of its [`objects`] has another member, before or behind its own.
+/// Writes `value` as JSON with an additional member in one of its [`objects`], before or after the object's own
+/// members.
 struct Writer<'a> {
-    /// Objects still to come before that one.
+    /// Number of objects before that one.
     left: usize,
     member: &'a str,
     is_first: bool,
@@ -257,8 +258,8 @@ impl Writer<'_> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6000))]
 
-    /// Whatever a body is, a look-alike or a repetition of a key that decides never makes an approval of its refusal,
-    /// nor spares it an allowance.
+    /// For any body, a look-alike or a repetition of a deciding key never turns a refusal into an approval, and never
+    /// avoids an allowance.
     #[test]
     fn nothing_passes_by_a_second_or_misspelled_key(
         items in prop::collection::vec(perhaps_without(items()), 1..3),
@@ -270,11 +271,11 @@ proptest! {
         let body = |rest: &str| format!("{{\"model\":\"m\",{}", &rest[1..]);
         let mut found = Vec::new();
         objects(&rest, &mut found);
-        // The first one is the body, whose keys have a rule of their own.
+        // The first one is the body, whose keys follow other rules.
         let at = 1 + place.index(found.len() - 1);
         let spellings = spellings(key);
         let spelled = match spelling.get(&spellings) {
-            // Alone it is no repetition.
+            // A single occurrence is not a repetition.
             spelled if spelled == key && !found[at].contains_key(key) => key.to_uppercase(),
             spelled => spelled.clone(),
         };

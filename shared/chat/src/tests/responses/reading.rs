@@ -1,4 +1,4 @@
-//! What counts: sizes by hand, and a second reading on a tree of `serde_json` values.
+//! Tests of counts: sizes counted by hand, and a reference parser on a tree of `serde_json` values.
 
 use super::super::super::responses::parse;
 use super::super::generated::{Spelling, junk, members, object, spelling, word, word_or_junk};
@@ -82,7 +82,7 @@ fn sizes() {
     assert_eq!(bytes(&item(reasoning)), 2 + 8);
 }
 
-/// Reasoning that the provider keeps counts beside what the body shows of it: once for each item.
+/// Reasoning that the provider keeps counts in addition to its visible contents, once for each item.
 #[test]
 fn reasoning_that_the_provider_keeps_is_counted() {
     let shown = r#""summary":[{"type":"summary_text","text":"hm"}]"#;
@@ -120,7 +120,7 @@ fn reasoning_that_the_provider_keeps_is_counted() {
     }
 }
 
-/// Bytes, framed items, parts, images, audios, files and reasoning that the provider keeps, read slowly.
+/// Reference counts: bytes, framed items, parts, images, audios, files and kept reasoning items.
 struct Reference<'a> {
     spelling: &'a Spelling,
     counts: [u64; 7],
@@ -201,7 +201,7 @@ impl Reference<'_> {
     }
 }
 
-/// Whether the provider looks the reasoning up by its id.
+/// Returns whether the provider looks the reasoning up by its id.
 fn is_kept_reasoning(item: &Value) -> bool {
     let encrypted = item.get("encrypted_content").and_then(Value::as_str);
     let has_id = item.get("id").is_some_and(|id| !id.is_null());
@@ -210,7 +210,7 @@ fn is_kept_reasoning(item: &Value) -> bool {
         && encrypted.unwrap_or_default().is_empty()
 }
 
-/// Whether nothing in these items is out of sight: the rules of `responses/`, once more.
+/// Returns whether the item has no unsupported field: the rules of `responses/`, written again.
 fn is_seen(item: &Value) -> bool {
     let there = |key: &str| item.get(key).is_some_and(|value| !value.is_null());
     let contents = ["content", "output", "summary"]
@@ -298,7 +298,7 @@ fn items() -> impl Strategy<Value = Value> {
     prop::collection::vec(object(member), 1..4).prop_map(Value::from)
 }
 
-/// Top-level members that may stand beside the items.
+/// Generates top-level members in addition to the items.
 fn more() -> impl Strategy<Value = Value> {
     members(
         vec!["metadata", "user", "store", "include", "temperature"],

@@ -1,4 +1,4 @@
-//! What the edge cannot see, item by item and tool by tool.
+//! Tests of unsupported fields, item by item and tool by tool.
 
 use super::{item, read, refused, with};
 
@@ -182,7 +182,7 @@ fn items_that_refer_to_something() {
     }
 }
 
-/// An element without a type is a reference, or a message; one whose type is no text is neither.
+/// An element without a type is a reference or a message; one whose type is not a string is neither.
 #[test]
 fn a_type_that_is_no_text_is_not_known() {
     for (one, why) in [
@@ -196,7 +196,8 @@ fn a_type_that_is_no_text_is_not_known() {
     }
 }
 
-/// It changes the effort and the format of later answers. All of it is in the request, and its bytes count.
+/// Such an update changes the effort and the format of later answers. The request contains all of it, and its bytes
+/// count.
 #[test]
 fn a_configuration_update_is_whole_by_itself() {
     let asked = r#"{"role":"user","content":"hello"}"#;

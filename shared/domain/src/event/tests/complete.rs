@@ -1,9 +1,10 @@
-//! Nothing is left out: every type of entry is known to make events or none, and the documentation shows each of them.
+//! Tests of completeness: every type of entry is listed as causing events or not, and the documentation shows each
+//! event.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// The documentation has an example of each event, with exactly the fields that are told.
+/// The documentation has an example of each event, with exactly the fields that are sent.
 #[test]
 fn the_documentation_shows_what_is_reported() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -40,7 +41,7 @@ fn the_documentation_shows_what_is_reported() {
         (name.to_owned(), fields)
     });
     let mut told: BTreeSet<(String, BTreeSet<String>)> = told.collect();
-    // Several violations together have some fields more.
+    // A coalesced event has additional fields.
     let (name, data) = only("D daily_limit allow_1 5 ,,,,,, acct_1 bot run-1 vk_1 p1 m");
     let fields = data.as_object().unwrap().keys().cloned();
     let more = ["count", "firstAt", "lastAt", "firstAuditSeq"].map(str::to_owned);
@@ -48,7 +49,7 @@ fn the_documentation_shows_what_is_reported() {
     assert_eq!(shown, told);
 }
 
-/// Every type of entry that scripts write, but for those that make an event.
+/// All types of entries that scripts write and that cause no event.
 const SILENT: &[&str] = &[
     "account.created",
     "account.plan_set",
@@ -89,7 +90,7 @@ const SILENT: &[&str] = &[
     "webhook.redelivered",
     "webhook.updated",
 ];
-/// Those that can make one.
+/// All types of entries that can cause an event.
 const TOLD: &[&str] = &[
     "agent.frozen",
     "agent.run.completed",
@@ -137,7 +138,7 @@ fn nothing_else_makes_an_event() {
     assert_eq!(from_entry(&Entry::of_line(7, b"no line")), []);
 }
 
-/// A new type of entry must be put where it belongs: the sources of the scripts' twins name no other.
+/// A new type of entry must be added to one of the lists: the sources of the scripts' twins contain no other type.
 #[test]
 fn every_type_of_entry_is_known_here() {
     let known: BTreeSet<&str> = SILENT.iter().chain(TOLD).copied().collect();
@@ -170,7 +171,7 @@ fn every_type_of_entry_is_known_here() {
     assert!(found.len() > 25, "the types were found: {found:?}");
 }
 
-/// Words with dots between them, and no file.
+/// Returns whether these are words separated by dots, and not a file name.
 fn is_type(word: &str) -> bool {
     let parts: Vec<&str> = word.split('.').collect();
     let plain =

@@ -1,4 +1,4 @@
-//! The real cost against figures worked out by hand.
+//! Tests of the real cost against figures computed by hand.
 
 use super::*;
 use crate::price::CallShape;
@@ -44,12 +44,12 @@ fn cached_written_and_reasoning_tokens() {
             "prompt_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400},
             "completion_tokens_details": {"reasoning_tokens": 200}}"#,
     );
-    // gpt-5.6-sol: 200 at 4, 2,000 at 0.40, 400 at 5, 300 at 20: reasoning is inside the 300.
+    // gpt-5.6-sol: 200 at 4, 2,000 at 0.40, 400 at 5, 300 at 20; the 300 include reasoning.
     assert_eq!(
         nanos(call("gpt-5.6-sol", &usage)),
         800_000 + 800_000 + 2_000_000 + 6_000_000
     );
-    // gpt-4o bills no writes: 600 at 2.50, 2,000 at 1.25, 300 at 10.
+    // gpt-4o does not bill writes: 600 at 2.50, 2,000 at 1.25, 300 at 10.
     assert_eq!(nanos(call("gpt-4o", &usage)), 1_500_000 + 2_500_000 + 3_000_000);
     // gpt-4 has no cache: 2,600 at 30, 300 at 60.
     assert_eq!(nanos(call("gpt-4", &usage)), 78_000_000 + 18_000_000);
@@ -69,7 +69,7 @@ fn a_longer_life_in_the_cache_costs_more() {
         (false, 400, [0, 0], 0),
         (false, 400, [400, 0], 400),
         (false, 400, [100, 300], 100),
-        // What the body asked for is the only word about them.
+        // Only the request's body tells their lifetime.
         (true, 400, [0, 0], 400),
         (true, 400, [0, 400], 0),
         (true, 400, [100, 300], 100),
@@ -108,7 +108,7 @@ fn sound_has_its_own_prices() {
         nanos(call("gpt-audio", &usage)),
         100_000 + 1_920_000 + 100_000 + 2_560_000
     );
-    // Cached tokens beyond the text are sound, and sound has no discount.
+    // Cached tokens beyond the text are audio, which has no discount.
     let cached = Usage {
         cached_tokens: 100,
         ..usage
@@ -124,7 +124,7 @@ fn sound_has_its_own_prices() {
     );
 }
 
-/// What is cached or written is text, which the sound has left room for; all kinds together are the prompt.
+/// Cached and written tokens are text, as far as audio leaves room; all kinds together make up the prompt.
 #[test]
 fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
     let table = of_models(
@@ -146,7 +146,7 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
         table.actual_cost(&call("m", &usage)).unwrap().get()
     };
     let completion = 1_000 * 1_000;
-    // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, sound at 10,000.
+    // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, audio at 10,000.
     assert_eq!(nanos(0, 0, 0, 0), 10_000 * 10 + completion);
     assert_eq!(nanos(0, 3_000, 0, 0), 7_000 * 10 + 3_000 + completion);
     assert_eq!(nanos(0, 10_000, 0, 0), 10_000 + completion);
@@ -158,8 +158,8 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
         nanos(4_000, 3_000, 2_000, 0),
         1_000 * 10 + 3_000 + 2_000 * 100 + 4_000 * 10_000 + completion
     );
-    // Cached and written are more than the text: as much of the written as there is text, which is the dearer kind, and
-    // of the cached what is left.
+    // There are more cached and written tokens than text. Text goes first to the written tokens, the dearer kind, and
+    // the remainder to the cached ones.
     assert_eq!(
         nanos(6_000, 3_000, 2_000, 0),
         2_000 + 2_000 * 100 + 6_000 * 10_000 + completion
@@ -169,7 +169,7 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
         4_000 * 100 + 6_000 * 10_000 + completion
     );
     assert_eq!(nanos(10_000, 5_000, 5_000, 0), 10_000 * 10_000 + completion);
-    // And of the completion.
+    // The same for the completion.
     assert_eq!(nanos(0, 0, 0, 400), 10_000 * 10 + 600 * 1_000 + 400 * 100_000);
 }
 
@@ -178,7 +178,7 @@ fn the_tier_reported_wins() {
     let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 1000}"#);
     for (tier_asked, tier_reported, cost) in [
         (None, None, 8_000_000),
-        // What was asked for is no evidence of what is billed: the dearer of it and of `auto_tier`.
+        // The requested tier does not prove which one is billed: the dearer of it and of `auto_tier` counts.
         (Some("flex"), None, 8_000_000),
         (Some("auto"), None, 8_000_000),
         (Some("priority"), None, 14_000_000),
@@ -200,7 +200,7 @@ fn the_tier_reported_wins() {
     }
 }
 
-/// `auto_tier` names the tier of a project's calls, also where it is cheaper than the standard one.
+/// `auto_tier` is the tier of a project's calls, even if it is cheaper than the standard one.
 #[test]
 fn without_a_report_the_auto_tier_is_the_least() {
     let text = crate::price::DEFAULT_PRICES.replace("auto_tier = \"default\"", "auto_tier = \"flex\"");
@@ -246,8 +246,8 @@ fn one_search_is_billed() {
     assert_eq!(nanos(call("gpt-5-search-api-2025-10-14", &usage)), 11_000_000);
 }
 
-/// A model without a price pays the dearest fee only where the call asks for a search or the name says that it
-/// searches.
+/// A model without a price pays the dearest fee only if the call requests a search or the model's name contains the
+/// mark.
 #[test]
 fn an_unknown_model_searches_by_its_name() {
     let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 100}"#);
@@ -301,7 +301,7 @@ fn rounds_up_once() {
     assert_eq!(table.actual_cost(&call("m", &more)).unwrap().get(), 2);
 }
 
-/// A call for `asked` that has used the tokens that were held for it, and no others.
+/// Returns a call for tier `asked` whose usage equals the tokens that were held, and both amounts.
 fn held_and_charged(
     (model, service_tier): (&str, Option<&str>),
     [prompt, completion]: [u64; 2],
@@ -330,9 +330,8 @@ fn held_and_charged(
 }
 
 proptest! {
-    /// What is held for the tokens of a call is what they cost: where the upstream reports the requested tier, and
-    /// where it reports none and the estimate knows that. Only without a report no tier makes the call cheaper than
-    /// none.
+    /// The held amount equals the cost of the same tokens if the upstream reports the requested tier, and if it reports
+    /// none and the estimate knows that. Only without a report can a tier not make the call cheaper than no tier.
     #[test]
     fn no_more_is_charged_than_held(
         model in prop::sample::select(builtin().models().collect::<Vec<_>>()),

@@ -1,4 +1,4 @@
-//! The estimate as a function: more of anything never costs less, and no counts make it panic.
+//! Properties of the estimate: it is monotonic, and no counts make it panic.
 
 use super::tests::NOTHING;
 use super::*;

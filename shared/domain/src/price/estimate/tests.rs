@@ -1,11 +1,11 @@
-//! The estimate against figures worked out by hand, and at its thresholds.
+//! Tests of the estimate against figures computed by hand, and at its thresholds.
 
 mod endpoints;
 
 use super::*;
 use crate::price::tests::{builtin, of_models};
 
-/// A request without anything in it; tests name what they add.
+/// An empty request, to which tests add counts.
 pub(crate) const NOTHING: CallShape<'static> = CallShape {
     model: "gpt-4o",
     ..CallShape::EMPTY
@@ -42,7 +42,8 @@ fn rounds_up_once() {
          [models.m]\nrates.standard = { input = \"0.0004\", output = \"0.0004\" }",
     );
     let table = table.unwrap();
-    // Both sides are 400 pico-USD a token: 2 are 800 and make one nano, 3 are 1,200 and make two.
+    // Both sides cost 400 pico-USD per token: 2 tokens cost 800 and are rounded to one nano, 3 cost 1,200 and become
+    // two.
     let one_each = CallShape {
         model: "m",
         prompt_bytes: 4,
@@ -113,7 +114,7 @@ fn parts_count_their_allowances() {
     );
 }
 
-/// Sound may be billed as the text that is heard in it.
+/// Audio may be billed as the text of its transcript.
 #[test]
 fn sound_that_is_cheaper_than_text_is_estimated_as_text() {
     let table = |audio: &str| {
@@ -140,7 +141,7 @@ fn sound_that_is_cheaper_than_text_is_estimated_as_text() {
     assert_eq!(table("1").estimate(&spoken).unwrap().get(), 10 * 10_000);
 }
 
-/// Decision D68. On the code before it 2,000 empty messages with `max_tokens` 1 were estimated at 10,000 nano-USD.
+/// Decision D68. Without framing, 2,000 empty messages with `max_tokens` 1 were estimated at 10,000 nano-USD.
 #[test]
 fn framing_counts() {
     let empty = CallShape {
@@ -170,7 +171,7 @@ fn framing_counts() {
     );
 }
 
-/// What an operator can hold more for: reasoning without a limit, and text with many tokens.
+/// Allowances that an operator can raise: for reasoning without a limit, and for text with many tokens.
 #[test]
 fn the_table_can_hold_more() {
     let head = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n";
@@ -228,11 +229,11 @@ fn the_table_can_hold_more() {
     }
 }
 
-/// Decision D68: what the answer does not take over of a prediction is billed as output.
+/// Decision D68: the part of a prediction that the answer does not use is billed as output.
 #[test]
 fn a_prediction_takes_the_dearer_price() {
-    // 400 bytes of messages, 41 of the prediction, which has two parts: 111 tokens of text and two parts of input; 11
-    // and two of these cost what output costs.
+    // 400 bytes of messages and 41 of the prediction, which has two parts: 111 tokens of text and two parts at the
+    // input price, of which 11 tokens and the two parts cost as much as output.
     let call = CallShape {
         prompt_bytes: 441,
         content_parts: 2,
@@ -272,7 +273,7 @@ fn audio_output_takes_the_dearer_price() {
     assert_eq!(nanos(text), 1_000 * 10_000);
 }
 
-/// Nothing says which part of the prompt will be written, or how much of it is read from the cache.
+/// The request does not tell which part of the prompt will be written, or how much of it is read from the cache.
 #[test]
 fn a_longer_life_in_the_cache_is_held_for_the_whole_prompt() {
     let call = CallShape {
@@ -353,7 +354,7 @@ fn the_tier_asked_for_prices_it() {
             ..call
         };
         assert_eq!(nanos(reported), cost, "{tier:?}");
-        // An upstream that does not say which tier it billed is not held below `auto_tier`.
+        // An upstream that does not report the billed tier is not held below `auto_tier`.
         let unreported = CallShape {
             tier_is_reported: false,
             ..reported

@@ -1,4 +1,4 @@
-//! The names of LiteLLM's price fields: `input_cost_per_token_above_272k_tokens_flex` is a kind of token, a
+//! The names of LiteLLM's price fields: `input_cost_per_token_above_272k_tokens_flex` consists of a kind of token, a
 //! long-context threshold and a service tier.
 
 /// A kind of token.
@@ -7,7 +7,7 @@ pub(super) enum Kind {
     Input,
     CachedInput,
     CacheWrite,
-    /// Written for an hour or for twelve.
+    /// Written for one or for twelve hours.
     CacheWrite1h,
     CacheWrite12h,
     Output,
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// A stem that another one begins with comes behind it.
+    /// A stem precedes the shorter stems that it begins with.
     const ALL: [Self; 9] = [
         Self::Input,
         Self::CachedInput,
@@ -31,12 +31,12 @@ impl Kind {
         Self::AudioOutput,
     ];
 
-    /// Whether it is a token of the answer.
+    /// Returns whether it is a token of the answer.
     pub(super) const fn is_output(self) -> bool {
         matches!(self, Self::Output | Self::Reasoning | Self::AudioOutput)
     }
 
-    /// What the names of its fields start with.
+    /// Returns the start of the names of its fields.
     pub(super) const fn stem(self) -> &'static str {
         match self {
             Self::Input => "input_cost_per_token",
@@ -52,7 +52,7 @@ impl Kind {
     }
 }
 
-/// What a price field is about.
+/// Meaning of a price field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field<'a> {
     pub(super) kind: Kind,
@@ -61,7 +61,7 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The meaning of a field name; `None` for one that is no price of a token.
+    /// Parses a field name; `None` if it is not the price of a token.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
         let (kind, rest) = Kind::ALL
             .iter()

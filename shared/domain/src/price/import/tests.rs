@@ -1,4 +1,4 @@
-//! The import: exact figures, whatever notation they have, and a reason for every entry that is left out.
+//! Tests of the import: exact figures in any notation, and a reason for every skipped entry.
 
 use super::*;
 use crate::price::estimate::tests::NOTHING;
@@ -11,7 +11,7 @@ fn imported() -> Imported {
     import_litellm(FIXTURE, OPENAI).unwrap()
 }
 
-/// Names of other providers stand before their models', so that no price of one is another's.
+/// Models of other providers have the provider's name as a prefix, so that prices of different providers stay separate.
 #[test]
 fn models_of_another_provider_are_named_with_it() {
     const FILE: &str = r#"{
@@ -40,7 +40,7 @@ fn models_of_another_provider_are_named_with_it() {
     assert_eq!(table.price_of("azure/gpt-4.1").name(), "", "but the dearest");
 }
 
-/// What an image counts belongs to the model, whoever serves it; of one that the file does not have nothing is known.
+/// The image allowance belongs to the model, whichever provider serves it. It is unknown for models outside the file.
 #[test]
 fn an_image_at_another_provider_is_held_as_that_of_the_same_model() {
     let names = [
@@ -78,7 +78,7 @@ fn an_image_at_another_provider_is_held_as_that_of_the_same_model() {
         Some(mini),
         "as `prices show` says"
     );
-    // A figure of the operator's own wins, and another one's file has it for its own entries.
+    // A figure of the operator takes precedence, and another operator's file applies to its own entries.
     let own = of_models(
         "[models.seer]\nimage_tokens = 7\ncompletion_tokens = 9_000\nrates.standard = { input = \"1\", output = \"1\" }\n\
          [models.\"x/seer\"]\nrates.standard = { input = \"1\", output = \"1\" }\n\
@@ -215,7 +215,7 @@ fn figures_survive_import_store_and_merge_exactly() {
     assert_eq!((mini.input_picos, mini.output_picos), (500_000, 2_000_000));
 }
 
-/// What only `/v1/responses` serves costs what a chat model of these figures costs.
+/// A model that only `/v1/responses` serves costs the same as a chat model with these figures.
 #[test]
 fn a_responses_model_is_priced_as_a_chat_model() {
     let table = PriceTable::merge(builtin(), &imported().overlay).unwrap();
@@ -234,7 +234,7 @@ fn a_responses_model_is_priced_as_a_chat_model() {
     assert_eq!(chat, responses);
 }
 
-/// The list has a zero, or nothing, for an output that there is never: it is no free model.
+/// The list has zero or nothing for an output that never exists. This does not make the model free.
 #[test]
 fn embeddings_cost_their_input() {
     let overlay = imported().overlay;
@@ -323,8 +323,8 @@ fn an_import_replaces_figures_and_keeps_the_rest() {
     assert_eq!(names.len(), builtin().models().len() + 7);
 }
 
-/// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an
-/// import which has one wins.
+/// An import without search prices, or without the mark of a model that always searches, keeps those of the file. An
+/// import with them takes precedence.
 #[test]
 fn an_import_forgets_no_search() {
     const FILE: &str = "\
@@ -397,7 +397,8 @@ fn a_newer_import_wins_and_forgets_nothing() {
     assert!(table.known("gpt-9-nova").is_some());
 }
 
-/// Reasoning is part of the completion, and not every `usage` says which part: all of it costs the dearer of both.
+/// Reasoning is part of the completion, but not every `usage` says which part. So all of it costs the dearer of both
+/// prices.
 #[test]
 fn output_is_the_dearer_of_text_and_reasoning() {
     let rates = |figures: &str, prompt_tokens| {

@@ -1,5 +1,5 @@
-//! Costs in LiteLLM's list that no price of an entry covers: an import names them, since what is billed by them is not
-//! charged.
+//! Costs in LiteLLM's list that no price of an entry covers. An import reports them, since charges of this kind are not
+//! accounted for.
 
 use super::field::Field;
 use super::{Fields, STANDARD};
@@ -7,11 +7,11 @@ use crate::price::entry::ModelEntry;
 use crate::price::picos::TokenPrice;
 use serde_json::value::RawValue;
 
-/// What the name of a field has that is a cost.
+/// Part of the name of every cost field.
 const MARK: &str = "cost";
-/// A cost without the mark: prices by the length of the prompt, in a form of its own.
+/// A cost field without the mark: prices by the length of the prompt, in a different form.
 const TIERED: &str = "tiered_pricing";
-/// Costs that make no call through the edge dearer than its price, by the beginning of their names.
+/// Prefixes of costs that never make a call through the edge dearer than its price.
 const HARMLESS: [&str; 10] = [
     // Read as the search fee.
     "search_context_cost_per_query",
@@ -40,7 +40,7 @@ pub(super) fn fields(json: &RawValue, entry: &ModelEntry) -> Vec<String> {
     unknown.map(|(name, _)| name.clone()).collect()
 }
 
-/// Whether the cost is nothing, or that of a token (such as an image's) which costs no more than one of text.
+/// Returns whether the cost is zero, or that of a token (such as an image's) which costs no more than a text token.
 fn is_covered(name: &str, value: &RawValue, entry: &ModelEntry) -> bool {
     if value.get() == "null" {
         return true;
@@ -60,7 +60,7 @@ fn is_covered(name: &str, value: &RawValue, entry: &ModelEntry) -> bool {
 mod tests {
     use crate::price::{IgnoredCosts, OPENAI, import_litellm};
 
-    /// A cost that is neither understood nor known to be harmless is named: what is billed by it is not charged.
+    /// A cost that is neither known nor known to be harmless is reported, since it is not charged.
     #[test]
     fn costs_that_are_not_understood_are_named() {
         let ignored = |more: &str| {

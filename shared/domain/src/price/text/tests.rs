@@ -3,7 +3,7 @@
 use crate::price::PriceTable;
 use proptest::prelude::*;
 
-/// A table with one model, `figures` being the keys of its entry.
+/// Returns a table with one model; `figures` are the keys of its entry.
 fn one_model(figures: &str) -> String {
     format!(
         "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\

@@ -1,9 +1,9 @@
-//! The same counts in the words of the other endpoints: accepted by the rules of [`Usage`].
+//! The usage of the other endpoints, with other field names: parsed by the rules of [`Usage`].
 
 use super::{CompletionDetails, PromptDetails, Usage, Wire};
 use serde::Deserialize;
 
-/// `usage` of a response (`POST /v1/responses`): the prompt is called input there, the completion output.
+/// `usage` of a response (`POST /v1/responses`), where the prompt is called input and the completion output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "ResponsesWire")]
 pub struct ResponsesUsage(pub Usage);
@@ -26,7 +26,7 @@ struct ResponsesWire {
 struct EmbeddingsWire {
     /// Some compatible providers (Voyage AI) send `total_tokens` alone.
     prompt_tokens: Option<u64>,
-    /// Some compatible providers send a zero; what is more is charged like any output.
+    /// Some compatible providers send zero. Any other value is charged like output.
     completion_tokens: Option<u64>,
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_total_has_is_output() {
+    fn tokens_only_in_the_total_count_as_output() {
         let whole = r#"{"input_tokens": 32, "output_tokens": 9, "total_tokens": 20041,
             "output_tokens_details": {"reasoning_tokens": 20000}}"#;
         let expected = Usage {

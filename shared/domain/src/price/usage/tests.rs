@@ -1,4 +1,4 @@
-//! Which usage is believed, and what it comes to.
+//! Tests of plausible usages, and of the resulting counts.
 
 use super::*;
 use crate::money::Nanos;
@@ -57,7 +57,7 @@ fn nulls_and_gaps_are_zero() {
 
 /// Gemini counts reasoning and the prompts of tools in the total only, xAI reasoning in a detail and in the total.
 #[test]
-fn what_only_the_total_has_is_completion() {
+fn tokens_only_in_the_total_count_as_completion() {
     for (json, [prompt, completion, reasoning, audio]) in [
         (
             r#"{"prompt_tokens": 12, "completion_tokens": 35, "total_tokens": 15047}"#,
@@ -87,7 +87,7 @@ fn what_only_the_total_has_is_completion() {
             r#"{"prompt_tokens": 0, "completion_tokens": 5, "total_tokens": 1000000000}"#,
             [0, 1_000_000_000, 0, 0],
         ),
-        // A total below the sum, or below the prompt, takes nothing off.
+        // A total below the sum, or below the prompt, does not reduce anything.
         (
             r#"{"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 10}"#,
             [9, 5, 0, 0],
@@ -111,10 +111,10 @@ fn what_only_the_total_has_is_completion() {
     }
 }
 
-/// Reasoning beside the completion (OpenRouter over Friendli), cached tokens beside the prompt (Grok 4 there), and
-/// counts that are left out (Gemini's compatible endpoint).
+/// Reasoning in addition to the completion (OpenRouter over Friendli), cached tokens in addition to the prompt (Grok 4
+/// there), and omitted counts (Gemini's compatible endpoint).
 #[test]
-fn what_contradicts_is_counted_apart() {
+fn contradictory_details_are_added_to_their_totals() {
     let prompt = |details: &str| {
         format!(r#"{{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {{{details}}}}}"#)
     };
@@ -253,7 +253,7 @@ fn nonsense_is_no_usage() {
         r#"{"completion_tokens": 9}"#,
         r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -1}}"#,
         r#"{"prompt_tokens": 9, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 1.5}}"#,
-        // Absurd, or absurd once the detail is added.
+        // Implausible as reported, or once the detail is added.
         r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 999999992}}"#,
         r#"{"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"audio_tokens": 999999992}}"#,
         r#"{"prompt_tokens": 9, "completion_tokens": 5,
@@ -267,7 +267,7 @@ fn nonsense_is_no_usage() {
     }
 }
 
-/// Any JSON value, a few levels deep, with the names that matter among its keys.
+/// Generates any JSON value, a few levels deep, with the relevant names among its keys.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
@@ -297,8 +297,8 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// A `usage` of two counts with the given ones of cached, written and audio tokens of the prompt, reasoning, audio and
-/// rejected tokens of the completion, and the total.
+/// Returns a `usage` with these counts of prompt and completion, with the details: cached, written and audio tokens of
+/// the prompt; reasoning, audio and rejected tokens of the completion; and the total.
 fn json_of(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> String {
     let [cached, written, heard, reasoning, spoken, rejected, total] = details;
     serde_json::json!({
@@ -315,7 +315,7 @@ fn json_of(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> String {
     .to_string()
 }
 
-/// What it costs where each special token costs more than a plain one, and a cached one as much.
+/// Returns the cost at prices where each special token costs more than a plain one, and a cached one the same.
 fn cost(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> Option<Nanos> {
     const MODEL: &str = "[models.m]\nrates.standard = { input = \"2\", cache_write = \"2.50\", output = \"10\", \
         audio_input = \"20\", audio_output = \"40\" }";
@@ -332,7 +332,7 @@ fn cost(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> Option<Nanos
 }
 
 proptest! {
-    /// Every token of the total is charged, and none of what is reported without it becomes cheaper by it.
+    /// Every token of the total is charged, and adding a total never lowers the charge.
     #[test]
     fn a_total_only_adds(
         prompt in 0_u64..1_000_000, completion in 0_u64..1_000_000, total in 0_u64..3_000_000,
@@ -349,9 +349,8 @@ proptest! {
         prop_assert_eq!(with.prompt_tokens + with.completion_tokens, total.max(prompt + completion));
     }
 
-    /// No reading of the same counts comes to more than what is charged, and a detail or a total that is added makes
-    /// nothing cheaper. The one discount, of cached tokens that are part of the prompt, is left out by a price without
-    /// it.
+    /// The charge is at least that of any interpretation of the same counts, and adding a detail or a total never
+    /// lowers it. The prices exclude the only discount, that of cached tokens which are part of the prompt.
     #[test]
     fn details_and_totals_only_add(
         [prompt, completion] in prop::array::uniform2(0_u64..3_000),

@@ -23,7 +23,7 @@ script! {
 pub struct Allowed {
     /// Class of requests.
     pub rate: Rate,
-    /// Most requests in a window.
+    /// Maximum number of requests in a window.
     pub limit: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct WindowState {
     pub limit: u64,
     /// Requests left in the window, after this one.
     pub remaining: u64,
-    /// Time until the window ends, in ms.
+    /// Time until the end of the window, in ms.
     pub left_ms: u64,
     /// End of the window, in ms since 1970, on the store's clock.
     pub ends_at_ms: u64,
@@ -49,11 +49,11 @@ pub enum Counted {
     Uncounted,
     /// It was counted.
     Passed(WindowState),
-    /// The window is exhausted; the request was not counted.
+    /// The limit is reached; the request was not counted.
     Over(WindowState),
 }
 
-/// Counts one request of the key `key_id`. With `allowed` `None`, only records the use.
+/// Counts one request of the key `key_id`. If `allowed` is `None`, only records the use.
 ///
 /// # Errors
 /// [`StoreError`]; the caller must then refuse the request.

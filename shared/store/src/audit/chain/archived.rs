@@ -1,4 +1,4 @@
-//! Archived entries: what the store still knows of them, and their removal.
+//! Archived entries: the data that the store keeps about them, and their removal.
 
 use super::{Chain, Head, to_hash};
 use crate::audit::archive;
@@ -14,12 +14,12 @@ use domain::period::DAY_MS;
 /// Segment descriptors read in one round trip.
 const SEGMENTS_AT_ONCE: usize = 200;
 
-/// What of a chain can be archived.
+/// The part of a chain that can be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveBacklog {
     /// Number of the last archived entry.
     pub archived: u64,
-    /// Number of the last entry whose decision has no look-up in the store any more.
+    /// Number of the last entry whose decision no longer has a look-up in the store.
     pub forgotten: u64,
     /// Number of the last entry that may be archived: the last sealed one.
     pub movable: u64,
@@ -44,7 +44,7 @@ impl ArchiveBacklog {
         ]
     }
 
-    /// Parses the answers to those reads; `None` if they are malformed.
+    /// Parses the answers; `None` if they are malformed.
     pub fn from_answers(answers: &mut Answers) -> Option<Self> {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
@@ -60,7 +60,7 @@ impl ArchiveBacklog {
         })
     }
 
-    /// Whether the oldest entry is at least `days` old.
+    /// Returns whether the oldest entry is at least `days` old.
     pub fn is_older(&self, days: u64, now_ms: u64) -> bool {
         let age_ms = self.oldest_ms.map(|oldest_ms| now_ms.saturating_sub(oldest_ms));
         age_ms.is_some_and(|age_ms| age_ms >= days.saturating_mul(DAY_MS))
@@ -77,12 +77,12 @@ pub struct ArchivedCount {
 }
 
 impl<'a> Chain<'a> {
-    /// The store of this chain.
+    /// Returns the store of this chain.
     pub const fn store(&self) -> &'a Store {
         self.store
     }
 
-    /// Reads what of the chain can be archived.
+    /// Reads which part of the chain can be archived.
     pub async fn backlog(&self) -> Result<ArchiveBacklog, StoreError> {
         let reads = ArchiveBacklog::reads(&self.keys, self.mode);
         let mut answers = self.store.many(&reads).await?;
@@ -145,7 +145,7 @@ impl<'a> Chain<'a> {
         self.first_at(&extent, at_ms, low, high).await
     }
 
-    /// Removes the oldest entries, which a segment holds by now.
+    /// Removes the oldest entries, which are in a segment.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
@@ -153,7 +153,7 @@ impl<'a> Chain<'a> {
         archived.execute(self.store, &self.keys, self.mode).await
     }
 
-    /// Removes the look-ups of decisions whose key parts are `starts`; all entries that these name must be archived.
+    /// Removes the look-ups of decisions with the key parts `starts`; all entries of these decisions must be archived.
     /// Afterwards no entry up to `done` has a look-up.
     /// Safe to retry.
     pub async fn forget<'s>(

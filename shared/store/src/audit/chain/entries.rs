@@ -7,11 +7,11 @@ use crate::audit::decisions;
 use domain::entry::{Entry, is_of_later_release};
 use std::collections::HashMap;
 
-/// Lines between two entries that are read although nobody asked for them: that is cheaper than one more command.
+/// Number of unrequested lines between two entries that are read anyway: that costs less than another command.
 const GAP_MAX: u64 = 8;
 
 impl Chain<'_> {
-    /// Reads the entries of these ascending numbers, in their order; `None` if one of them is archived by now.
+    /// Reads the entries with these ascending numbers, in order; `None` if one of them has been archived.
     ///
     /// # Errors
     /// [`StoreError`], also for a line that a later release wrote.
@@ -88,7 +88,8 @@ impl Chain<'_> {
         Ok(Some(items))
     }
 
-    /// Returns for each of these decisions the numbers of the entries that may be of it, as [`Chain::decision`] does.
+    /// Returns for each of these decisions the numbers of the entries that may belong to it, as [`Chain::decision`]
+    /// does.
     pub async fn decisions<'i>(&self, ids: &[&'i str]) -> Result<HashMap<&'i str, Vec<u64>>, StoreError> {
         let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
         parts.sort_unstable();
@@ -106,7 +107,7 @@ impl Chain<'_> {
     }
 }
 
-/// The first and last numbers of the rows to read, so that each number is in one.
+/// Returns the first and last numbers of the rows to read, which cover all numbers.
 fn rows(numbers: &[u64]) -> Vec<(u64, u64)> {
     let mut rows: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

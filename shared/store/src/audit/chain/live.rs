@@ -31,7 +31,7 @@ pub struct Backwards {
     pub before: u64,
     /// Entries to skip.
     pub skip: u64,
-    /// Most entries on the page.
+    /// Maximum number of entries on the page.
     pub count: u64,
 }
 
@@ -73,7 +73,7 @@ struct Lines<'c> {
 pub enum Row {
     /// The entries are in the store.
     Live(Vec<Sealed>),
-    /// The first one is archived.
+    /// The first requested entry is archived.
     Archived,
 }
 

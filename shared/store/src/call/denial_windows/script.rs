@@ -12,7 +12,7 @@ script! {
     pub static DENIAL_WINDOW = "denial_window",
     source: [CHANGE, include_str!("../denial_window.lua")],
     when_full: Run,
-    /// `counted_denials` are those of the bucket.
+    /// `counted_denials` is the hash of the bucket.
     keys: struct WindowKeys: String { counted_denials },
     /// `ends` is in ms.
     args: struct WindowArgs<'a>: &'a str { field, count, ends },

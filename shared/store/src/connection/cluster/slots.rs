@@ -10,7 +10,7 @@ pub(in crate::connection) const SLOTS: u16 = 16_384;
 /// Marks a slot without a master.
 const NO_MASTER: u16 = u16::MAX;
 
-/// How long reports of a lower rank than the map's are ignored. A cluster that was rebuilt has lower epochs for good.
+/// Time that reports with a lower rank than the map's are ignored. A rebuilt cluster has permanently lower epochs.
 const LOWER_RANK_IGNORED: Duration = Duration::from_secs(10);
 
 /// First slot, last slot, address of the master.
@@ -24,15 +24,15 @@ pub(super) struct NodeReport {
 }
 
 impl NodeReport {
-    /// Rank of a report: it has seen more changes, or as many and knows masters of more slots.
+    /// Returns the rank of the report: first by epoch, then by the number of slots with a known master.
     pub(super) fn rank(&self) -> (u64, usize) {
         let slots = |(first, last, _): &Range| usize::from(last.saturating_sub(*first)) + 1;
         (self.epoch, self.ranges.iter().map(slots).sum())
     }
 }
 
-/// Rank of the best report so far, and when one of it was last received. A node that is cut off or restarts must not
-/// set the map back.
+/// Rank of the best report so far, and when a report of this rank was last received. A node that is cut off or restarts
+/// must not revert the map.
 #[derive(Default)]
 pub(super) struct BestReport {
     rank: (u64, usize),
@@ -40,7 +40,7 @@ pub(super) struct BestReport {
 }
 
 impl BestReport {
-    /// Whether a report of this rank replaces the map.
+    /// Returns whether a report of this rank replaces the map.
     pub(super) fn accepts(&mut self, rank: (u64, usize), now: Instant) -> bool {
         let has_expired = self.received_at.is_none_or(|at| now - at >= LOWER_RANK_IGNORED);
         let is_accepted = rank >= self.rank || has_expired;
@@ -53,7 +53,7 @@ impl BestReport {
 
 /// The masters and their slots.
 pub(super) struct SlotMap<M> {
-    /// Index of each slot's master; empty if nothing is known.
+    /// Index of each slot's master; empty if no map is known.
     slots: Vec<u16>,
     masters: Vec<M>,
 }
@@ -67,7 +67,7 @@ impl<M> Default for SlotMap<M> {
     }
 }
 
-/// Has an address.
+/// A type with a server address.
 pub(super) trait HasAddress {
     fn address(&self) -> &str;
 }
@@ -177,7 +177,7 @@ pub(in crate::connection) fn slot_of(key: &[u8]) -> u16 {
     crc16(tag.unwrap_or(key)) % SLOTS
 }
 
-/// CRC-16/XMODEM.
+/// Computes CRC-16/XMODEM.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| match crc & 0x8000 {
@@ -219,7 +219,7 @@ pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) 
 }
 
 /// Counts the replicas of a master in its own `CLUSTER NODES`: those not marked as failed, in sync or not. `CLUSTER
-/// SLOTS` leaves out a replica that has not reported a replication offset yet, and such a one may take over.
+/// SLOTS` omits a replica that has not reported a replication offset yet, but such a replica may take over.
 pub(in crate::connection) fn replicas_listed(nodes: &str) -> u64 {
     // <id> <address> <flag>,… <id of its master> …
     let nodes: Vec<[&str; 4]> = nodes.lines().filter_map(first_words).collect();
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // As `CLUSTER KEYSLOT` says.
+        // Values of `CLUSTER KEYSLOT`.
         for (key, slot) in [
             ("foo", 12_182),
             ("bar", 5_061),

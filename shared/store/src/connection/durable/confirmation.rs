@@ -1,4 +1,4 @@
-//! How a server confirms a change: the commands that wait for it, and which replies count.
+//! How a server confirms a change: the commands that wait for it, and the replies that confirm it.
 
 use crate::StoreError;
 use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
@@ -6,7 +6,7 @@ use redis::{Cmd, RedisResult, Value};
 use settings::durability::Durability;
 use std::time::Duration;
 
-/// Confirmation of one change: by disk, by replicas, by both, or by nothing (under `auto`, where the server offers
+/// Confirmation of one change: by disk, by replicas, by both, or not at all (under `auto`, if the server offers
 /// neither).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Confirmation {
@@ -15,7 +15,7 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Chooses the confirmation on a server that offers this; else says why it cannot confirm.
+    /// Chooses the confirmation on a server with this offer. The error is the reason why it cannot confirm.
     pub(super) fn new(configured: Durability, offer: &Offer) -> Result<Self, String> {
         let confirmation = |disk, replicas| Ok(Self { disk, replicas });
         match (configured, offer.disk) {
@@ -29,17 +29,17 @@ impl Confirmation {
         }
     }
 
-    /// Confirmation by this many replicas.
+    /// Creates the confirmation by this many replicas.
     pub(super) const fn by_replicas(replicas: u8) -> Self {
         Self { disk: None, replicas }
     }
 
-    /// Whether nothing is confirmed.
+    /// Returns whether nothing is confirmed.
     pub(super) const fn is_unconfirmed(self) -> bool {
         self.disk.is_none() && self.replicas == 0
     }
 
-    /// Whether the waits cover only what their own connection wrote.
+    /// Returns whether the waits cover only writes on their own connection.
     pub(super) fn needs_a_fence(self) -> bool {
         self.disk == Some(Disk::WaitAof) || self.replicas > 0
     }
@@ -69,7 +69,7 @@ impl Confirmation {
         commands
     }
 
-    /// Whether the replies confirm the change; else why not.
+    /// Checks that the replies confirm the change. The error is the reason why they do not.
     pub(super) fn confirmed(self, answers: Vec<Value>) -> Result<(), String> {
         let mut answers = answers.into_iter();
         let mut next = || {

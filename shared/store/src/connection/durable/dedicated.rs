@@ -2,10 +2,10 @@
 //!
 //! `bb8-redis` connects and tests; this module adds four rules:
 //!
-//! - **Outstanding replies.** A caller dropped in the middle of a `WAIT` leaves a blocked connection. It is marked
-//!   before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
+//! - **Outstanding replies.** A caller that is dropped during a `WAIT` leaves a blocked connection. The connection is
+//!   marked before anything is sent and unmarked after the last reply; a marked connection does not return to the pool.
 //! - **Generations.** When a server is given up, so are its connections: idle ones when the pool is next used, others
-//!   when they are returned. A connection of an earlier generation says nothing about later ones.
+//!   when they are returned. A connection of an earlier generation tells nothing about later ones.
 //! - **Failures to connect.** `bb8` reports them only to its error sink, and a caller would wait until a time-out. So
 //!   the pool hands out a slot without a connection, and its user connects and receives the error.
 //! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, less than most waits take, and without a limit when it tests
@@ -48,7 +48,7 @@ impl Server {
     /// Gives up the connections of this generation, once.
     fn give_up(&self, generation: u64) {
         let next = generation.wrapping_add(1);
-        // A failed exchange means that another connection of the generation did it.
+        // If the exchange fails, another connection of the generation has already incremented it.
         let _ = self
             .generation
             .compare_exchange(generation, next, Ordering::AcqRel, Ordering::Acquire);
@@ -103,7 +103,7 @@ impl Dedicated {
         self.awaits_replies = true;
         let replies = connection.send_packed_commands(commands, 0, commands.len()).await;
         self.awaits_replies = replies.is_err();
-        // A server that became a replica may have been replaced behind the same address.
+        // A server that became a replica may have been replaced at the same address.
         if replies
             .as_ref()
             .map_or(true, |replies| replies.iter().any(is_read_only))
@@ -158,7 +158,7 @@ impl ManageConnection for Manager {
     }
 }
 
-/// The error of a deadline that passed before anything was sent.
+/// Returns the error for a deadline that passed before anything was sent.
 pub(super) fn late(what: &'static str) -> RedisError {
     std::io::Error::new(std::io::ErrorKind::TimedOut, what).into()
 }

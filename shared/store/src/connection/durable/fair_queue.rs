@@ -1,7 +1,7 @@
-//! Fair queue for a server's dedicated connections: an account with any number of changes in flight leaves connections
-//! to the others.
+//! Fair queue for a server's dedicated connections: an account with many changes in flight leaves connections to the
+//! others.
 //!
-//! First come, first served. The pool alone would let a new caller overtake waiting ones.
+//! First come, first served. Without it, the pool would let a new caller overtake waiting ones.
 
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Most dedicated connections of one process to one server that are in use at once; further changes wait within the
+/// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
 /// deadline.
 pub(super) const CONNECTIONS_MAX: u32 = 32;
-/// Most of them in use by one account. Its further changes wait for each other only.
+/// Maximum number of these in use by one account. Its further changes wait only for each other.
 const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
 
 /// A server's address; `None` is the single server.
@@ -24,7 +24,7 @@ type Share = (Address, String);
 /// The queues of all servers and accounts.
 #[derive(Debug, Default)]
 pub(super) struct FairQueue {
-    /// Per server: a hanging server occupies its connections for long.
+    /// One queue for each server: a hanging server occupies its connections for a long time.
     servers: Arc<Queues<Address>>,
     /// Per server and account.
     shares: Arc<Queues<Share>>,
@@ -41,7 +41,7 @@ impl FairQueue {
     /// Waits for a permit on the server at `address`, for a change whose first key is `key`.
     pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<QueuePermit> {
         let share = (address.clone(), account_of(key).to_owned());
-        // The account's own queue first: waiting there holds up nobody else.
+        // The account's own queue comes first, since waiting there delays no other account.
         let share = self.shares.enter(share, CONNECTIONS_OF_ACCOUNT_MAX).await?;
         let server = self.servers.enter(address.clone(), CONNECTIONS_MAX).await?;
         Ok(QueuePermit {
@@ -51,7 +51,7 @@ impl FairQueue {
     }
 }
 
-/// Semaphores by key, each kept while somebody uses it.
+/// Semaphores by key. Each exists only while it is used.
 #[derive(Debug)]
 struct Queues<K>(Mutex<HashMap<K, Arc<Semaphore>>>);
 
@@ -84,7 +84,7 @@ impl<K: Clone + Eq + Hash> Queues<K> {
     }
 }
 
-/// A place, or the wait for one.
+/// A permit, or the wait for one.
 #[derive(Debug)]
 struct Place<K: Eq + Hash> {
     queues: Arc<Queues<K>>,
@@ -141,7 +141,7 @@ mod tests {
         taken.push(turns.take(&server, &key("acct_2")).await.unwrap());
         taken.remove(0);
         taken.push(waiting.await.unwrap());
-        // All connections of the server are taken by several accounts.
+        // Several accounts use all connections of the server.
         for account in ["acct_3", "acct_4", "acct_5"] {
             for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
                 match turns.take(&server, &key(account)).now_or_never() {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_is_forgotten() {
+    async fn an_abandoned_wait_is_forgotten() {
         let turns = FairQueue::default();
         let mut taken = Vec::new();
         for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_its_share_holds_no_place_of_the_others() {
+    async fn waiting_for_the_own_share_takes_no_place_of_others() {
         let (turns, first) = (FairQueue::default(), key("acct_1"));
         let mut taken = Vec::new();
         for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_later_does_not_overtake() {
+    async fn later_callers_do_not_overtake() {
         let turns = FairQueue::default();
         let mut taken = Vec::new();
         for number in 0..CONNECTIONS_MAX {

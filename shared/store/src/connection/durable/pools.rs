@@ -1,4 +1,4 @@
-//! One pool of dedicated connections per server: created on demand, bounded, and dropped when the server leaves the
+//! Pools of dedicated connections, one per server: created on demand, bounded, and dropped when the server leaves the
 //! cluster. A [fair queue](super::fair_queue) comes before it.
 
 use super::dedicated::{Dedicated, Manager, Server, late};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Most pools. Beyond that the least recently used one is dropped; its connections in use stay usable.
+/// Maximum number of pools. Beyond that the least recently used one is dropped; its connections in use stay usable.
 const POOLS_MAX: usize = 256;
 /// Interval between sweeps for pools of servers that left the cluster.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ impl Dial {
         }
     }
 
-    /// Whether this is a known server.
+    /// Returns whether this is a known server.
     fn is_known(&self, address: &Address) -> bool {
         match (self, address) {
             (Self::Cluster(cluster), Some(address)) => cluster.is_master(address),
@@ -63,8 +63,8 @@ struct PoolEntry {
     last_used: Instant,
 }
 
-/// A dedicated connection in use. Dropping it returns it to its pool, unless it broke or replies are outstanding, and
-/// releases the permit.
+/// A dedicated connection in use. Dropping it releases the permit and returns the connection to its pool, unless it
+/// broke or replies are outstanding.
 pub(super) struct LentConnection {
     connection: PooledConnection<'static, Manager>,
     _permit: QueuePermit,

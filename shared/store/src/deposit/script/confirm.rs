@@ -35,10 +35,10 @@ pub enum Confirmed {
     Done {
         /// The deposit.
         deposit: Deposit,
-        /// Whether it was confirmed before.
+        /// Whether the deposit was confirmed before.
         again: bool,
     },
-    /// A request with this id was made before; its record has the outcome.
+    /// A request with this id was made before; its record contains the outcome.
     Known,
     /// The deposit does not exist.
     Missing,

@@ -22,11 +22,11 @@ script! {
     source: [CHANGE, BUDGET, INTENT, include_str!("../create.lua")],
     when_full: Refuse,
     marks: [of_money, with_budgets],
-    /// `payee` is the payer's wallet where the payee is in another account.
+    /// `payee` is the payer's wallet if the payee is in another account.
     keys: struct CreateKeys: String {
         payer, payee, intent, intent_index[6], escrow, escrows, place, transit
     },
-    /// `fields` are those of the escrow, `own_count` texts, then those of the intent.
+    /// `fields` are the `own_count` texts of the escrow, then those of the intent.
     args: struct CreateArgs<'a>: &'a str {
         payer_number, payee_number, number, intent, heads, place, transit, transit_row, own_count, fields[..]
     },

@@ -27,7 +27,7 @@ script! {
     source: [CHANGE, BUDGET, CAUSED, MONEY, INTENT, LOW_BALANCE, include_str!("../fund.lua")],
     when_full: Refuse,
     marks: [of_money, with_budgets],
-    /// The last two are the payer's where the payee is in another account.
+    /// The last two are the payer's if the payee is in another account.
     keys: struct FundKeys: String {
         transactions, payer[4], intent, spare_intent, intent_index[6], escrow, payer_open, payee, payee_open
     },
@@ -38,7 +38,7 @@ script! {
     },
 }
 
-/// Funds the escrow for its payer, the caller. Returns the balance left.
+/// Funds the escrow for its payer, the caller. Returns the remaining balance.
 ///
 /// A payee's wallet in another account cannot be checked in the same step. If it is closed in between, a release pays
 /// its account's user wallet, as for any closed wallet.

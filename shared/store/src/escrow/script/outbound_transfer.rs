@@ -12,10 +12,10 @@ use crate::wallet::Wallet;
 use crate::{Store, StoreError};
 use domain::money::Nanos;
 
-/// Last part of the transit id for an operator's decision; a party's has the escrow's new status.
+/// Last part of the transit id for an operator's decision. For a party's decision it is the new status of the escrow.
 pub(crate) const RESOLVED: &str = "resolved";
 
-/// What the payee's account receives.
+/// Data that the payee's account receives.
 pub(crate) struct OutboundTransfer<'a> {
     pub(crate) escrow: &'a Escrow,
     pub(crate) name: &'a str,
@@ -83,7 +83,8 @@ fn transit_id(escrow: u64, name: &str) -> String {
     format!("escrow:{escrow}:{name}")
 }
 
-/// Delivers now, instead of by the transit worker. Money that finds no room waits; all else has arrived.
+/// Delivers immediately, without waiting for the transit worker. Money that does not fit into the wallet stays in
+/// transit; everything else has arrived.
 pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Result<(), StoreError> {
     let Some(transit) = transit else { return Ok(()) };
     let delivered = deliver(store, transit).await;
@@ -106,7 +107,7 @@ pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) 
     Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= most))
 }
 
-/// Delivers what an earlier attempt of the payee left in transit: the first decision counts.
+/// Delivers the transit row that an earlier attempt of the payee left: the first decision counts.
 pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     let mut query = redis::cmd("HMGET");
     query.arg(escrow.payer.keys().bucket().transit());

@@ -1,5 +1,5 @@
-//! Ends an escrow: a party releases or disputes it, or the operator ends the dispute. The payer's account decides who
-//! is first; a payee in another account receives the outcome by transit (decision D28).
+//! Ends an escrow: a party releases or disputes it, or the operator ends the dispute. The payer's account determines
+//! which request is first; a payee in another account receives the outcome by transit (decision D28).
 
 use super::outbound_transfer::{OutboundTransfer, RESOLVED, deliver_now, deliver_pending, has_payee_room};
 use super::step::{Step, Stepped};
@@ -81,9 +81,9 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Releases or disputes a funded escrow for the calling party. A payee in another account has its intent there,
-/// delivered before this returns. Its money is, too, unless its wallet filled up since it was looked at: then the money
-/// waits in transit.
+/// Releases or disputes a funded escrow for the calling party. If the payee is in another account, its intent is
+/// delivered there before this returns. So is its money, unless its wallet has filled up since it was checked: then the
+/// money stays in transit.
 ///
 /// # Errors
 /// [`StoreError`]; safe to retry with the same key. If the script may have run, the escrow may be resolved.
@@ -96,7 +96,8 @@ pub async fn decide(
     let by_payer = asked.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
     let moves = verdict == Verdict::Release;
-    // Before the claim: a refusal leaves no record. What is no longer funded is refused for that.
+    // Before the claim, since a refusal leaves no record. An escrow that is no longer funded is refused for that
+    // reason.
     let is_funded = escrow.status == EscrowStatus::Funded;
     // Whoever takes the money itself has all the room of its wallet.
     let most = if by_payer {
@@ -126,7 +127,7 @@ pub async fn decide(
         at_ms: asked.at_ms,
         note: verdict.note(),
         request: &request,
-        // What the script adds in the payer's account.
+        // Additions of the script in the payer's account.
         transaction: (by_remote_payee && moves).then_some(&transaction),
         escrow: Some(escrow.number),
     };
@@ -164,7 +165,8 @@ pub async fn decide(
         }
         Stepped::Again(refusal) if by_remote_payee => {
             deliver_pending(store, escrow).await?;
-            // The intent exists now, unless it is archived: then the key was free for this request, which is refused.
+            // The intent exists now, unless it is archived. In that case the key was free for this request, which is
+            // refused.
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {

@@ -19,8 +19,8 @@ script! {
     source: [CHANGE, BUDGET, MONEY, INTENT, include_str!("../resolve.lua")],
     when_full: Refuse,
     marks: [of_money, with_budgets],
-    /// `receiver` is the payer's leg where no wallet of its account is paid, and not touched; `payee_open` is the
-    /// payer's where the payee is in another account. The last three are any keys where the intent is stored elsewhere.
+    /// `receiver` is the payer's leg, unused, if no wallet of its account is paid; `payee_open` is the payer's if the
+    /// payee is in another account. The last three are any keys if the intent is stored elsewhere.
     keys: struct ResolveKeys: String {
         transactions, receiver[4], escrow, siblings, payer_open, payee_open, transit, intent, spare_intent,
         intent_index[6]
@@ -48,13 +48,13 @@ pub(crate) struct Step<'a> {
     pub(crate) audit: &'static str,
     pub(crate) needs: EscrowStatus,
     pub(crate) becomes: EscrowStatus,
-    /// The party in the payer's account that is paid, if one is.
+    /// The party in the payer's account that is paid, if any.
     pub(crate) credit: Option<(&'a Party, TransactionType)>,
     /// Transaction id, in whichever account.
     pub(crate) transaction: &'a str,
     /// Reason of a dispute.
     pub(crate) note: Option<&'a str>,
-    /// What the payee's account receives.
+    /// Data that the payee's account receives.
     pub(crate) transit: Option<&'a Transit>,
     /// Caller and intent; `None` if the operator ends a dispute.
     pub(crate) asked: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
@@ -64,7 +64,7 @@ pub(crate) struct Step<'a> {
 pub(crate) enum Stepped {
     Won,
     Known,
-    /// It won before, with its intent in another account; the refusal if that is archived.
+    /// It decided before, with its intent in another account; the refusal if that intent is archived.
     Again(Blocked),
     Refused(Blocked),
     /// The escrow is not disputed.
@@ -72,7 +72,7 @@ pub(crate) enum Stepped {
     TooMuch,
 }
 
-/// Owner and number of the wallet that is paid.
+/// Owner and number of the wallet to be paid.
 type Target<'a> = (&'a str, u64);
 
 impl Step<'_> {
@@ -103,7 +103,7 @@ impl Step<'_> {
             .filter(|(asked, _)| asked.scope.account == self.escrow.payer.account)
     }
 
-    /// `None` if the wallet is closed.
+    /// Executes the script once; `None` if the wallet is closed.
     async fn attempt(
         &self,
         store: &Store,

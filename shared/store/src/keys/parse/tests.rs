@@ -1,4 +1,4 @@
-//! Every name is taken apart again, and nothing else is.
+//! Tests that every key name can be parsed, and that no other text can.
 
 use super::*;
 use crate::keys;
@@ -184,7 +184,7 @@ fn every_list_is_read_back() {
             ModeKey::TransactionsOfType(kind),
         );
     }
-    // An agent may be called like a type, or like the word before the number of a closed wallet.
+    // An agent may have the name of a type, or of the word before the number of a closed wallet.
     for holder in [USER, "bot", "spend", "closed", "closed/17"] {
         for kind in all.clone().map(Some).chain([None]) {
             let name = keys.transactions_of_wallet(mode, holder, kind.map(TransactionType::as_str));
@@ -218,7 +218,7 @@ fn every_index_of_the_trail_is_read_back() {
 }
 
 #[test]
-fn what_no_name_fits_is_no_key() {
+fn unmatched_text_is_not_a_key() {
     let base = AccountKeys::new(ACCT).record();
     let other = if base.starts_with("{b0001}") {
         "{b0002}"

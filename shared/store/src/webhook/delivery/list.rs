@@ -24,11 +24,11 @@ pub struct ListedDelivery {
 pub enum DeliveryFilter {
     /// Every variant.
     All,
-    /// Waiting ones.
+    /// Waiting deliveries.
     Pending,
-    /// Accepted ones.
+    /// Accepted deliveries.
     Delivered,
-    /// Given up, or never attempted.
+    /// Deliveries that were given up or never attempted.
     Failed,
 }
 

@@ -73,7 +73,7 @@ pub struct Taken {
 /// Outcome of renewing a lease and taking deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// The lease is held; due deliveries.
+    /// The lease is held; with the due deliveries.
     Taken(Box<Taken>),
     /// Nothing is due; the lease is released.
     Idle,
@@ -83,12 +83,12 @@ pub enum TakeOutcome {
     Gone,
 }
 
-/// What follows an attempt.
+/// Next step after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: accepted.
+    /// None: the delivery was accepted.
     Delivered,
-    /// Nothing: it was the last attempt.
+    /// None: this was the last attempt.
     Failed,
     /// Another attempt after a pause.
     Retry(Duration),
@@ -101,16 +101,16 @@ pub enum Next {
 pub struct AttemptOutcome<'a> {
     /// Number of the delivery.
     pub number: &'a str,
-    /// Its text before.
+    /// Text before the attempt.
     pub before: &'a str,
     /// The delivery with the attempt.
     pub after: &'a Delivery,
-    /// What follows.
+    /// Next step.
     pub next: Next,
 }
 
 impl Lease {
-    /// Takes or renews the lease, and takes `most` deliveries.
+    /// Takes or renews the lease, and takes at most `most` deliveries.
     ///
     /// # Errors
     /// [`StoreError`]; the lease may be taken.
@@ -144,8 +144,8 @@ impl Lease {
         }
     }
 
-    /// Records an attempt; `history_max` finished deliveries are kept. Returns false, with nothing changed, if the
-    /// delivery is gone or another server attempted it.
+    /// Records an attempt, and keeps at most `history_max` finished deliveries. Returns false, with nothing changed, if
+    /// the delivery is gone or another server attempted it.
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.

@@ -44,12 +44,12 @@ script! {
     },
 }
 
-/// Keys of a webhook: its record and the sets of its deliveries, in the order of `made.lua`.
+/// Number of keys of a webhook: its record and the sets of its deliveries, in the order of `made.lua`.
 const WEBHOOK_KEYS: usize = 6;
 
-/// Lifetime of a minute's counts: a dispatcher that pauses for longer within one starts anew.
+/// Lifetime of a minute's counts. A dispatcher that pauses for longer within a minute restarts the counts.
 const COUNTS_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// Fields of the counts that are no agent ids.
+/// Fields of the counts that are not agent ids.
 const MINUTE: &str = "/minute";
 const AGENTS: &str = "/agents";
 
@@ -62,7 +62,7 @@ pub struct Cursor {
     pub version: u64,
     /// Number of the last dispatched entry.
     pub dispatched: u64,
-    /// Count of events so far.
+    /// Number of events so far.
     pub events: u64,
     /// Number of the last entry, sealed or not.
     pub last: u64,
@@ -88,11 +88,11 @@ pub struct Step<'a> {
     pub mode: Mode,
     /// Cursor as read.
     pub cursor: Cursor,
-    /// Every webhook, also without new events: parked deliveries may become due.
+    /// All webhooks, including those without new events, since parked deliveries may become due.
     pub batches: &'a [WebhookDeliveries],
-    /// Most waiting deliveries of a webhook.
+    /// Maximum number of waiting deliveries of a webhook.
     pub waiting_max: u64,
-    /// Most finished deliveries of a webhook.
+    /// Maximum number of finished deliveries of a webhook.
     pub history_max: u64,
 }
 
@@ -114,7 +114,8 @@ pub struct Dispatch<'a> {
 pub struct DispatchCoalesced<'a> {
     /// Common arguments.
     pub step: Step<'a>,
-    /// Whether a later entry ends the minute; else the store's clock must, and every entry must be dispatched.
+    /// Whether a later entry ends the minute. Otherwise the store's clock must be past it, and every entry be
+    /// dispatched.
     pub by_entry: bool,
     /// The violations.
     pub groups: &'a [Group],
@@ -125,10 +126,10 @@ pub struct DispatchCoalesced<'a> {
 pub enum Dispatched {
     /// The deliveries are created.
     Done {
-        /// Count of deliveries that are never attempted, since too many wait.
+        /// Number of deliveries that are never attempted, since too many wait.
         refused: u64,
     },
-    /// Cursor or webhooks changed; nothing changed. Read them anew.
+    /// The cursor or the webhooks have changed; nothing was written. Read them again.
     Changed,
     /// The minute has not ended; nothing changed.
     Early,
@@ -177,7 +178,7 @@ impl Cursor {
     /// Reads the minute's counts for these violations.
     ///
     /// # Errors
-    /// [`StoreError`], also for counts that make no sense.
+    /// [`StoreError`], also for malformed counts.
     pub async fn tally(
         &self,
         store: &Store,
@@ -248,7 +249,7 @@ pub async fn waiting(
 }
 
 impl From<&Waiting> for DeliveryEvent {
-    /// The event for violations that waited.
+    /// Returns the event for violations that waited.
     fn from(waiting: &Waiting) -> Self {
         let coalesced: Coalesced = waiting.coalesced;
         Self {
@@ -319,7 +320,7 @@ impl Dispatch<'_> {
     /// Creates the deliveries and advances the cursor.
     ///
     /// # Errors
-    /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
+    /// [`StoreError`]; the script may have run. Safe to retry after reading the cursor again.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let (step, tally) = (&self.step, self.tally);
         let (agents, groups) = (tally.changed_agents(), tally.changed_groups());
@@ -359,7 +360,7 @@ impl DispatchCoalesced<'_> {
     /// Creates the deliveries and removes the violations.
     ///
     /// # Errors
-    /// [`StoreError`]; the script may have run. Safe to retry with a cursor read anew.
+    /// [`StoreError`]; the script may have run. Safe to retry after reading the cursor again.
     pub async fn execute(&self, store: &Store) -> Result<Dispatched, StoreError> {
         let step = &self.step;
         let groups = self.groups.iter().map(Group::text);

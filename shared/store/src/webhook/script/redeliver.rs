@@ -64,7 +64,7 @@ pub async fn redeliver(
     Err(StoreError::unexpected("a delivery that changes all the time"))
 }
 
-/// `None` if the delivery changed since it was read.
+/// Executes the script once; `None` if the delivery changed since it was read.
 async fn attempt(
     store: &Store,
     scope: &Scope<'_>,

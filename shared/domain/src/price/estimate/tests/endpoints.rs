@@ -1,8 +1,8 @@
-//! Calls to other endpoints than chat completions: responses and embeddings.
+//! Tests of calls to other endpoints than chat completions: responses and embeddings.
 
 use super::*;
 
-/// Reasoning that the provider keeps is prompt, also for the price of a long context.
+/// Reasoning that the provider keeps is part of the prompt, also for the long-context threshold.
 #[test]
 fn kept_reasoning_counts_its_allowance() {
     let text = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
@@ -30,7 +30,7 @@ fn kept_reasoning_counts_its_allowance() {
     assert_eq!(estimate(&none, 3), 0);
 }
 
-/// `POST /v1/embeddings`: nothing is held for an answer, and a token that the caller has counted is not counted again.
+/// `POST /v1/embeddings`: nothing is held for an answer, and token ids are not counted again as text.
 #[test]
 fn an_embeddings_call_is_its_input() {
     let table = of_models(
