@@ -125,11 +125,7 @@ impl Pass<'_> {
                     )
                 };
                 let record = Read::hash(keys.bucket(), keys.agent(place.mode, &agent));
-                Job {
-                    what: agent,
-                    reads: vec![seq(), record, seq()],
-                    weight: 3,
-                }
+                Job::new([seq(), record, seq()], agent)
             });
             let mut again = Vec::new();
             drive(store, jobs, |agent, mut answers| {
@@ -176,11 +172,7 @@ impl Pass<'_> {
                 let fields = ["spent", "first"].map(str::to_owned);
                 let record = Read::fields(keys.bucket(), keys.run(mode, &agent, &run), &fields);
                 let held = Read::field(keys.bucket(), keys.agent(mode, &agent), "held");
-                Job {
-                    what: (agent, run),
-                    reads: vec![seq(), record, held, seq()],
-                    weight: 4,
-                }
+                Job::new([seq(), record, held, seq()], (agent, run))
             });
             let mut again = Vec::new();
             drive(store, jobs, |(agent, run), mut answers| {
