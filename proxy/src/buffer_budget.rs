@@ -4,6 +4,7 @@
 //! * The reserve fits the longest body and is held by one body at a time. Reservations grow while their bodies arrive,
 //!   so two bodies that hold memory and wait for more would deadlock until they time out. A body that gets the reserve
 //!   returns what it held, and never waits again.
+//!
 //! The rest is common. An account gets at most a quarter of the common part and of the small part. Beyond that, its
 //! bodies wait for the reserve or for its own earlier bodies; bodies of other accounts never wait for them.
 

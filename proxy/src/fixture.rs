@@ -323,7 +323,12 @@ impl Fixture {
         executions
             .map(|command| {
                 let keys: usize = command[2].parse().unwrap();
-                command[3 + keys..].to_vec()
+                let last = match script.bounds_clock() {
+                    // This process's time and the bound: of no interest here.
+                    true => command.len() - 2,
+                    false => command.len(),
+                };
+                command[3 + keys..last].to_vec()
             })
             .collect()
     }

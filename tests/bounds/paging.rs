@@ -211,7 +211,7 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
             ("cursor=nonsense", "cursor must be"),
             ("cursor=AAAA", "cursor must be"),
             (&format!("cursor={}", "A".repeat(513)), "cursor must be"),
-            (&format!("cursor={of_agents}&offset=0"), "cursor and offset"),
+            (&format!("cursor={of_agents}&offset=1"), "cursor and offset"),
             ("cursor=x&cursor=x", "cursor is given twice"),
         ] {
             let reply = caller.get(&with(path, query)).await;

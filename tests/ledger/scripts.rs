@@ -12,7 +12,8 @@ use store::script::names::Names;
 use store::script::{Script, WhenFull, with_fragments};
 
 pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
-/// What keeps scripts from using a clock that is far from this process's. `servers/clock_bound.rs` notices changes of it.
+/// What keeps scripts from using a clock that is far from this process's. `servers/clock_bound.rs` notices changes of
+/// it.
 pub const CLOCK_BOUND_LUA: &str = include_str!("../../shared/store/src/script/clock_bound.lua");
 pub const PERIOD_LUA: &str = include_str!("../../shared/store/src/script/period.lua");
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
@@ -28,7 +29,8 @@ const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can tell it the time.
+/// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can tell it the
+/// time.
 const CLOCK: &str = concat!(
     include_str!("../../shared/store/src/script/clock.lua"),
     include_str!("../../shared/store/src/script/clock_bound.lua"),

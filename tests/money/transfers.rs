@@ -297,7 +297,6 @@ async fn a_wallets_number_and_an_agent_of_that_name_are_two_requests() {
     let world = World::start().await;
     let fixture = AccountFixture::new(&world).await;
     let one = fixture.bot("one").await;
-    fixture.bot(&one.number.to_string()).await;
     fixture.fund("user", 10).await;
     let body = json!({ "from": "user", "to": one.number, "amount": 1 });
     success(&fixture.keyed(PATH, "k", &body).await, 200);

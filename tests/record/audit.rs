@@ -439,16 +439,16 @@ async fn a_clock_that_jumps_back_breaks_no_chain() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), entries.len(), "every entry has an id of its own");
-    // A span of time is looked for by halving, so around a jump its ends may be off; every answer is a row of the
-    // trail.
+    // Near the ends of a span each row is judged by its own time.
     for n in 0..70 {
         let at = iso_from_ms(START_MS + 1000 * n);
         let found = success(&caller.get(&format!("/v1/audit?limit=200&from={at}")).await, 200);
         let logs = found["logs"].as_array().unwrap();
         assert_eq!(found["total"], json!(logs.len()), "{found}");
-        for pair in logs.windows(2) {
-            assert_eq!(pair[0]["previousHash"], pair[1]["hash"]);
-        }
+        let mut ids: Vec<&str> = logs.iter().map(|entry| text(entry, "/id")).collect();
+        ids.reverse();
+        let later = entries.iter().filter(|entry| text(entry, "/at") >= at.as_str());
+        assert_eq!(ids, later.map(|entry| text(entry, "/id")).collect::<Vec<_>>());
     }
     let entry = Entry::of_json(&entries[30].to_string()).unwrap();
     assert!(entry.seq == 31);

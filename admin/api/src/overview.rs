@@ -1,8 +1,8 @@
 //! `GET /overview`: spending, denials and matters that need attention, in one answer.
 //!
-//! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included; in test mode,
-//! which has no calls, they are the statistics. Days and refusals are statistics that are added up while the audit trail
-//! is sealed.
+//! Today, this month and the held amount are the counters that Cap checks, so calls in flight are included; in test
+//! mode, which has no calls, they are the statistics. Days and refusals are statistics that are added up while the
+//! audit trail is sealed.
 
 mod doc;
 

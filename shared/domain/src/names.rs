@@ -34,8 +34,8 @@ pub const NO_ID: &str = "must not look like the id of another record (`wal_…`,
 /// The names of which [`looks_like_an_id`] is true, as a JSON Schema pattern.
 pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|(acct|usr|ses|inv|key|wal|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
 
-/// Whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's number: who
-/// chooses such a name gets what was meant for that record (decision D61).
+/// Whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's number:
+/// who chooses such a name gets what was meant for that record (decision D61).
 pub fn looks_like_an_id(name: &str) -> bool {
     let is_random =
         |text: &str| text.len() == RANDOM_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());

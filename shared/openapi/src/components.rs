@@ -134,9 +134,9 @@ fn is_nullable(schema: &Json) -> bool {
     listed.iter().any(|kind| kind.text() == Some("null")) || choices.concat().iter().any(is_null)
 }
 
-/// The schema as the struct is written: every field is required that is written as `null` when it is empty. (The derived
-/// one leaves those out of `required`; a field that can be left out altogether is never null.) It stays open, since a
-/// later version may have more fields.
+/// The schema as the struct is written: every field is required that is written as `null` when it is empty. (The
+/// derived one leaves those out of `required`; a field that can be left out altogether is never null.) It stays open,
+/// since a later version may have more fields.
 fn exact(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(exact).collect()),

@@ -6,9 +6,7 @@ export const IMAGE = '<img src=x onerror=window.__xss=1>';
 export const SCRIPT = `"'><script>window.__xss=2</script>\${window.__xss=3}{{window.__xss=4}}`;
 /** Runs when a page makes a link of it. */
 export const LINK = 'javascript:window.__xss=5';
-/** Turns the text around it when a page does not set it apart. Names and other single lines cannot have its marks. */
-export const TURNED = '\u202eegassem siht drawer \u2067שלום עולם مرحبا\u2069';
-/** Turns what stands beside it by its letters alone: any name can. */
+/** Turns what stands beside it by its letters alone: any text can. Marks of direction are refused. */
 export const RIGHT_TO_LEFT = 'שלום עולם مرحبا 17';
 /** Two hundred characters without a place to break. */
 export const LONG = 'W'.repeat(200);
@@ -18,14 +16,14 @@ export const EMOJI = '👩🏽‍🚀🧾🏴‍☠️ 家計簿 ' + 'e\u0301\u0
 export const HOSTILE = {
   agent: IMAGE,
   other: RIGHT_TO_LEFT,
-  description: `${SCRIPT} ${TURNED}`,
+  description: `${SCRIPT} ${RIGHT_TO_LEFT}`,
   policy: `${IMAGE} ${LONG}`.slice(0, 120),
   memo: `${SCRIPT} ${RIGHT_TO_LEFT}`.slice(0, 200),
   spend: `${IMAGE} ${LONG}`.slice(0, 200),
   recipient: LINK,
   dispute: `${IMAGE} ${SCRIPT} ${EMOJI}`,
   conditions: `${SCRIPT} ${LONG}`,
-  webhook: `${IMAGE} ${TURNED}`.slice(0, 120),
+  webhook: `${IMAGE} ${RIGHT_TO_LEFT}`.slice(0, 120),
   key: IMAGE,
   answer: `<html><script>window.__xss=6</script>${IMAGE}${LONG}</html>`,
 };

@@ -295,7 +295,7 @@ async fn counters_holds_logs_and_names() {
         damage(&agent, &format!("HINCRBY {{}} m{month} 1"), &["counters"]),
         damage(&agent, &format!("HINCRBY {{}} w{day} -1"), &["counters"]),
         damage(&agent, &format!("HDEL {{}} w{day}"), &["counters"]),
-        damage(&agent, "HDEL {} slot", &["counters"]).names(keys.record()),
+        damage(&agent, &format!("HDEL {{}} s{month} slot"), &["counters"]).names(keys.record()),
         damage(keys.record(), &format!("HINCRBY {{}} t{month} 1"), &["counters"]),
         damage(keys.record(), &format!("HINCRBY {{}} n{month} 1"), &["counters"]),
         damage(keys.run(LIVE, "ann", "run-1"), "HSET {} spent -1", &["counters"]),

@@ -83,8 +83,8 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Across the border of a month and back, as a store's clock that is set back crosses it: an agent has one place in each
-/// month, which nobody takes away and which is counted once.
+/// Across the border of a month and back, as a store's clock that is set back crosses it: an agent has one place in
+/// each month, which nobody takes away and which is counted once.
 async fn borders(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
     for limit in [1, 2] {

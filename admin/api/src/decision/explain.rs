@@ -193,8 +193,8 @@ pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Optio
     if entry.id == id { Ok(Some(entry)) } else { Err(()) }
 }
 
-/// A moment in the day and month in which the decision was counted. Of an approval the store's clock said which, and the
-/// time of its id is by the edge's.
+/// A moment in the day and month in which the decision was counted. Of an approval the store's clock said which, and
+/// the time of its id is by the edge's.
 fn counted_at_ms(data: &Map<String, Value>, decided_ms: u64) -> u64 {
     let day_ms = data
         .get("day")

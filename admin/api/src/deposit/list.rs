@@ -1,4 +1,5 @@
-//! `GET /wallet/deposits`: the deposits of an account and mode, newest first, found by their entries in the audit trail.
+//! `GET /wallet/deposits`: the deposits of an account and mode, newest first, found by their entries in the audit
+//! trail.
 
 use super::DepositView;
 use crate::call_trail;

@@ -1,9 +1,9 @@
 //! Proxied calls, newest first, read from their entries in the audit trail: first those in the store, then those in the
 //! archive. Each step reads a bounded number of entries, so that the caller decides how far to search.
 //!
-//! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later, the
-//! record is where the entry of the kept hold is, with the content of the correction, whose entry is no record of its
-//! own. So a record has one place for ever: no page and no span has it twice, and none misses it.
+//! A call is one record, although the trail can have two entries of it: where its hold was kept and corrected later,
+//! the record is where the entry of the kept hold is, with the content of the correction, whose entry is no record of
+//! its own. So a record has one place for ever: no page and no span has it twice, and none misses it.
 
 use super::archived::may_match;
 use super::{ATTEMPTS, Trail, busy};

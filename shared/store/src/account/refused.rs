@@ -113,7 +113,7 @@ pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
         life: &LIFE.as_millis().to_string(),
     };
     let reply = store.reply(&REFUSE, keys, args).await?;
-    reply.is_one_of(&["named"])
+    reply.expect_one_of(&["named"])
 }
 
 /// Reads the list; skips malformed lines.

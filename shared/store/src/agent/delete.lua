@@ -8,8 +8,8 @@
 --   `sealed_agents` are not touched
 -- ARGV: of a change, then as script.rs names them. `policy` is '' when the agent has none
 -- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} | {'awaits_deposit'} (it has pending deposits)
---   | {'open_escrows'} | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened,
---   look again)
+--   | {'open_escrows'} | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw;
+--   nothing happened, look again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the
 --   others); 31 calls, one a field and three a virtual key
 -- The number of lists of a wallet.

@@ -4,8 +4,8 @@
 --   `record_life` in ms. `fields` are those of the record. Last: budgets
 -- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before; the repetition
 --   gets its record, so that its key serves no other request) | {'missing'} | {'cancelled'} (it was taken back) |
---   {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first and a
---   repetition write anything
+--   {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet cannot hold it) | {'over_budget', kind}
+--   | {'no_account'}; only the first and a repetition write anything
 -- Cost: O(1); up to 24 calls
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local deposit = redis.call('HMGET', KEYS.deposit, 'state', 'balance')

@@ -65,7 +65,7 @@ pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreE
 pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
     let (keys, args) = (NoteKeys { set }, NoteArgs { member });
     let reply = store.reply(&NOTE, keys, args).await?;
-    reply.is_one_of(&["noted"])
+    reply.expect_one_of(&["noted"])
 }
 
 /// Adds `user` of `account` to the look-up of an e-mail, atomically. A look-up with `most` accounts stays unchanged.
@@ -83,7 +83,7 @@ pub async fn join(
         accounts_max: &most.to_string(),
     };
     let reply = store.reply(&JOIN, LookupKeys { lookup }, args).await?;
-    reply.is_one_of(&["done"])
+    reply.expect_one_of(&["done"])
 }
 
 /// Removes `user` of `account` from the look-up of an e-mail. Another user of the account stays.
@@ -91,5 +91,5 @@ pub async fn join(
 pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
     let (keys, args) = (LookupKeys { lookup }, LeaveArgs { account, user });
     let reply = store.reply(&LEAVE, keys, args).await?;
-    reply.is_one_of(&["done"])
+    reply.expect_one_of(&["done"])
 }

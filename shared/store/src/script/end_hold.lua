@@ -28,9 +28,16 @@ local function end_hold(value_text, open, how_text, cost_text, measured_text, en
     spent = false
   end
   local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
-  local version_text, call_text = '', value_text
-  if measured_text ~= '' then version_text, call_text = 'v2 ', measured_text .. ' ' .. call_text end
-  if ended_by_text ~= '' then version_text, call_text = 'v3 ', ended_by_text .. ' ' .. call_text end
+  local version_text = ''
+  local call_text = value_text
+  if measured_text ~= '' then
+    version_text = 'v2 '
+    call_text = measured_text .. ' ' .. call_text
+  end
+  if ended_by_text ~= '' then
+    version_text = 'v3 '
+    call_text = ended_by_text .. ' ' .. call_text
+  end
   call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. how_text .. ' ' .. cost_text .. ' '
     .. ARGV.allow_id .. ' ' .. call_text)
   return spent

@@ -3,8 +3,8 @@
 use super::Script;
 use super::all::all;
 
-/// What only scripts of money have: the fragments that move a balance and that write an intent, the mark of a claim, and
-/// the end of what a wallet waits for.
+/// What only scripts of money have: the fragments that move a balance and that write an intent, the mark of a claim,
+/// and the end of what a wallet waits for.
 const MONEY_WORDS: [&str; 4] = [
     "local function post(",
     "local function file_under(",
@@ -386,7 +386,7 @@ fn what_gives_out_a_name_or_a_secret_is_confirmed() {
 fn whatever_writes_a_place_refuses_one_that_is_there() {
     let mut makers = Vec::new();
     for script in all() {
-        if !script.source().contains("what the place says") {
+        if !script.source().contains("the value of the place") {
             continue;
         }
         let code = code(script);

@@ -32,7 +32,7 @@ impl Reply {
     }
 
     /// Reads one of these words, which mean the same.
-    pub(crate) fn is_one_of(mut self, words: &[&str]) -> Result<(), StoreError> {
+    pub(crate) fn expect_one_of(mut self, words: &[&str]) -> Result<(), StoreError> {
         self.parsed(|word| words.contains(&word).then_some(()))
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(settled.number::<u64>().unwrap(), 7);
         assert_eq!(settled.rest(), ["a", "b"]);
         assert!(reply(&["yes"]).is("yes", &["no"]).unwrap() && !reply(&["no"]).is("yes", &["no"]).unwrap());
-        reply(&["known"]).is_one_of(&["noted", "known"]).unwrap();
+        reply(&["known"]).expect_one_of(&["noted", "known"]).unwrap();
         let record = |fields: &HashMap<String, String>| fields.get("name").cloned();
         assert_eq!(reply(&["id", "1", "name", "n"]).record(record).unwrap(), "n");
     }
@@ -118,7 +118,7 @@ mod tests {
         assert!(is_error(reply(&["x"]).number::<u64>().unwrap_err()));
         assert!(is_error(reply(&["-1"]).nanos().unwrap_err()));
         assert!(is_error(reply(&["a"]).is("b", &["c"]).unwrap_err()));
-        assert!(is_error(reply(&["a"]).is_one_of(&["b", "c"]).unwrap_err()));
+        assert!(is_error(reply(&["a"]).expect_one_of(&["b", "c"]).unwrap_err()));
         assert!(is_error(
             reply(&["a", "1", "b"]).record(|_| Some(())).unwrap_err()
         ));

@@ -1,6 +1,6 @@
 //! Lists transactions of an account and mode: all, those of a wallet, of a type, or of both; newest first; optionally
-//! within a time span. Lists hold ascending numbers, and numbers ascend with time but for the difference of the servers'
-//! clocks, so the ends of a span are found by search instead of a scan.
+//! within a time span. Lists hold ascending numbers, and numbers ascend with time but for the difference of the
+//! servers' clocks, so the ends of a span are found by search instead of a scan.
 
 use super::{Transaction, TransactionType};
 use crate::keys::AccountKeys;

@@ -136,7 +136,7 @@ pub async fn note(
     data: Value,
 ) -> Result<(), StoreError> {
     let reply = scope.execute(store, &NOTE, about(id, kind, data), (), ()).await?;
-    reply.is_one_of(&["noted", "no_account"])
+    reply.expect_one_of(&["noted", "no_account"])
 }
 
 /// Stores the reset token's hash; false if the user was changed meanwhile.

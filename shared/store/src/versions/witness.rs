@@ -36,7 +36,7 @@ pub async fn update(
         .execute(&WITNESS, &keys.into_values(), &args.into_values())
         .await?;
     let reply = Reply::new(&WITNESS, words);
-    reply.is_one_of(&["noted", "known"])
+    reply.expect_one_of(&["noted", "known"])
 }
 
 /// Reads the version of `account` that `bucket` witnesses.

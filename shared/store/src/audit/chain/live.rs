@@ -226,14 +226,14 @@ impl Chain<'_> {
         Ok(decisions::find(text.as_deref().unwrap_or_default(), id))
     }
 
-    /// Counts the sealed entries of calls that ended more than a day after their day, of the days from `first` up to, not
-    /// including, `end`; archived ones too.
+    /// Counts the sealed entries of calls that ended more than a day after their day, of the days from `first` up to,
+    /// not including, `end`; archived ones too.
     pub async fn late_count(&self, days: (u64, u64)) -> Result<u64, StoreError> {
         Ok(self.late_lengths(days).await?.iter().sum())
     }
 
-    /// Returns the numbers of such entries from `place` on, a day and the number above them: of one day only, `count` at
-    /// most, ascending; and where the next ones are. The last day comes first.
+    /// Returns the numbers of such entries from `place` on, a day and the number above them: of one day only, `count`
+    /// at most, ascending; and where the next ones are. The last day comes first.
     pub async fn late(
         &self,
         (first, end): (u64, u64),

@@ -56,5 +56,5 @@ pub(crate) async fn list_with_payee(
         number: &number.to_string(),
     };
     let reply = store.reply(&LIST, keys, args).await?;
-    reply.is_one_of(&["listed"])
+    reply.expect_one_of(&["listed"])
 }

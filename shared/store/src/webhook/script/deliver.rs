@@ -206,7 +206,7 @@ impl Lease {
             token: &self.token,
         };
         let reply = store.reply(&RELEASE, keys, args).await?;
-        reply.is_one_of(&["released", "lost"])
+        reply.expect_one_of(&["released", "lost"])
     }
 }
 
