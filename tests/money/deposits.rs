@@ -370,7 +370,7 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
     }
     let into = |wallet: Value| json!({ "wallet": wallet, "amount": 1, "reference": "r" });
     let reply = fixture.caller.post(PATH, into(json!(theirs.id))).await;
-    problem(&reply, 404, "NOT_FOUND");
+    problem(&reply, 403, "NOT_A_PARTY");
     for unknown in [json!(live_bot.number), json!("nobody"), json!(99_999)] {
         problem(&fixture.caller.post(PATH, into(unknown)).await, 404, "NOT_FOUND");
     }

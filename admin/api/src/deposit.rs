@@ -9,7 +9,7 @@ pub(crate) use doc::section;
 use list::list;
 
 use super::once::{earlier, identify, record_life};
-use super::wallet::name::{canonical, find_own};
+use super::wallet::name::{canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
@@ -248,7 +248,10 @@ impl DepositRequest {
 
 /// Reads the wallet and makes the deposit; `None` when the wallet changed between the two.
 async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
-    let found = find_own(call, "wallet", &asked.wallet).await?;
+    let found = find(call, "wallet", &asked.wallet).await?;
+    if !found.is_of(call) {
+        return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
+    }
     let kept = Kept {
         reference: asked.reference.clone(),
     };

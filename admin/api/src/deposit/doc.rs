@@ -49,6 +49,7 @@ fn create() -> Doc {
         .gives::<Done<'_>>(200, "The deposit; as it was the first time when it is repeated.")
         .refuses(&[
             Code::OwnerRequired,
+            Code::NotAParty,
             Code::NotFound,
             Code::WalletClosed,
             Code::BalanceLimit,

@@ -49,6 +49,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
         )
         .refuses(&[
             Code::NotFound,
+            Code::NotAParty,
             Code::Frozen,
             Code::InsufficientBalance,
             Code::WalletClosed,

@@ -37,22 +37,10 @@ impl Found {
 /// 404 if there is none, 503.
 pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
     let found = look_up(&call.state.store, &call.scope(), name).await?;
-    found.ok_or_else(|| missing(field, name))
-}
-
-/// The caller's own wallet that `name` in the field `field` names. Another account's is as if there were none.
-///
-/// # Errors
-/// 404 when there is none, 503.
-pub(crate) async fn find_own(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
-    let found = look_up(&call.state.store, &call.scope(), name).await?;
-    let own = found.filter(|found| found.is_of(call));
-    own.ok_or_else(|| missing(field, name))
-}
-
-fn missing(field: &str, name: &WalletName) -> Problem {
-    let message = format!("{field}: there is no wallet `{}`.", name.text());
-    Problem::new(Code::NotFound, message)
+    found.ok_or_else(|| {
+        let message = format!("{field}: there is no wallet `{}`.", name.text());
+        Problem::new(Code::NotFound, message)
+    })
 }
 
 /// Finds the wallet with this name in the mode of `scope`. An agent or `user` refers to its account, a number or id to
