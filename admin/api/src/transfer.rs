@@ -6,7 +6,7 @@ pub(crate) use doc::section;
 
 use super::once::{earlier, identify, record_life};
 use super::spend::require_harmless;
-use super::wallet::name::{Found, canonical, find, find_own};
+use super::wallet::name::{Found, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;

@@ -12,7 +12,7 @@ const BOTH_OR_NONE: &str = "generation and version are given both, or neither";
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
-        "settle: return ARGV[7] and lacks_writes(ARGV[7], ARGV[8]) and 'lacks_writes' or 'missing' | 13: 7 -> 8",
+        "settle: return ARGV[8] and lacks_writes(ARGV[8], ARGV[9]) and 'lacks_writes' or 'missing' | 13: 8 -> 9",
         BOTH_OR_NONE,
     ),
     (

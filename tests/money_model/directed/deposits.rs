@@ -157,6 +157,13 @@ async fn made(stage: &Stage<'_>) -> Checked {
         }
         world.want("confirmed", confirm(at, 4)).await?;
         world.want("known", confirm(at, 4)).await?;
+        // Announced again when it has arrived: the same deposit, and the key is bound.
+        let announced = Deposit {
+            reference: "ref 4".to_owned(),
+            ..pending(42, &to, 8)
+        };
+        world.want("again", announced.clone()).await?;
+        world.want("known", announced).await?;
         for keyed in [true, false] {
             let mut again = confirm(at, 4);
             again.request_id_mut().ok_or("no request")?.id = "int_again".to_owned();

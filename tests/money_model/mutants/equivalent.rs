@@ -5,6 +5,8 @@ const WALLET: &str = "a wallet row has both its id and its balance";
 const POLICY: &str = "an agent with a policy has all fields of it, an unset limit being an empty text";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
+const OLD_NOTE: &str = "funding notes no escrow with a payee in another account: only an earlier version did, and the model has none of it";
+
 const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
 
 const CLAIM: &str =
@@ -145,6 +147,26 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
         "no escrow is called by the empty text",
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 12: ~= -> ==",
+        OLD_NOTE,
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> false",
+        OLD_NOTE,
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> not (ARGV[6] ~= '')",
+        OLD_NOTE,
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 57: 6 -> 7",
+        OLD_NOTE,
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 9: 6 -> 7",
+        OLD_NOTE,
     ),
     ("transit/arrive: if ARGV[7] ~= '' then | 9: 7 -> 8", ROW),
     ("transit/arrive: if fits and ARGV[4] ~= '' then | 18: 4 -> 5", ROW),
