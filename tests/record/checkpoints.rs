@@ -77,7 +77,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
         1,
         "{logged}"
     );
-    let fresh = Admin::start(options);
+    let fresh = Admin::start(options.clone());
     until("a refusal by a fresh server", || {
         fresh.metric::<u64>(refused) > Some(0)
     })
@@ -85,7 +85,9 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     assert_eq!(size(&path), Some(55), "the old note stays");
     fixture.writer.forge(&all, &hashes, 55).await;
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
-    // What a server keeps each day stays where the last note is removed or replaced.
+    // What a server keeps each day stays where the last note is removed or replaced. A server that runs would sign the
+    // end anew.
+    fresh.kill9();
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
     let verdict = fixture.verify(&[], 0);
     assert_fields!(verdict, { "ok": true, "endProven": false, "provenTo": 50 });
@@ -96,6 +98,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
         "{verdict}"
     );
     std::fs::rename(path.with_extension("moved"), &path).unwrap();
+    let _again = Admin::start(options);
     fixture.writer.write(&lines(1)).await;
     until("a checkpoint of 56", || size(&path) == Some(56)).await;
     // A note with a foreign signature is refused.
