@@ -1,7 +1,8 @@
 -- Purpose: take a pending deposit back that will not arrive: its wallet waits for it no longer. Its reference stays
--- used. KEYS: of a change, then as cancel.rs names them ARGV: of a change, then as cancel.rs names them. `amount` is in
--- nanos Returns: {'cancelled'} | {'again'} (it was taken back before) | {'confirmed'} (its money is there) |
--- {'missing'} |
+--   used.
+-- KEYS: of a change, then as cancel.rs names them
+-- ARGV: of a change, then as cancel.rs names them. `amount` is in nanos
+-- Returns: {'cancelled'} | {'again'} (it was taken back before) | {'confirmed'} (its money is there) | {'missing'} |
 --   {'no_account'}; only the first writes anything
 -- Cost: O(1); 8 calls
 local state = redis.call('HGET', KEYS.deposit, 'state')
