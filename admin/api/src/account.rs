@@ -41,7 +41,7 @@ struct AccountView<'a> {
     /// The next plan up; null on the largest.
     #[schema(example = "startup")]
     upgrade_to: Option<&'a str>,
-    /// Where to upgrade.
+    /// Page on which an owner upgrades.
     #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<String>,
     /// Every plan, the smallest first.
@@ -112,7 +112,7 @@ struct Usage {
 #[serde(rename_all = "camelCase")]
 #[schema(as = PlanFeatures)]
 struct Features {
-    /// Whether webhooks can be managed in the dashboard; API keys always can.
+    /// True if webhooks can be managed in the dashboard; API keys always can.
     webhooks_in_dashboard: bool,
 }
 
@@ -123,7 +123,7 @@ struct PlanView<'a> {
     name: &'a str,
     limits: Limits,
     features: Features,
-    /// Whether this is the account's plan.
+    /// True for the account's plan.
     current: bool,
 }
 

@@ -15,7 +15,9 @@ use domain::entry::Sealed;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, Paging, Problem, Reply, operations, require_agent_id, time};
+use endpoint::{
+    Answer, Code, Listing, Paging, Problem, Reply, has_offset, operations, require_agent_id, time,
+};
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, Export, ExportError};
 use serde::Serialize;
@@ -103,7 +105,7 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
     let Some(before) = number(query, BEFORE)? else {
         return Ok(paging);
     };
-    if query.contains_key("cursor") || query.get("offset").is_some_and(|offset| offset != "0") {
+    if query.contains_key("cursor") || has_offset(query) {
         let message = "before says where the page starts; give neither offset nor cursor with it.";
         return Err(Problem::validation(message));
     }

@@ -7,6 +7,7 @@ pub(crate) use doc::section;
 mod answer;
 mod view;
 
+use super::calls::filter::value;
 use super::once::{IntentId, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{Found, canonical, find, of_query};
@@ -215,13 +216,8 @@ pub async fn list(call: Call) -> Answer {
 
 /// The filter of a query; `None` when it names a wallet that is not there.
 async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<EscrowFilter>, Problem> {
-    let status = match query.get("status") {
-        None => None,
-        Some(word) => Some(EscrowStatus::parse(word).ok_or_else(|| {
-            let known: Vec<&str> = EscrowStatus::ALL.iter().map(|status| status.as_str()).collect();
-            Problem::validation(format!("status must be one of {}.", known.join(", ")))
-        })?),
-    };
+    let statuses = EscrowStatus::ALL.iter().map(|status| status.as_str());
+    let status = value(query, "status", statuses, EscrowStatus::parse)?;
     let Some(text) = query.get("walletId") else {
         return Ok(Some(EscrowFilter { status, wallet: None }));
     };

@@ -17,8 +17,8 @@ use crate::threshold::tracked_limit;
 use attention::Item;
 use domain::mode::Mode;
 use domain::money::Nanos;
-use domain::period::{DAY_MS, Period};
-use domain::timestamp::iso_from_ms;
+use domain::period::Period;
+use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::doc::is;
 use endpoint::{Answer, Problem, Reply, operations};
 use history::{History, TopAgent};
@@ -162,7 +162,7 @@ pub async fn get(call: Call) -> Answer {
         success: true,
         mode: mode.as_str(),
         as_of: iso_from_ms(at_ms),
-        today: date(period.day),
+        today: date_from_day(period.day),
         spend: match mode {
             Mode::Live => Spend::of_counters(&survey, month, account.tracked, tracked_limit),
             Mode::Test => Spend::of_days(month, tracked_limit),
@@ -191,13 +191,6 @@ fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {
         .ok()
         .filter(|days| digits && (1..=DAYS_MAX).contains(days));
     days.ok_or_else(|| Problem::validation(format!("days must be a whole number from 1 to {DAYS_MAX}.")))
-}
-
-/// `2026-11-21`
-fn date(day: u64) -> String {
-    let mut text = iso_from_ms(day * DAY_MS);
-    text.truncate(10);
-    text
 }
 
 #[cfg(test)]

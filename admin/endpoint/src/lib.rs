@@ -34,7 +34,7 @@ pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, requi
 pub use dispatch::{Peer, ResponseContext};
 pub use listing::Listing;
 pub use operation::Operation;
-pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging};
+pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging, has_offset};
 pub use problem::{Code, Problem, over_budget_message};
 pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
 pub use reply::{Answer, Done, Reply};

@@ -99,10 +99,8 @@ impl Paging {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))
         })?;
-        // Generated clients send an offset of 0 with every page.
-        let offset = query.get("offset").filter(|offset| *offset != "0");
-        let start = match (offset, query.get("cursor")) {
-            (Some(_), Some(_)) => {
+        let start = match (has_offset(query), query.get("cursor")) {
+            (true, Some(_)) => {
                 let message = "cursor and offset both say where the page starts; give one of them.";
                 return Err(Problem::validation(message));
             }
@@ -159,6 +157,11 @@ impl Paging {
     pub fn cursor(&self, position: Option<&str>) -> Option<String> {
         position.map(|position| self.list.cursor(position))
     }
+}
+
+/// Returns whether a query has an offset. Generated clients send one of 0 with every page.
+pub fn has_offset(query: &BTreeMap<String, String>) -> bool {
+    query.get("offset").is_some_and(|offset| offset != "0")
 }
 
 /// Parses a number of a query; `None` if it is out of range.

@@ -6,7 +6,7 @@ mod search;
 mod walk;
 
 pub use keyed::GENERATIONS_MAX;
-pub use search::{READ_MAX, SearchedPage};
+pub use search::READ_MAX;
 
 use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};

@@ -29,11 +29,11 @@ use store::account::ModeField;
 use store::deposit::Deposit;
 use store::intent::IntentRecord;
 use store::keys::USER;
-use store::read::Read;
+use store::read::{Answers, Read};
 use store::transaction::Transaction;
 use told::{MADE, Told, What, of_deposit, of_escrow, of_intent};
 
-/// Attempts at reading an agent's record between two entries of its account.
+/// Attempts at reading a record between two entries of its account.
 const ATTEMPTS: usize = 100;
 
 type Fields = HashMap<String, String>;
@@ -109,48 +109,25 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads the counters of all agents, each together with the number of the last entry; the highest of those.
+    /// Reads the counters of all agents; the highest number of a last entry.
     async fn read_agents(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
-        let (store, keys) = (self.store, self.accounts.keys(place));
+        let (keys, mode) = (self.accounts.keys(place), place.mode);
         let owners = self.page(place).owners.keys();
-        let mut wanted: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
-        let mut highest = 0;
-        for _ in 0..ATTEMPTS {
-            let jobs = wanted.drain(..).map(|agent| {
-                let seq = || {
-                    Read::field(
-                        keys.bucket(),
-                        keys.record(),
-                        &ModeField::AuditSeq.name(place.mode),
-                    )
-                };
-                let record = Read::hash(keys.bucket(), keys.agent(place.mode, &agent));
-                Job::new([seq(), record, seq()], agent)
-            });
-            let mut again = Vec::new();
-            drive(store, jobs, |agent, mut answers| {
-                let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+        let agents: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
+        let reads = |agent: &String| vec![Read::hash(keys.bucket(), keys.agent(mode, agent))];
+        let (highest, is_sure) = self
+            .read_still(place, agents, reads, |agent, until, mut answers| {
                 let fields = answers.read::<Fields>().unwrap_or_default();
-                let after = answers.read::<Option<u64>>().flatten().unwrap_or(0);
-                if before != after {
-                    return again.push(agent);
-                }
-                highest = before.max(highest);
                 let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
                 let snapshot = Snapshot {
-                    until: before,
+                    until,
                     counters,
                     held: held.unwrap_or(0),
                 };
                 reading.charges.add(agent, snapshot);
             })
             .await?;
-            wanted = again;
-            if wanted.is_empty() {
-                break;
-            }
-        }
-        if !wanted.is_empty() {
+        if !is_sure {
             reading.is_sure = false;
             self.doubt(
                 place,
@@ -162,35 +139,63 @@ impl Pass<'_> {
 
     /// Reads what each run spent, with what its agent holds; the highest number of a last entry.
     async fn read_runs(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
-        let (store, keys, mode) = (self.store, self.accounts.keys(place), place.mode);
-        let mut wanted: Vec<(String, String)> =
-            std::mem::take(&mut self.page(place).runs).into_iter().collect();
-        let mut highest = 0;
-        for _ in 0..ATTEMPTS {
-            let jobs = wanted.drain(..).map(|(agent, run)| {
-                let seq = || Read::field(keys.bucket(), keys.record(), &ModeField::AuditSeq.name(mode));
-                let fields = ["spent", "first"].map(str::to_owned);
-                let record = Read::fields(keys.bucket(), keys.run(mode, &agent, &run), &fields);
-                let held = Read::field(keys.bucket(), keys.agent(mode, &agent), "held");
-                Job::new([seq(), record, held, seq()], (agent, run))
-            });
-            let mut again = Vec::new();
-            drive(store, jobs, |(agent, run), mut answers| {
-                let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+        let (keys, mode) = (self.accounts.keys(place), place.mode);
+        let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
+        let fields = ["spent", "first"].map(str::to_owned);
+        let reads = |(agent, run): &(String, String)| {
+            let record = Read::fields(keys.bucket(), keys.run(mode, agent, run), &fields);
+            let held = Read::field(keys.bucket(), keys.agent(mode, agent), "held");
+            vec![record, held]
+        };
+        let (highest, is_sure) = self
+            .read_still(place, runs, reads, |(agent, run), until, mut answers| {
                 let record = answers.read::<(Option<i128>, Option<u64>)>();
-                let held = answers.read::<Option<u64>>().flatten().unwrap_or(0);
-                if answers.read::<Option<u64>>().flatten().unwrap_or(0) != before {
-                    return again.push((agent, run));
-                }
+                let held = answers.number().unwrap_or(0);
                 // It ended, or what it spent is no amount, which is named elsewhere.
                 let Some((spent, Some(first_ms))) = record else {
                     return;
                 };
-                highest = before.max(highest);
                 let spent = spent.unwrap_or(0);
                 reading
                     .charges
-                    .add_run(agent, run, RunSnapshot::new(before, first_ms, (spent, held)));
+                    .add_run(agent, run, RunSnapshot::new(until, first_ms, (spent, held)));
+            })
+            .await?;
+        if !is_sure {
+            self.doubt(place, "calls ended whenever its runs were read".to_owned());
+        }
+        Ok(highest)
+    }
+
+    /// Reads records of an account, each together with the number of the account's last entry: again, while an entry is
+    /// written meanwhile. Returns the highest of the numbers, and whether every record could be read.
+    async fn read_still<T>(
+        &self,
+        place: Place,
+        mut wanted: Vec<T>,
+        reads: impl Fn(&T) -> Vec<Read>,
+        mut fold: impl FnMut(T, u64, Answers),
+    ) -> Result<(u64, bool), StoreError> {
+        let keys = self.accounts.keys(place);
+        let last = ModeField::AuditSeq.name(place.mode);
+        let seq = || Read::field(keys.bucket(), keys.record(), &last);
+        let mut highest = 0;
+        for _ in 0..ATTEMPTS {
+            let jobs = wanted.drain(..).map(|record| {
+                let records = reads(&record);
+                let count = records.len();
+                let reads: Vec<Read> = [seq()].into_iter().chain(records).chain([seq()]).collect();
+                Job::new(reads, (record, count))
+            });
+            let mut again = Vec::new();
+            drive(self.store, jobs, |(record, count), mut answers| {
+                let before = answers.number().unwrap_or(0);
+                let records = answers.split(count);
+                if answers.number().unwrap_or(0) != before {
+                    return again.push(record);
+                }
+                highest = before.max(highest);
+                fold(record, before, records);
             })
             .await?;
             wanted = again;
@@ -198,10 +203,7 @@ impl Pass<'_> {
                 break;
             }
         }
-        if !wanted.is_empty() {
-            self.doubt(place, "calls ended whenever its runs were read".to_owned());
-        }
-        Ok(highest)
+        Ok((highest, wanted.is_empty()))
     }
 
     /// Reads the trail up to entry `goal`; false when that is not possible.

@@ -95,7 +95,7 @@ pub async fn change(call: Call) -> Answer {
             role,
             ..old.user.clone()
         };
-        let loses_keys = old.user.role >= Role::MAKES_KEYS && role < Role::MAKES_KEYS;
+        let loses_keys = old.user.role.makes_keys_unlike(role);
         let made = match loses_keys {
             true => ApiKey::made_by(store, &keys, id).await?,
             false => Vec::new(),

@@ -9,7 +9,7 @@ mod words;
 
 pub use call::{How, NONE, run_of_word, run_word};
 pub use checks::{Check, before_memo};
-pub use ended_by::EndedBy;
+pub use ended_by::{EndedBy, OPERATOR};
 
 use super::chain;
 use super::denial_window;

@@ -7,92 +7,52 @@ use entropy::{NoEntropy, id_bits};
 /// Characters after the prefix of an id.
 pub const RANDOM_LEN: usize = ulid::ULID_LEN;
 
-/// Kind of the named object. It determines the prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// An account: the tenant.
-    Account,
-    /// A dashboard user.
-    User,
-    /// A session of a dashboard user.
-    Session,
-    /// An invitation to an account.
-    Invitation,
-    /// A management API key.
-    ApiKey,
-    /// An agent created by `POST /agents`.
-    Agent,
-    /// A wallet.
-    Wallet,
-    /// A policy.
-    Policy,
-    /// A stored provider key.
-    ProviderKey,
-    /// A virtual key.
-    VirtualKey,
-    /// A Cap decision, approved or denied.
-    Allow,
-    /// A refusal before Cap ran.
-    Deny,
-    /// A run id created for a call without one, and a request id.
-    Request,
-    /// A payout intent.
-    Intent,
-    /// A transaction, or a deposit that becomes one.
-    Transaction,
-    /// An entry of the audit trail that is not a decision on a call.
-    Audit,
-    /// A webhook.
-    Webhook,
-    /// A delivery of a webhook.
-    Delivery,
+crate::words! {
+    /// Kind of the named object. It determines the prefix.
+    pub enum Kind {
+        /// An account: the tenant.
+        Account = "acct_",
+        /// A dashboard user.
+        User = "usr_",
+        /// A session of a dashboard user.
+        Session = "ses_",
+        /// An invitation to an account.
+        Invitation = "inv_",
+        /// A management API key.
+        ApiKey = "key_",
+        /// An agent created by `POST /agents`.
+        Agent = "agent_",
+        /// A wallet.
+        Wallet = "wal_",
+        /// A policy.
+        Policy = "pol_",
+        /// A stored provider key.
+        ProviderKey = "pk_",
+        /// A virtual key.
+        VirtualKey = "vk_",
+        /// A Cap decision, approved or denied.
+        Allow = "allow_",
+        /// A refusal before Cap ran.
+        Deny = "deny_",
+        /// A run id created for a call without one, and a request id.
+        Request = "req_",
+        /// A payout intent.
+        Intent = "int_",
+        /// A transaction, or a deposit that becomes one.
+        Transaction = "txn_",
+        /// An entry of the audit trail that is not a decision on a call.
+        Audit = "aud_",
+        /// A webhook.
+        Webhook = "wh_",
+        /// A delivery of a webhook.
+        Delivery = "whd_",
+    }
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 18] = [
-        Self::Account,
-        Self::User,
-        Self::Session,
-        Self::Invitation,
-        Self::ApiKey,
-        Self::Agent,
-        Self::Wallet,
-        Self::Policy,
-        Self::ProviderKey,
-        Self::VirtualKey,
-        Self::Allow,
-        Self::Deny,
-        Self::Request,
-        Self::Intent,
-        Self::Transaction,
-        Self::Audit,
-        Self::Webhook,
-        Self::Delivery,
-    ];
-
-    /// The prefix, with its underscore.
+    /// Returns the prefix, with its underscore.
     pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::Account => "acct_",
-            Self::User => "usr_",
-            Self::Session => "ses_",
-            Self::Invitation => "inv_",
-            Self::ApiKey => "key_",
-            Self::Agent => "agent_",
-            Self::Wallet => "wal_",
-            Self::Policy => "pol_",
-            Self::ProviderKey => "pk_",
-            Self::VirtualKey => "vk_",
-            Self::Allow => "allow_",
-            Self::Deny => "deny_",
-            Self::Request => "req_",
-            Self::Intent => "int_",
-            Self::Transaction => "txn_",
-            Self::Audit => "aud_",
-            Self::Webhook => "wh_",
-            Self::Delivery => "whd_",
-        }
+        self.as_str()
     }
 
     /// Creates an id of this kind at `at_ms`.

@@ -30,7 +30,7 @@ pub struct Plan {
     pub agent_requests_per_day: Option<u64>,
     /// Management requests per minute and API key, for all other routes.
     pub management_requests_per_minute: Option<u64>,
-    /// Whether webhooks can be managed in the dashboard; API keys always can (specification "Events", decision D42).
+    /// True if webhooks can be managed in the dashboard; API keys always can (specification "Events", decision D42).
     #[serde(default = "yes")]
     pub webhooks_in_dashboard: bool,
     /// Whether calls may stream, if `proxy.streaming` is on.
@@ -38,7 +38,7 @@ pub struct Plan {
     pub streaming: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
-    /// Where to upgrade.
+    /// Page on which an owner upgrades.
     pub upgrade_url: Option<String>,
 }
 

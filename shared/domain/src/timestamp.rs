@@ -1,6 +1,6 @@
 //! Timestamps as text: ISO 8601 in UTC, as in responses, records and logs.
 
-use crate::period::civil_date;
+use crate::period::{DAY_MS, civil_date};
 use jiff::civil::Date;
 use jiff::fmt::temporal::Pieces;
 
@@ -15,6 +15,13 @@ pub fn iso_from_ms(at_ms: u64) -> String {
     let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.3}")
+}
+
+/// Formats a UTC day, in days since 1970, as its date, such as `2026-11-21`.
+pub fn date_from_day(day: u64) -> String {
+    let mut text = iso_from_ms(day.saturating_mul(DAY_MS));
+    text.truncate("2026-11-21".len());
+    text
 }
 
 /// Formats a time for sentences, such as `2026-11-20 22:37 UTC`, with seconds if they are not zero. Fractions of a

@@ -10,10 +10,9 @@ pub mod seal;
 pub mod statistics;
 mod tally;
 
-use serde_json::{Value, json};
+pub use domain::entry::OPERATOR;
 
-/// The actor of the command line.
-pub const OPERATOR: &str = "operator";
+use serde_json::{Value, json};
 
 /// Composes an audit entry without number and time, which the script adds: the event (`kind`, such as `agent.frozen`),
 /// the agent, the actor and the details. `data` must not contain a secret.

@@ -60,8 +60,8 @@ pub struct Store {
     money: Option<Arc<ConfirmedWrites>>,
     /// Budgets of records, and their text for scripts.
     budgets: Arc<(Budgets, String)>,
-    /// Maximum difference between a server's clock and this process's.
-    clock_difference_max: Duration,
+    /// Maximum difference between a server's clock and this process's, in ms.
+    clock_difference_max_ms: u64,
     /// Newest known version of each account.
     versions: Arc<Versions>,
     /// See [`Store::replacing`].
@@ -112,7 +112,7 @@ impl Store {
             timeout,
             money: None,
             budgets: Arc::clone(&DEFAULT_BUDGETS),
-            clock_difference_max: Duration::from_millis(*DEFAULT_CLOCK_DIFFERENCE_MS),
+            clock_difference_max_ms: *DEFAULT_CLOCK_DIFFERENCE_MS,
             versions: Arc::default(),
             replaced: Vec::new(),
         })
@@ -129,7 +129,7 @@ impl Store {
         );
         let roots = roots(settings)?;
         let mut store = Self::opened(url, roots.clone(), timeout)?;
-        store.clock_difference_max = Duration::from_millis(settings.max_clock_difference_ms);
+        store.clock_difference_max_ms = settings.max_clock_difference_ms;
         if settings.durability != Durability::Async {
             let dial = match &store.link {
                 Link::Cluster(cluster) => Dial::Cluster(Arc::clone(cluster)),
@@ -158,9 +158,9 @@ impl Store {
         self.budgets.0
     }
 
-    /// Returns the most that a server's clock may differ from this process's (`store.max_clock_difference_ms`).
-    pub(super) const fn clock_difference_max(&self) -> Duration {
-        self.clock_difference_max
+    /// Returns the most that a server's clock may differ from this process's, in ms (`store.max_clock_difference_ms`).
+    pub(super) const fn clock_difference_max_ms(&self) -> u64 {
+        self.clock_difference_max_ms
     }
 
     /// Returns the budgets as scripts read them.

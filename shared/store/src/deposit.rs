@@ -115,14 +115,10 @@ impl Deposit {
         mode: Mode,
         references: &[String],
     ) -> Result<Vec<Option<Self>>, StoreError> {
-        if references.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut query = redis::pipe();
-        for reference in references {
-            query.cmd("HGETALL").arg(account.deposit(mode, reference));
-        }
-        let found: Vec<HashMap<String, String>> = store.pipeline(&query).await?;
+        let keys = references
+            .iter()
+            .map(|reference| account.deposit(mode, reference));
+        let found: Vec<HashMap<String, String>> = store.each("HGETALL", keys).await?;
         let read = found.iter().map(|fields| match fields.is_empty() {
             true => Ok(None),
             false => match Self::from_fields(fields) {

@@ -1,14 +1,31 @@
 //! Reads one page of the members of a listing that match a filter without an index: a bounded scan of their records.
 //! Members that were not scanned come on later pages.
 
-use crate::StoreError;
 use crate::page::{Page, Part, Position, SortedSet, Start};
+use crate::{Store, StoreError};
+use std::future::Future;
 
-/// Records read in one round trip.
-const CHUNK: usize = 500;
+/// Judges members of a listing by their records.
+pub(super) trait Judge {
+    /// What a page has of a match.
+    type Match;
+    /// Members judged at a time.
+    const CHUNK: usize;
 
-/// A filter.
+    /// Maximum number of members judged for a page.
+    fn scanned_max(&self) -> usize;
+
+    /// Returns the match of each member, in order; `None` for one that does not match.
+    fn matches(
+        &self,
+        members: &[Position],
+    ) -> impl Future<Output = Result<Vec<Option<Self::Match>>, StoreError>> + Send;
+}
+
+/// A filter by some fields of each record; a match is the member.
 pub(super) struct Filter<'a, K, F> {
+    /// The store of the records.
+    pub(super) store: &'a Store,
     /// Maximum number of records scanned for a page.
     pub(super) scanned_max: usize,
     /// The key of a member's record.
@@ -19,20 +36,51 @@ pub(super) struct Filter<'a, K, F> {
     pub(super) fits: F,
 }
 
-/// A page of matches. Its total counts the matches found for it: after an offset those among all scanned members, after
-/// a position only those on the page.
+impl<K, F> Judge for Filter<'_, K, F>
+where
+    K: Fn(&str) -> String + Sync,
+    F: Fn(&str, &[Option<String>]) -> bool + Sync,
+{
+    type Match = String;
+    /// They are read in one round trip.
+    const CHUNK: usize = 500;
+
+    fn scanned_max(&self) -> usize {
+        self.scanned_max
+    }
+
+    async fn matches(&self, members: &[Position]) -> Result<Vec<Option<String>>, StoreError> {
+        let fields = members.iter().map(|mark| ((self.key)(&mark.member), self.fields));
+        let read: Vec<Vec<Option<String>>> = self.store.each("HMGET", fields).await?;
+        let judged = members.iter().zip(read).map(|(mark, fields)| {
+            let member = &mark.member;
+            (self.fits)(member, &fields).then(|| member.clone())
+        });
+        Ok(judged.collect())
+    }
+}
+
+/// A page of matches. Its total counts the matches found for it: in a listing of the store after an offset those among
+/// all scanned members, after a position only those on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilteredPage<T> {
     /// The page.
     pub part: Part<T>,
-    /// Whether some members were not scanned.
+    /// Whether records remain that were not scanned.
     pub is_partial: bool,
 }
 
 /// State of a scan.
-#[derive(Default)]
-struct Scanned {
-    found: Vec<Position>,
+struct Scanned<M> {
+    /// Matches to leave out before those of the page, and the most on it.
+    skip: usize,
+    limit: usize,
+    /// Matches so far.
+    total: usize,
+    /// Those on the page.
+    found: Vec<M>,
+    /// Position of the last one of the page.
+    last: Option<String>,
     scanned: usize,
     /// Position after the last scanned member; `None` at the end of the list.
     next: Option<String>,
@@ -40,74 +88,68 @@ struct Scanned {
 
 impl SortedSet<'_> {
     /// Returns the page's matches, highest first.
-    pub(super) async fn filtered<K, F>(
+    pub(super) async fn filtered<J: Judge>(
         self,
         page: Page<'_>,
-        filter: &Filter<'_, K, F>,
-    ) -> Result<FilteredPage<String>, StoreError>
-    where
-        K: Fn(&str) -> String,
-        F: Fn(&str, &[Option<String>]) -> bool,
-    {
+        judge: &J,
+    ) -> Result<FilteredPage<J::Match>, StoreError> {
         let (skip, enough, first) = match page.start {
             Start::Offset(offset) => (offset, usize::MAX, Start::Offset(0)),
             Start::After(position) => (0, page.limit, Start::After(position)),
         };
-        let mut seen = Scanned::default();
-        self.scan_chunk(first, filter, enough, &mut seen).await?;
-        while seen.found.len() < enough && seen.scanned < filter.scanned_max {
+        let mut seen = Scanned {
+            skip,
+            limit: page.limit,
+            total: 0,
+            found: Vec::new(),
+            last: None,
+            scanned: 0,
+            next: None,
+        };
+        self.scan_chunk(first, judge, enough, &mut seen).await?;
+        while seen.total < enough && seen.scanned < judge.scanned_max() {
             let Some(next) = seen.next.take() else { break };
-            self.scan_chunk(Start::After(&next), filter, enough, &mut seen)
+            self.scan_chunk(Start::After(&next), judge, enough, &mut seen)
                 .await?;
         }
-        let total = seen.found.len();
         let is_partial = seen.next.is_some();
-        let records: Vec<Position> = seen.found.into_iter().skip(skip).take(page.limit).collect();
-        let is_cut = total > skip.saturating_add(page.limit);
-        let next = match records.last().filter(|_| is_cut) {
-            Some(last) => Some(last.position()),
-            None => seen.next,
-        };
+        let is_cut = seen.total > skip.saturating_add(page.limit);
         let part = Part {
-            records: records.into_iter().map(|mark| mark.member).collect(),
-            total: total as u64,
-            next,
+            records: seen.found,
+            total: seen.total as u64,
+            next: seen.last.filter(|_| is_cut).or(seen.next),
         };
         Ok(FilteredPage { part, is_partial })
     }
 
     /// Scans the next chunk, up to the member that completes the `enough` matches.
-    async fn scan_chunk<K, F>(
+    async fn scan_chunk<J: Judge>(
         self,
         start: Start<'_>,
-        filter: &Filter<'_, K, F>,
+        judge: &J,
         enough: usize,
-        seen: &mut Scanned,
-    ) -> Result<(), StoreError>
-    where
-        K: Fn(&str) -> String,
-        F: Fn(&str, &[Option<String>]) -> bool,
-    {
-        let limit = CHUNK.min(filter.scanned_max - seen.scanned);
+        seen: &mut Scanned<J::Match>,
+    ) -> Result<(), StoreError> {
+        let limit = J::CHUNK.min(judge.scanned_max() - seen.scanned);
         let chunk = self.marks(Page { limit, start }).await?;
         seen.next = chunk.next;
         if chunk.records.is_empty() {
             return Ok(());
         }
-        let members = chunk.records.iter().map(|mark| &mark.member);
-        let fields = members.map(|member| ((filter.key)(member), filter.fields));
-        let read: Vec<Vec<Option<String>>> = self.store.each("HMGET", fields).await?;
-        let last = chunk.records.len() - 1;
-        for (at, (mark, fields)) in chunk.records.into_iter().zip(read).enumerate() {
+        let judged = judge.matches(&chunk.records).await?;
+        let behind = chunk.records.len() - 1;
+        for (at, (mark, judged)) in chunk.records.iter().zip(judged).enumerate() {
             seen.scanned += 1;
-            if !(filter.fits)(&mark.member, &fields) {
-                continue;
+            let Some(found) = judged else { continue };
+            seen.total += 1;
+            if seen.total > seen.skip && seen.found.len() < seen.limit {
+                seen.found.push(found);
+                seen.last = Some(mark.position());
             }
-            if seen.found.len() + 1 == enough && at < last {
-                seen.next = Some(mark.position());
-            }
-            seen.found.push(mark);
-            if seen.found.len() == enough {
+            if seen.total == enough {
+                if at < behind {
+                    seen.next = Some(mark.position());
+                }
                 break;
             }
         }

@@ -105,6 +105,7 @@ impl Run {
         let set = account.runs(mode, agent);
         let list = not_over(store, &set).await?;
         let filter = Filter {
+            store,
             scanned_max: SCANNED_MAX,
             key: |id: &str| account.run(mode, agent, id),
             fields: &["first", "status"],

@@ -11,7 +11,6 @@ use crate::{Store, StoreError};
 use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
@@ -196,17 +195,17 @@ async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UnsafeStore> 
         if lost > 0 {
             return Err(UnsafeStore::LostWrites(lost));
         }
-        check_clock(report, store.clock_difference_max())?;
+        check_clock(report, store.clock_difference_max_ms())?;
     }
     Ok(reports)
 }
 
 /// Checks the clock of one server.
-fn check_clock(report: &ServerReport, allowed: Duration) -> Result<(), UnsafeStore> {
+fn check_clock(report: &ServerReport, allowed_ms: u64) -> Result<(), UnsafeStore> {
     let Some(ahead_ms) = report.clock_ahead_ms else {
         return Err(UnsafeStore::NoClock(report.server.clone()));
     };
-    Ok(clock_difference::check(&report.server, ahead_ms, allowed)?)
+    Ok(clock_difference::check(&report.server, ahead_ms, allowed_ms)?)
 }
 
 /// Initialises an empty store that passes the other checks: sets a new epoch, and the secret of the key checksum.

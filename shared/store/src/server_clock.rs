@@ -8,8 +8,7 @@ const NODES_QUERIED_MAX: usize = 3;
 
 /// Returns what `script/clock_bound.lua` takes, in ms: this process's time, and how far the store's may be from it.
 pub(crate) fn bound_args(store: &Store) -> [String; 2] {
-    let bound_ms = store.clock_difference_max().as_millis();
-    [clock::now_ms().to_string(), bound_ms.to_string()]
+    [clock::now_ms(), store.clock_difference_max_ms()].map(|ms| ms.to_string())
 }
 
 /// Reads the store's clock, in ms since 1970; on a cluster, that of any node that answers. A worker that archives or
@@ -27,7 +26,7 @@ pub async fn now_ms(store: &Store) -> Result<u64, StoreError> {
             Ok((seconds, micros)) => {
                 let now_ms = seconds * 1000 + micros / 1000;
                 let ahead_ms = ahead_ms(now_ms, sent_ms, clock::now_ms());
-                check(THE_STORE, ahead_ms, store.clock_difference_max())?;
+                check(THE_STORE, ahead_ms, store.clock_difference_max_ms())?;
                 return Ok(now_ms);
             }
             Err(_) if store.is_cluster() && queried < NODES_QUERIED_MAX => queried += 1,

@@ -34,8 +34,7 @@ pub(crate) struct TimeSpan {
 impl Store {
     /// Returns by how much a time can be below one before it, in ms: both servers' clocks may be off, to either side.
     pub fn clock_spread_ms(&self) -> u64 {
-        let most = u64::try_from(self.clock_difference_max().as_millis());
-        most.unwrap_or(u64::MAX).saturating_mul(2)
+        self.clock_difference_max_ms().saturating_mul(2)
     }
 }
 
@@ -55,17 +54,16 @@ impl TimeSpan {
             Some(from_ms) => border(times, &places, from_ms, spread_ms).await?,
         };
         let to = match to_ms {
-            _ if is_short => places.end..places.end,
-            None => places.end..places.end,
-            Some(to_ms) => border(times, &places, to_ms, spread_ms).await?,
+            Some(to_ms) if !is_short => border(times, &places, to_ms, spread_ms).await?,
+            _ => places.end..places.end,
         };
         let fits = |at_ms: u64| from_ms.is_none_or(|from| at_ms >= from) && to_ms.is_none_or(|to| at_ms < to);
         // Where the borders touch, there is no middle.
         let (from, to) = match from.end > to.start {
-            true => (
-                from.start..from.end.max(to.end),
-                to.end.max(from.end)..to.end.max(from.end),
-            ),
+            true => {
+                let end = from.end.max(to.end);
+                (from.start..end, end..end)
+            }
             false => (from, to),
         };
         Ok(Self {

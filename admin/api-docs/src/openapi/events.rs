@@ -1,5 +1,6 @@
 //! The bodies of webhooks, one for each event, as `domain::event` makes them (tests/webhooks compares).
 
+use super::operation::fields_schema;
 use domain::denial::Denial;
 use domain::event::EventName;
 use domain::reason::Reason;
@@ -20,7 +21,7 @@ fn webhook(components: &mut Components, event: EventName) -> Json {
     let name = event.as_str();
     let (says, fields) = of(event);
     let title = title(name);
-    let data = components.named(&format!("{title}Data"), data(fields));
+    let data = components.named(&format!("{title}Data"), fields_schema(&fields));
     let word = || object([("type", "string".into()), ("const", name.into())]);
     let properties = object([
         ("type", word()),
@@ -59,19 +60,6 @@ fn title(name: &str) -> String {
     let parts = name.split(['.', '_']);
     let upper = parts.map(|part| part[..1].to_ascii_uppercase() + &part[1..]);
     upper.collect()
-}
-
-fn data(fields: Vec<Field>) -> Json {
-    let required = fields.iter().filter(|field| field.is_required);
-    let required: Vec<&str> = required.map(|field| field.name).collect();
-    let properties = fields
-        .iter()
-        .map(|field| (field.name.to_owned(), field.described()));
-    object([
-        ("type", "object".into()),
-        ("required", required.into()),
-        ("properties", Json::Object(properties.collect())),
-    ])
 }
 
 /// The event's description and the fields of its data.

@@ -73,11 +73,19 @@ fn parameter(place: &str, field: &Field) -> Json {
 
 /// Builds the schema of a body. Unless it is open, it has no other fields.
 fn body(body: &Body) -> Json {
-    let properties = body
-        .fields
+    let mut schema = fields_schema(&body.fields);
+    if body.is_some {
+        schema.set("minProperties", 1_u64);
+    }
+    schema.with("additionalProperties", body.is_open)
+}
+
+/// Builds the schema of an object with these fields.
+pub(super) fn fields_schema(fields: &[Field]) -> Json {
+    let properties = fields
         .iter()
         .map(|field| (field.name.to_owned(), field.described()));
-    let required = body.fields.iter().filter(|field| field.is_required);
+    let required = fields.iter().filter(|field| field.is_required);
     let required: Vec<&str> = required.map(|field| field.name).collect();
     let mut schema = object([
         ("type", "object".into()),
@@ -86,10 +94,7 @@ fn body(body: &Body) -> Json {
     if !required.is_empty() {
         schema.set("required", required);
     }
-    if body.is_some {
-        schema.set("minProperties", 1_u64);
-    }
-    schema.with("additionalProperties", body.is_open)
+    schema
 }
 
 fn request(components: &mut Components, asked: &Body) -> Json {

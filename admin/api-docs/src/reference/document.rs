@@ -11,7 +11,7 @@ pub(super) struct Document {
     pub(super) variable: &'static str,
     /// Variable for the key in commands.
     pub(super) key: &'static str,
-    /// Whether errors have the codes of the management API.
+    /// True for the management API, whose errors have codes of their own.
     pub(super) has_codes: bool,
 }
 

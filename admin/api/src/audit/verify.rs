@@ -118,11 +118,11 @@ fn verdict_line(verdict: &Verdict) -> Value {
 /// The signed checkpoint in the archive.
 #[derive(Default)]
 struct Signed {
-    /// What it says.
+    /// Its states of the trail.
     known: Vec<Known>,
-    /// What is wrong with it.
+    /// Its first fault.
     bad: Option<Broken>,
-    /// What the reader should know.
+    /// Its warning to the reader.
     warning: Option<String>,
 }
 

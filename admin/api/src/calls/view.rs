@@ -4,8 +4,7 @@ use crate::call_trail;
 use crate::state::Call;
 use domain::call_record::CallRecord;
 use domain::money::Nanos;
-use domain::period::DAY_MS;
-use domain::timestamp::iso_from_ms;
+use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::Problem;
 use endpoint::doc::is;
 use serde::Serialize;
@@ -160,7 +159,7 @@ impl<'a> CallView<'a> {
             id: &call.id,
             at: iso_from_ms(call.decided_ms),
             ended_at: call.is_approved.then(|| iso_from_ms(call.recorded_ms)),
-            charged_on: call.is_approved.then(|| day_text(call.day)),
+            charged_on: call.is_approved.then(|| date_from_day(call.day)),
             agent_id: call.agent.as_deref(),
             agent_name: name(&names.agents, call.agent.as_deref()),
             run_id: call.run.as_deref(),
@@ -227,11 +226,4 @@ impl<'a> CallView<'a> {
             self.hash,
         ]
     }
-}
-
-/// `2026-11-21`
-fn day_text(day: u64) -> String {
-    let mut text = iso_from_ms(day.saturating_mul(DAY_MS));
-    text.truncate("2026-11-21".len());
-    text
 }

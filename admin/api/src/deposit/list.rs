@@ -3,13 +3,14 @@
 
 use super::DepositView;
 use crate::call_trail;
+use crate::calls::filter::value;
 use crate::state::Call;
 use domain::entry::Sealed;
 use endpoint::{Answer, Listing, Problem, Reply};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use store::audit::chain::Filter;
 use store::deposit::{Deposit, DepositState};
+use store::filtered_page::FilteredPage;
 use store::page::{Page, Part, Start};
 
 /// The type of the entry that a deposit begins with.
@@ -38,9 +39,10 @@ struct Data {
 /// `GET /wallet/deposits`
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["state"])?;
-    let state = state(&query)?;
+    let states = DepositState::ALL.iter().map(|state| state.as_str());
+    let state = value(&query, "state", states, DepositState::parse)?;
     let paging = call.paging(&query, "deposits")?;
-    let (part, is_partial) = search(&call, state, paging.page()).await?;
+    let FilteredPage { part, is_partial } = search(&call, state, paging.page()).await?;
     let views: Vec<DepositView<'_>> = part
         .records
         .iter()
@@ -49,24 +51,12 @@ pub async fn list(call: Call) -> Answer {
     Reply::ok(&Listing::of("deposits", &views, &part, &paging).partial(Some(is_partial)))
 }
 
-fn state(query: &BTreeMap<String, String>) -> Result<Option<DepositState>, Problem> {
-    let Some(word) = query.get("state") else {
-        return Ok(None);
-    };
-    let state = DepositState::parse(word).ok_or_else(|| {
-        let known: Vec<&str> = DepositState::ALL.iter().map(|state| state.as_str()).collect();
-        Problem::validation(format!("state must be one of {}.", known.join(", ")))
-    })?;
-    Ok(Some(state))
-}
-
-/// The deposits of a page that fit, and whether there are deposits that were not read. The total counts those that fit
-/// up to the end of the page.
+/// The deposits of a page that fit. The total counts those that fit up to the end of the page.
 async fn search(
     call: &Call,
     state: Option<DepositState>,
     page: Page<'_>,
-) -> Result<(Part<Deposit>, bool), Problem> {
+) -> Result<FilteredPage<Deposit>, Problem> {
     let (skip, mut next) = match page.start {
         Start::Offset(offset) => (offset, None),
         Start::After(position) => (0, Some(position.to_owned())),
@@ -116,7 +106,7 @@ async fn search(
         total: total as u64,
         next,
     };
-    Ok((part, is_partial))
+    Ok(FilteredPage { part, is_partial })
 }
 
 /// The entries that made a deposit, and the deposit of each as it now is.

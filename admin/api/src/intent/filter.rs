@@ -1,8 +1,8 @@
 //! Which intents a list shows: those of one index, and of these by run and time.
 
+use super::document::stored;
 use super::is_intent;
 use crate::calls::filter::{run, word};
-use crate::spend::Stored;
 use domain::intent::{Kind, State};
 use endpoint::{Problem, require_agent_id, time};
 use std::collections::BTreeMap;
@@ -74,13 +74,6 @@ impl IntentFilter {
     pub(super) fn fits(&self, record: &IntentRecord) -> bool {
         self.from_ms.is_none_or(|from| record.at_ms >= from)
             && self.to_ms.is_none_or(|to| record.at_ms < to)
-            && self.run.as_deref().is_none_or(|run| {
-                let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
-                stored
-                    .and_then(Result::ok)
-                    .and_then(|stored| stored.run_id)
-                    .as_deref()
-                    == Some(run)
-            })
+            && (self.run.is_none() || stored(record).run_id == self.run)
     }
 }

@@ -1,7 +1,7 @@
 //! Statistics of a range of days: the agents with the highest spend, spending by day, and reasons of denials.
 
-use super::date;
 use domain::money::Nanos;
+use domain::timestamp::date_from_day;
 use endpoint::doc::is;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -93,7 +93,7 @@ impl<'a> History<'a> {
             let rest = day.spent.get().saturating_sub(shown.get());
             by_agent.push(Nanos::from_stored(rest));
             DayView {
-                day: date(day.number),
+                day: date_from_day(day.number),
                 total_usd: day.spent,
                 calls: day.calls,
                 denied: day.refusals(),

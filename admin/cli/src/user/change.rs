@@ -148,7 +148,7 @@ pub(super) async fn set_role(
     keeps: bool,
 ) -> Result<Report, Failure> {
     let Found { owner, stored } = Found::by_name(context, name).await?;
-    let loses_keys = stored.user.role >= Role::MAKES_KEYS && role < Role::MAKES_KEYS;
+    let loses_keys = stored.user.role.makes_keys_unlike(role);
     let revoked = match loses_keys && !keeps {
         true => keys_of(context, &owner).await?,
         false => Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::Intents;
 use store::StoreError;
+use store::filtered_page::FilteredPage;
 use store::intent::IntentRecord;
 use store::keys::IntentIndex;
 use store::page::{Page, Part, Start};
@@ -14,18 +15,10 @@ const STEP: usize = 200;
 /// caller's list once that account's node has answered.
 const LATE_MS: u64 = 600_000;
 
-/// A page of matches. Its total counts the matches up to its end.
-#[derive(Debug)]
-pub struct SearchedPage {
-    /// The page.
-    pub part: Part<IntentRecord>,
-    /// Whether intents remain that were not read.
-    pub is_partial: bool,
-}
-
 impl Intents<'_> {
     /// The intents of a list that fit, newest first. None of a time before `since_ms` fits, so the search ends where
-    /// the list is older. A page with a next position may be short or empty.
+    /// the list is older. A page with a next position may be short or empty; its total counts the matches up to its
+    /// end.
     ///
     /// # Errors
     /// As [`Intents::list`].
@@ -34,7 +27,7 @@ impl Intents<'_> {
         (index, since_ms): (IntentIndex<'_>, Option<u64>),
         page: Page<'_>,
         fits: impl Fn(&IntentRecord) -> bool,
-    ) -> Result<SearchedPage, StoreError> {
+    ) -> Result<FilteredPage<IntentRecord>, StoreError> {
         let (mut skip, mut next) = match page.start {
             Start::Offset(offset) => (offset, None),
             Start::After(position) => (0, Some(position.to_owned())),
@@ -65,7 +58,7 @@ impl Intents<'_> {
                 break;
             }
         }
-        Ok(SearchedPage {
+        Ok(FilteredPage {
             is_partial: next.is_some(),
             part: Part {
                 records: found,

@@ -14,7 +14,8 @@ pub enum EndedBy {
 }
 
 const WORKER: &str = "worker";
-const OPERATOR: &str = "operator";
+/// The operator, by the command line: the actor of an entry.
+pub const OPERATOR: &str = "operator";
 /// Parts the operator from the reason.
 const REASON: char = ':';
 

@@ -43,6 +43,7 @@ impl AgentRecord {
         };
         let key = |id: &str| account.agent(mode, id);
         let filter = Filter {
+            store,
             scanned_max: AGENTS_MAX,
             key,
             fields: &["name", "frozen"],

@@ -99,25 +99,10 @@ impl<'a> Numbers<'a> {
 
     /// Reads the numbers at these ranks; 0 for one that is gone because its wallet was closed.
     async fn numbers_at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
-        let (Some(first), Some(last)) = (places.first(), places.last()) else {
-            return Ok(Vec::new());
-        };
         let Some(list) = &self.list else {
             return Ok(places.iter().map(|place| place + 1).collect());
         };
-        // In a row they are one read.
-        if last - first + 1 == places.len() as u64 {
-            let mut range = redis::cmd("LRANGE");
-            range.arg(list).arg(*first).arg(*last);
-            let found: Vec<u64> = self.store.command(&range).await?;
-            return Ok(found
-                .into_iter()
-                .chain(std::iter::repeat(0))
-                .take(places.len())
-                .collect());
-        }
-        let items = places.iter().map(|place| (list, place));
-        let numbers: Vec<Option<u64>> = self.store.each("LINDEX", items).await?;
+        let numbers: Vec<Option<u64>> = self.store.items_at(list, places).await?;
         Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
     }
 

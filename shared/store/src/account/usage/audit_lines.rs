@@ -29,14 +29,9 @@ pub(super) async fn own_bytes(
     mode: Mode,
     all: u64,
 ) -> Result<u64, StoreError> {
-    if all == 0 {
-        return Ok(0);
-    }
-    let mut query = redis::pipe();
-    for (first, last) in parts(all) {
-        query.cmd("LRANGE").arg(account.audit(mode)).arg(first).arg(last);
-    }
-    let parts: Vec<Vec<Vec<u8>>> = store.pipeline(&query).await?;
+    let list = account.audit(mode);
+    let ranges = parts(all).map(|(first, last)| (&list, first, last));
+    let parts: Vec<Vec<Vec<u8>>> = store.each("LRANGE", ranges).await?;
     Ok(typical(&parts))
 }
 

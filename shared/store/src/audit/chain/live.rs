@@ -266,14 +266,8 @@ impl Chain<'_> {
     }
 
     async fn late_lengths(&self, (first, end): (u64, u64)) -> Result<Vec<u64>, StoreError> {
-        if first >= end {
-            return Ok(Vec::new());
-        }
-        let mut query = redis::pipe();
-        for day in first..end {
-            query.cmd("LLEN").arg(self.keys.audit_late(self.mode, day));
-        }
-        self.store.pipeline(&query).await
+        let lists = (first..end).map(|day| self.keys.audit_late(self.mode, day));
+        self.store.each("LLEN", lists).await
     }
 
     /// Finds the first entry at `at_ms` or later.
@@ -379,24 +373,7 @@ impl Times for Lines<'_> {
     async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
         let list = self.chain.keys.audit(self.chain.mode);
         let ranks: Vec<u64> = places.iter().map(|number| number - self.archived - 1).collect();
-        let mut query = redis::pipe();
-        let (Some(first), Some(last)) = (ranks.first(), ranks.last()) else {
-            return Ok(Vec::new());
-        };
-        // In a row they are one read.
-        if last - first + 1 == ranks.len() as u64 {
-            query.cmd("LRANGE").arg(&list).arg(*first).arg(*last);
-            let (lines,): (Vec<Vec<u8>>,) = self.chain.store.pipeline(&query).await?;
-            let found = lines.iter().map(|line| time(Some(line)));
-            return Ok(found
-                .chain(std::iter::repeat(u64::MAX))
-                .take(ranks.len())
-                .collect());
-        }
-        for rank in &ranks {
-            query.cmd("LINDEX").arg(&list).arg(*rank);
-        }
-        let lines: Vec<Option<Vec<u8>>> = self.chain.store.pipeline(&query).await?;
+        let lines: Vec<Option<Vec<u8>>> = self.chain.store.items_at(&list, &ranks).await?;
         Ok(lines.iter().map(|line| time(line.as_deref())).collect())
     }
 }

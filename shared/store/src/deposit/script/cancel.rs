@@ -51,12 +51,10 @@ pub async fn cancel(store: &Store, scope: &Scope<'_>, reference: &str) -> Result
         wallet_number: &number,
         amount: &amount,
     };
-    let event = Event {
-        kind: "deposit.cancelled",
-        agent: agent_of_owner(owner),
-        data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": reference,
-            "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
-    };
+    let data = json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id,
+        "reference": reference, "amountNanos": amount, "amount": deposit.amount,
+        "currency": deposit.currency });
+    let event = Event::new("deposit.cancelled", data).of(agent_of_owner(owner));
     let mut reply = scope.execute(store, &CANCEL, event, keys, args).await?;
     let again = match reply.word()?.as_str() {
         "cancelled" => false,
