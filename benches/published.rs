@@ -1,5 +1,5 @@
-//! The reports of `bench-money`, `bench-record` and `bench-growth`: what they begin with, and where they go. What is
-//! published in `results/` is of a whole run: one that measures less, or for a shorter time, leaves it as it is.
+//! The reports of `bench-money`, `bench-record` and `bench-growth`: their head and their files. The published reports
+//! in `results/` are those of whole runs: a run that measures less, or for a shorter time, does not replace them.
 
 #[path = "src/facts.rs"]
 mod facts;
@@ -8,16 +8,16 @@ use clap::Args;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The facts that matter where there is neither an edge under load nor another proxy.
+/// The facts that matter without an edge under load and without another proxy.
 const FACTS: [&str; 5] = ["Processor", "Memory", "Kernel", "rustc", "Redis"];
 
-/// Where the report goes, besides standard output.
+/// Files of the report, besides standard output.
 #[derive(Debug, Args)]
 pub(crate) struct Places {
     /// Path of the report.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The published report: a whole run writes it anew, any other leaves it as it is.
+    /// The published report: only a whole run replaces it.
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ impl Places {
     }
 }
 
-/// On what, when and of which commit something is measured that begins now, and how busy the machine was before.
+/// Returns the circumstances of a measurement that begins now: machine, versions, commit, time and load average.
 pub(crate) fn circumstances() -> String {
     let machine = facts::facts();
     let machine = machine

@@ -18,7 +18,7 @@ struct Site {
     env: Vec<(&'static str, String)>,
 }
 
-/// The running script; asked to end when the test fails before it does.
+/// The running script; it receives SIGTERM if the test fails before its end.
 struct Running {
     child: Child,
     printed: String,
@@ -102,13 +102,13 @@ impl Site {
 }
 
 impl Running {
-    /// The line that starts like this, as it was printed.
+    /// The line that starts with `start`, as it was printed.
     fn line(&self, start: &str) -> &str {
         let found = self.printed.lines().find(|line| line.starts_with(start));
         found.unwrap_or_else(|| panic!("no {start:?} in:\n{}", self.printed))
     }
 
-    /// The line that has this in it, as it was printed.
+    /// The line that contains `part`, as it was printed.
     fn line_with(&self, part: &str) -> &str {
         let found = self.printed.lines().find(|line| line.contains(part));
         found.unwrap_or_else(|| panic!("no {part:?} in:\n{}", self.printed))
@@ -122,7 +122,7 @@ impl Running {
         signal(name, self.child.id());
     }
 
-    /// Asks it to end; its exit status, once everything that it started has closed its output.
+    /// Sends SIGTERM. Returns the exit status once every process of the script has closed its output.
     fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
         while self.more.read_line(&mut self.printed).unwrap() > 0 {}
@@ -146,7 +146,7 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.unwrap().success());
 }
 
-/// Runs a line as somebody who pasted it.
+/// Runs a line as if it was pasted into a shell.
 fn paste(line: &str) -> String {
     let output = Command::new("sh").args(["-c", line]).output().unwrap();
     assert!(output.status.success(), "{line}: {output:?}");
@@ -211,7 +211,7 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
     assert!(second.stop().success());
 }
 
-/// The last lines say what is on beyond the specification, and that is on.
+/// The last lines list the features beyond the specification that are on, and these work.
 #[test]
 fn it_says_what_is_switched_on() {
     let mut site = Site::new();
@@ -239,7 +239,7 @@ fn it_says_what_is_switched_on() {
     assert_eq!(all, "  switched on  streaming responses embeddings");
 }
 
-/// Somebody who operates an installation, as README has it, tries something on their machine.
+/// An operator of another installation, with the environment that README has, runs the script on the same machine.
 #[test]
 fn another_installation_in_the_environment_is_left_alone() {
     let mut site = Site::new();
@@ -270,7 +270,7 @@ fn another_installation_in_the_environment_is_left_alone() {
     assert!(!elsewhere.exists(), "nothing is written there");
 }
 
-/// Somebody who has pointed a client at the edge, as README has it, starts everything again in that shell.
+/// A user who has pointed a client at the edge, as README has it, starts everything again in that shell.
 #[test]
 fn an_edge_is_not_taken_for_its_own_provider() {
     let mut site = Site::new();

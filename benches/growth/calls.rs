@@ -1,4 +1,4 @@
-//! The kinds of calls that are measured, each through the product's own twins.
+//! The measured kinds of calls, each through the product's own twins.
 
 use crate::Outcome;
 use crate::site::Actor;
@@ -12,15 +12,15 @@ use store::call::authorize::{Authorize, Charge, Outcome as Decided};
 use store::call::hold::HoldName;
 use store::call::settle::{Settle, Settled};
 
-/// What a call is charged first, and what it comes to.
+/// Estimate of a call.
 pub const ESTIMATE: Nanos = Nanos::from_stored(750_000);
-/// See [`ESTIMATE`].
+/// Real cost of a call.
 pub const COST: Nanos = Nanos::from_stored(432_100);
-/// A limit that is checked and never reached.
+/// A limit that is checked and never reached, in nano-USD or as a count.
 const NEVER: u64 = 4_000_000_000_000_000;
 const HOLD_LIFE: Duration = Duration::from_secs(3600);
 
-/// What is called.
+/// Kind of a call, by its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Approved, in a named run.
@@ -36,12 +36,11 @@ pub enum Kind {
     /// Denied by the limit of a day.
     Daily,
     Plan,
-    /// Refused, for the key is revoked.
+    /// Refused, since the key is revoked.
     Revoked,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Named,
         Self::Unnamed,
@@ -53,7 +52,7 @@ impl Kind {
         Self::Revoked,
     ];
 
-    /// Its name in the table.
+    /// Name of the kind in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Named => "approved, named run",
@@ -67,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// The denial, where it is one.
+    /// Denial of a call of this kind; `None` for an approved call and for [`Self::Revoked`].
     const fn denial(self) -> Option<Denial> {
         match self {
             Self::Rate => Some(Denial::RateLimited),
@@ -79,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// The plan's limits: each is checked.
+    /// Limits of the plan; each is checked.
     fn plan(self) -> Plan {
         Plan {
             active_virtual_keys: Some(NEVER),

@@ -1,10 +1,10 @@
-//! The cases: of what the store holds much.
+//! The cases: which records the store holds in large numbers.
 
 use crate::Outcome;
 use crate::fill;
 use crate::site::Site;
 
-/// Of what there is much.
+/// Kind of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Keys,
@@ -14,7 +14,7 @@ enum Of {
     Decisions,
 }
 
-/// So much of it.
+/// A number of records of one kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     of: Of,
@@ -34,7 +34,7 @@ const CASES: [(Of, u64); 7] = [
 ];
 
 impl Case {
-    /// All cases, with this part of their records, in percent, and at least ten.
+    /// Returns all cases with this percentage of their records, but at least ten.
     pub fn all(percent: u64) -> Vec<Self> {
         let part = |records: u64| (records * percent / 100).max(10);
         CASES
@@ -46,7 +46,7 @@ impl Case {
             .collect()
     }
 
-    /// One record.
+    /// Describes one record.
     pub const fn what(&self) -> &'static str {
         match self.of {
             Of::Keys => "virtual key: record, look-up, places in two indexes",
@@ -57,7 +57,7 @@ impl Case {
         }
     }
 
-    /// What the store holds.
+    /// Describes what the store holds.
     pub fn name(&self) -> String {
         let things = match self.of {
             Of::Keys => "virtual keys",
@@ -69,7 +69,7 @@ impl Case {
         format!("{} {things}", self.records)
     }
 
-    /// Writes the records; where they can call, calls are spread over them.
+    /// Writes the records. If calls can use them, calls are spread over them.
     pub async fn fill(&self, site: &mut Site) -> Outcome<()> {
         match self.of {
             Of::Keys => fill::keys(site, self.records).await,

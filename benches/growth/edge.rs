@@ -8,15 +8,15 @@ use harness::{
 use std::path::Path;
 use std::time::Duration;
 
-/// Keys that call, in each step, each of an agent of its own; the last are more than the edge keeps in mind.
+/// Numbers of keys that call in each step, each key of its own agent. The last is more than the edge caches.
 const STEPS: [u64; 3] = [10, 10_000, 150_000];
-/// Calls of each step at least: few keys call often.
+/// Fewest calls of a step: few keys call often.
 const CALLS: u64 = 20_000;
 
 /// Longest wait for the last settlement.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 
-/// A table of the memory after each step.
+/// Returns a table of the memory after each step.
 pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String> {
     let redis = Redis::start();
     let seed = Seed::new(&redis.store()).await;
@@ -69,7 +69,8 @@ pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String>
     Ok(verdicts(&weights))
 }
 
-/// The keys that have called by then and the memory, beside that with the fewest keys.
+/// Returns a table of the keys that have called so far and the memory, in absolute terms and relative to the fewest
+/// keys.
 fn verdicts(weights: &[(u64, f64)]) -> String {
     let mut table =
         "| keys that have called | resident memory, MB | times that with the fewest | goal |\n|---:|---:|---:|---|\n".to_owned();

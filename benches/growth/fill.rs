@@ -1,4 +1,4 @@
-//! Many records of one kind, in the form in which the product writes them, straight into the first account of a site.
+//! Writes many records of one kind, in the form in which the product writes them, into the first account of a site.
 
 use crate::Outcome;
 use crate::calls::ESTIMATE;
@@ -19,7 +19,7 @@ const AT_ONCE: u64 = 2_000;
 const CALLERS: u64 = 1_000;
 /// How long runs live, in ms: `authorize::RUN_LIFE`.
 const LIFE_MS: u128 = store::call::authorize::RUN_LIFE.as_millis();
-/// What a check of a decision says, of the usual length.
+/// Checks of a decision, of the usual length.
 const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:4000000000000000:,432100:4000000000000000:750000,\
                       432100:4000000000000000:,7:4000000000000000:,432100:4000000000000000:";
 
@@ -48,7 +48,7 @@ async fn write(
     Ok(())
 }
 
-/// Virtual keys of the agents that call.
+/// Writes virtual keys of the agents that call.
 pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let first: Vec<Actor> = site
@@ -102,7 +102,7 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Agents that may call.
+/// Writes agents that may call.
 pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let actor = site.free.first().cloned().ok_or("no actor")?;
@@ -172,7 +172,7 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Open holds of the first account.
+/// Writes open holds of the first account.
 pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
     let bucket = site.account.keys.bucket();
     let actor = site.free.first().cloned().ok_or("no actor")?;
@@ -207,7 +207,7 @@ pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Unsealed lines of decisions.
+/// Writes unsealed lines of decisions.
 pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let start = now_ms().saturating_sub(count);

@@ -1,8 +1,8 @@
-//! `bench-growth`: the store's cost of a call, and that it does not grow with the stored data.
+//! `bench-growth`: the cost of a call to the store, and that it does not grow with the stored data.
 //!
 //! The first table has the cost of each kind of call on a small store, with and without the append-only file. The
-//! others compare it with a store that holds many keys, agents, runs, open holds or past decisions, both in one run.
-//! All calls use the product's own twins; the records are written directly into the store ([`fill`]).
+//! others compare it with a store that holds many keys, agents, runs, open holds or past decisions, both measured in
+//! one run. All calls use the product's own twins; the records are written directly into the store ([`fill`]).
 
 mod calls;
 mod case;
@@ -30,10 +30,10 @@ use std::process::ExitCode;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Greatest ratio of a call's cost to that of the smallest case.
+/// Highest accepted ratio of a call's cost to that of the smallest case.
 const GOAL: f64 = 1.2;
 
-/// Measures the price of a call, and that it does not grow with what is stored.
+/// Measures the cost of a call, and that it does not grow with the stored data.
 #[derive(Debug, Parser)]
 struct Options {
     /// One part only: `calls`, `growth` or `edge`.
@@ -48,7 +48,7 @@ struct Options {
     /// Calls under way at once, on one connection.
     #[arg(long, default_value_t = 64)]
     depth: usize,
-    /// Part of the many records that is written, in percent: 100 for the numbers that are published.
+    /// Percentage of the many records that is written: 100 for the published numbers.
     #[arg(long, default_value_t = 100)]
     percent: u64,
     /// The edge whose memory is measured.
@@ -58,7 +58,7 @@ struct Options {
     places: Places,
 }
 
-/// A program, wherever it is started from: the harness gives each process a directory of its own.
+/// Resolves the path of a program: the harness starts each process in a directory of its own.
 fn program(path: &str) -> Result<PathBuf, String> {
     Path::new(path).canonicalize().map_err(|error| error.to_string())
 }
@@ -68,7 +68,7 @@ impl Options {
         self.only.as_deref().is_none_or(|only| only == part)
     }
 
-    /// Whether it measures everything, and as long as what is published.
+    /// Whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         let published = Self::parse_from(["bench-growth"]);
         let lengths = |options: &Self| (options.calls, options.rounds, options.depth, options.percent);
@@ -81,7 +81,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// The price of each kind of call, with and without the append-only file.
+/// Returns the table of the cost of each kind of call, with and without the append-only file.
 async fn prices(options: &Options) -> Outcome<String> {
     let mut durable = Site::found(&Redis::EVERY_SECOND).await?;
     let mut memory = Site::found(&[]).await?;
@@ -103,7 +103,7 @@ async fn prices(options: &Options) -> Outcome<String> {
     Ok(table)
 }
 
-/// Each case beside the small store.
+/// Returns the table that compares each case with the small store.
 async fn growth(options: &Options) -> Outcome<String> {
     const KINDS: [Kind; 2] = [Kind::Named, Kind::Daily];
     let mut costs = "| the store holds | approved, µs | times the small store | denied, µs | times the small store | goal |\n\

@@ -1,4 +1,4 @@
-//! A private store with callers, and what their calls cost it.
+//! A private store with callers, and the cost of their calls to it.
 
 use crate::Outcome;
 use crate::calls::{COST, Kind};
@@ -13,35 +13,31 @@ use store::call::authorize::AccountView;
 const ACCOUNTS: usize = 8;
 /// See [`ACCOUNTS`].
 const AGENTS: usize = 8;
-/// The name of the plan, whose limits come with each call.
+/// Name of the plan, whose limits come with each call.
 const PLAN: &str = "bench";
 /// A limit that is checked and never reached.
 const NEVER: Nanos = Nanos::from_stored(4_000_000_000_000_000);
 
-/// The callers.
+/// A caller: an agent with a virtual key.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// Its account.
     pub account: String,
-    /// Its agent.
     pub agent: String,
-    /// Its virtual key.
     pub key_id: String,
-    /// Its run, where it names one.
+    /// Its run; empty if its calls name none.
     pub run: String,
-    /// What it knows of its account.
+    /// Its view of the account.
     pub view: AccountView,
 }
 
 /// A store with callers.
 pub struct Site {
-    /// The server.
     pub redis: Redis,
-    /// Its handle.
+    /// Handle of the server.
     pub store: Store,
-    /// The account that gets the many records.
+    /// The account that holds the many records.
     pub account: SeedAccount,
-    /// Callers of the approved calls, of those without a run, and of those by rate, plan and key.
+    /// Callers of the approved calls, with and without a run, and of those that rate, plan or key status refuse.
     pub free: Vec<Actor>,
     frozen: Vec<Actor>,
     no_run: Vec<Actor>,
@@ -52,7 +48,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts a server with these options, and seeds the callers.
+    /// Starts a server with these options and seeds the callers.
     pub async fn found(options: &[&str]) -> Outcome<Self> {
         let redis = Redis::start_with(options);
         let store = redis.store();
@@ -97,7 +93,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Microseconds of the server's CPU that a call of this kind takes.
+    /// Measures the CPU time of the server for a call of this kind, in microseconds.
     pub async fn measure(&mut self, kind: Kind, calls: usize, depth: usize) -> Outcome<f64> {
         let actors = match kind {
             Kind::Frozen => &self.frozen,
@@ -105,7 +101,7 @@ impl Site {
             Kind::Daily => &self.no_day,
             _ => &self.free,
         };
-        // The first call of a run and of a minute does more; it is no call of the middle of a run.
+        // The first call of a run and of a minute does more work and is not measured.
         for actor in actors.iter().take(calls) {
             kind.call(&self.store, actor, Id::Allow.mint(now_ms())?).await?;
         }
@@ -130,12 +126,13 @@ impl Site {
         Ok(seconds * 1e6 / calls as f64)
     }
 
-    /// Lets these make the calls that are approved.
+    /// Sets the callers of the approved calls.
     pub fn spread(&mut self, callers: Vec<Actor>) {
         self.free = callers;
     }
 
-    /// Checks that runs and agents were charged exactly what the approved calls cost, and no hold of theirs is open.
+    /// Checks that runs and agents were charged exactly the cost of the approved calls, and that none of their holds is
+    /// open.
     pub async fn check(&self) -> Outcome<()> {
         let [named, unnamed] = self.approved;
         let (mut of_runs, mut of_agents, mut holds) = (0, 0, 0);

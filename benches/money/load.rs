@@ -10,7 +10,7 @@ use store::transaction::{NewTransaction, Tail, TransactionType};
 use store::{Store, StoreError, sanity};
 
 pub const ACCOUNT: &str = "acct_bench";
-/// Agents that act; more of the same kind only lie there.
+/// Agents that act; the records of all others are never used.
 pub const ACTIVE: u64 = 64;
 pub const MODE: Mode = Mode::Live;
 /// Balance of each active wallet, in nano-USD.
@@ -91,7 +91,7 @@ fn wallet(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     batch.cmd("ZADD").arg(account.agents(MODE)).arg(now).arg(&owner);
 }
 
-/// A transaction of one of the active wallets: their lists are the long ones.
+/// Adds a transaction of one of the active wallets: their lists are the long ones.
 fn transaction(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     let owner = agent(number % ACTIVE);
     let kind = TransactionType::Spend;
@@ -120,7 +120,7 @@ fn transaction(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u6
     }
 }
 
-/// A settled spend: an intent and, what is the same, the record of an idempotency key.
+/// Adds a settled spend: an intent, which is also the record of an idempotency key.
 fn intent(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     let (owner, id) = (agent(number % ACTIVE), format!("int_{number:026}"));
     let fingerprint = format!("{number:064x}");

@@ -1,4 +1,5 @@
-//! `bench-money`: the store's cost of each script that moves money, and that it does not grow with the stored data.
+//! `bench-money`: the cost of each script that moves money to the store, and that it does not grow with the stored
+//! data.
 //!
 //! Two stores in one run, one with few and one with many records of every kind in the same account. The scripts are
 //! executed on both in turns, through the product's own twins; times are the server's (`INFO commandstats`).
@@ -40,7 +41,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether it measures as much as what is published.
+    /// Whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         let lengths = |options: &Self| (options.small, options.large, options.calls, options.rounds);
         lengths(self) == lengths(&Self::parse_from(["bench-money"]))
@@ -73,7 +74,7 @@ impl Fixture {
         })
     }
 
-    /// Microseconds a call that the server spent on `step`, calls inside the script included.
+    /// Measures the server's time for a call of `step`, in microseconds, calls inside the script included.
     async fn measure(&mut self, step: Step, calls: u64) -> Result<f64, Box<dyn Error>> {
         self.actor.prepare(&self.store, step).await?;
         let _: String = self.redis.command(&["CONFIG", "RESETSTAT"]);

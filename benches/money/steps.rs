@@ -1,4 +1,4 @@
-//! The scripts that are measured, each called through its twin.
+//! The measured scripts, each called through its twin.
 
 use crate::load::{ACCOUNT, ACTIVE, MODE, agent};
 use crypto::virtual_key::CheckSecret;
@@ -44,7 +44,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All of them, in an order in which each finds what it needs.
+    /// All of them, in an order in which each finds the records that it needs.
     pub const ALL: [Self; 8] = [
         Self::Spend,
         Self::Replay,
@@ -56,7 +56,7 @@ impl Step {
         Self::Release,
     ];
 
-    /// Its name in the table.
+    /// Name of the step in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spend => "spend, settled",
@@ -81,7 +81,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// What `step` needs and must not be measured with it.
+    /// Prepares what `step` needs, outside of the measurement.
     pub async fn prepare(&mut self, store: &Store, step: Step) -> StepResult {
         if self.secret.is_none() {
             self.secret = Some(sanity::record(store).await?.check_secret);
@@ -95,7 +95,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Calls it so often.
+    /// Executes the script of `step` `calls` times.
     pub async fn execute(&mut self, store: &Store, step: Step, calls: u64) -> StepResult {
         for at in 0..calls {
             self.calls += 1;
@@ -150,7 +150,7 @@ impl Actor {
         }
     }
 
-    /// A spend; of more than an amount can be, it is denied by the policy.
+    /// Executes a spend. The policy denies a spend of more than the largest amount.
     async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> StepResult {
         let key = again.clone().unwrap_or_else(|| self.key());
         let (once, at_ms) = (self.once(&key)?, clock::now_ms());

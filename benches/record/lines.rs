@@ -1,12 +1,12 @@
-//! Audit lines in the form in which the scripts write them: seven approved calls to three denied ones.
+//! Audit lines in the form in which the scripts write them: three denied calls for seven approved ones.
 
 use domain::id::Kind;
 use std::error::Error;
 
-/// Agents that the lines name.
+/// Number of agents that the lines name.
 pub const AGENTS: u64 = 50;
 
-/// What follows number and time in the line of decision `n` of `account`, made at `at` (ms).
+/// Returns the rest of a line after number and time, for decision `n` of `account` at `at` (ms).
 pub fn line(account: &str, n: u64, at: u64) -> Result<String, Box<dyn Error>> {
     let id = Kind::Allow.mint(at)?;
     let (key, agent) = (Kind::VirtualKey.mint(at)?, n % AGENTS);

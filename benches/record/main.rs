@@ -1,6 +1,6 @@
 //! `bench-record`: memory of the audit trail of many decisions, and the speed of sealing, exporting and verifying it.
 //!
-//! The lines are appended in the scripts' form, seven approved calls to three denied ones. Sealing, exporting and
+//! The lines are appended in the scripts' form, three denied calls for seven approved ones. Sealing, exporting and
 //! verifying are the product's own code, on one core beside the store.
 
 mod lines;
@@ -28,14 +28,14 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::audit::chain::Chain;
 
-/// Appends lines, numbered as the scripts do.
+/// Appends lines and numbers them, as the scripts do.
 const WRITE: &str = "for i = 2, #ARGV, 2 do
     local seq = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
     redis.call('RPUSH', KEYS[2], string.format('%d %s %s', seq, ARGV[i], ARGV[i + 1]))
   end";
-/// Lines appended by one call.
+/// Lines appended by one call of the script.
 const AT_ONCE: u64 = 1000;
-/// Decisions a second, by their times.
+/// Decisions a second, by the times of their lines.
 const RATE: u64 = 1000;
 
 /// Measures the audit trail of many decisions.
@@ -48,7 +48,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether it measures as much as what is published.
+    /// Whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         self.decisions == Self::parse_from(["bench-record"]).decisions
     }
@@ -65,7 +65,7 @@ One run.
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Appends all lines; their first time is so long ago that the last one is now.
+/// Appends all lines. The time of the last one is now.
 async fn fill(store: &Store, account: &SeedAccount, decisions: u64) -> Outcome<()> {
     let start = now_ms() - decisions * 1000 / RATE;
     let mut written = 0;

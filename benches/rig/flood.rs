@@ -1,4 +1,4 @@
-//! `bench-flood`: floods a server on loopback for a while and prints what it did as one line of JSON.
+//! `bench-flood`: floods a server on loopback for a while and prints its counters as one line of JSON.
 
 use clap::Parser;
 use gate_bench_rig::flood::{Flood, Plan, run};
@@ -15,22 +15,22 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Floods a server on loopback
 #[derive(Debug, Parser)]
 struct Options {
-    /// What to do.
+    /// Kind of the flood.
     #[arg(long, value_enum)]
     flood: Flood,
-    /// Whom to flood; loopback only.
+    /// Address to flood; loopback only.
     #[arg(long)]
     target: SocketAddr,
     /// Connections that are kept open.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     connections: u32,
-    /// Comes from 10,000 addresses instead of one.
+    /// Use 10,000 source addresses instead of one.
     #[arg(long)]
     spread: bool,
     /// A file with one key a line.
     #[arg(long)]
     keys: Option<PathBuf>,
-    /// How long, at most ten minutes.
+    /// Duration, at most ten minutes.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
 }

@@ -1,4 +1,4 @@
-//! `bench-load`: sends chat requests for a while and prints what it found as one line of JSON.
+//! `bench-load`: sends chat requests for a while and prints the outcome as one line of JSON.
 
 use clap::Parser;
 use gate_bench_rig::outcome::{WatchedProcess, Window};
@@ -15,26 +15,26 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Without `--rate` in a closed loop, with it in an open one; with `--stream-every-us` streams.
+/// A closed loop; with `--rate` an open one; with `--stream-every-us` streams.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Who is to answer; of several, connections take turns.
+    /// Address of the target; connections take turns over several.
     #[arg(long, required = true)]
     target: Vec<SocketAddr>,
-    /// A file with one key a line. Request number i uses line i (beyond the last: from the first on), and the run
+    /// A file with one key a line. Request number i uses line i (after the last line, the first again), and the run
     /// `bench-i`.
     #[arg(long)]
     keys: PathBuf,
     /// Requests or streams under way at once, each over a keep-alive connection of its own.
     #[arg(long)]
     connections: usize,
-    /// Length of the window that counts.
+    /// Length of the measured window.
     #[arg(long)]
     seconds: f64,
-    /// Time before it.
+    /// Time before the window.
     #[arg(long)]
     warm_up: f64,
-    /// The status that every answer must have; one of them, when it is given more than once.
+    /// The status that every answer must have; given more than once, one of them.
     #[arg(long, required = true)]
     expect: Vec<u16>,
     /// Requests a second, over all connections.
@@ -43,13 +43,13 @@ struct Options {
     /// Size of the request's body.
     #[arg(long, default_value_t = wire::REQUEST_BODY_BYTES, value_parser = body_bytes)]
     body_bytes: usize,
-    /// A file of PEM certificates: TLS, with a certificate that they vouch for.
+    /// A file of PEM certificates: TLS, with a certificate that one of them signed.
     #[arg(long)]
     tls_ca: Option<PathBuf>,
     /// HTTP/2 instead of HTTP/1.1, with this many requests sharing a connection.
     #[arg(long, conflicts_with = "rate")]
     http2_streams: Option<usize>,
-    /// Ask for streams with an event every so many microseconds. Latencies are then times to the first event.
+    /// Request streams with an event every so many microseconds. Latencies are then times to the first event.
     #[arg(long, conflicts_with_all = ["rate", "http2_streams", "tls_ca"], value_parser = every_us)]
     stream_every_us: Option<u64>,
     /// A process whose CPU time is reported: NAME=PID.

@@ -1,5 +1,5 @@
-//! `bench-pass-through`: Pingora as a proxy that does nothing, the yardstick for what the gate adds. Same Pingora, same
-//! allocator, same build profile and as many threads as the edge has in the bench.
+//! `bench-pass-through`: Pingora as a proxy that only forwards, the baseline for the cost of the gate. Same Pingora,
+//! same allocator, same build profile and as many threads as the edge has in the bench.
 
 use async_trait::async_trait;
 use clap::Parser;
@@ -16,9 +16,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where to listen.
+    /// Address to listen on.
     listen: SocketAddr,
-    /// Where every request goes.
+    /// Address that every request goes to.
     upstream: SocketAddr,
     /// Worker threads.
     #[arg(long, default_value_t = 1)]
@@ -26,10 +26,10 @@ struct Options {
     /// A certificate: TLS on the callers' side, with HTTP/2.
     #[arg(long, requires = "tls_key")]
     tls_cert: Option<String>,
-    /// Its key.
+    /// The private key of the certificate.
     #[arg(long, requires = "tls_cert")]
     tls_key: Option<String>,
-    /// A file of PEM certificates: TLS on the provider's side, with a certificate that they vouch for.
+    /// A file of PEM certificates: TLS on the provider's side, with a certificate that one of them signed.
     #[arg(long)]
     upstream_ca: Option<String>,
 }
@@ -53,7 +53,7 @@ impl ProxyHttp for PassThrough {
 
 fn main() -> pingora::Result<()> {
     let options = Options::parse();
-    // Pingora's connector wants one, also where nothing is encrypted.
+    // Pingora's connector requires a TLS provider, even if nothing is encrypted.
     tls::install();
     let proxy = PassThrough {
         upstream: options.upstream,
@@ -62,7 +62,7 @@ fn main() -> pingora::Result<()> {
     let conf = ServerConf {
         threads: options.threads,
         ca_file: options.upstream_ca,
-        // It is ended between two parts of the bench, when nobody calls any more.
+        // The bench ends it between two sections, when no caller is left.
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()

@@ -10,12 +10,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where to listen.
+    /// Address to listen on.
     listen: SocketAddr,
     /// A certificate: TLS.
     #[arg(long, requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its key.
+    /// The private key of the certificate.
     #[arg(long, requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! The search for the highest rate that is still good.
 
-/// Factor between two rates of the grid on which it is searched.
+/// Factor between two neighbouring rates of the grid.
 const STEP: f64 = 1.05;
 /// The lowest rate of the grid, in requests a second.
 const LOWEST: f64 = 100.0;
@@ -13,13 +13,13 @@ pub(crate) fn rate(place: usize) -> f64 {
     (LOWEST * STEP.powi(exponent)).round()
 }
 
-/// The place of the highest rate that is not above `rate`; the first for what is below all of them.
+/// Returns the place of the highest rate that is at most `wanted`; the first place if all rates are above it.
 pub(crate) fn place(wanted: f64) -> usize {
     (0..=LAST).rev().find(|place| rate(*place) <= wanted).unwrap_or(0)
 }
 
-/// The highest place of `low..=high` that is good, when all below a good one are; `None` when the lowest is not. Asks
-/// about log₂ of their number.
+/// Returns the highest good place of `low..=high`, or `None` if `low` is bad. All places below a good one must be good.
+/// Calls `is_good` about log₂ of their number times.
 pub(crate) fn highest<E>(
     low: usize,
     high: usize,

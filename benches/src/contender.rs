@@ -8,32 +8,32 @@ use std::path::PathBuf;
 
 /// The name under which the measured proxy's CPU time is reported.
 pub(crate) const EDGE: &str = "edge";
-/// The name of Redis.
+/// Name of Redis in the report.
 pub(crate) const STORE: &str = "store";
-/// The name of the provider.
+/// Name of the provider in the report.
 pub(crate) const UPSTREAM: &str = "upstream";
 
-/// A row of the tables.
+/// A measured system or state of it: one row of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Name {
     /// No proxy: what the rig itself can do.
     Direct,
-    /// (a)
+    /// (a) in the report.
     Nginx,
-    /// (b)
+    /// (b) in the report.
     PassThrough,
     /// (c), everything on, as `make run` starts it.
     Tollgate,
     /// (c) with `RUST_LOG=warn`: no log line a call.
     TollgateQuiet,
-    /// (c) beside its store, which it reaches over a Unix socket.
+    /// (c) with a Unix socket to its store.
     TollgateSocket,
-    /// (c) on a store that writes no append-only file.
+    /// (c) with a store that writes no append-only file.
     TollgateMemory,
-    /// (c) with neither.
+    /// (c) without log line and append-only file.
     TollgateBare,
-    /// (c), every call denied by the agent's daily limit: the last of the checks but three.
+    /// (c), every call denied by the agent's daily limit: three more checks would follow.
     DeniedByDay,
     /// (c), every call denied because the agent is frozen: the first of Cap's checks.
     DeniedByFreeze,
@@ -41,12 +41,12 @@ pub(crate) enum Name {
     DeniedByRate,
     /// (c), every call with a key that was revoked.
     DeniedByRevocation,
-    /// (c), every call with an invented key: the store is not asked, and the connection closed.
+    /// (c), every call with an invented key: denied without the store, and the connection closed.
     DeniedInMemory,
 }
 
 impl Name {
-    /// Those that a section compares side by side.
+    /// The contenders that a section compares side by side.
     pub(crate) const PROXIES: [Self; 3] = [Self::Nginx, Self::PassThrough, Self::Tollgate];
 
     /// Its name in the report.
@@ -88,24 +88,22 @@ impl Name {
     }
 }
 
-/// Where it listens and what is watched while it works.
+/// A contender under load: its addresses, keys and watched processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender<'a> {
-    /// Which row it is.
     pub(crate) name: Name,
-    /// Where the load goes.
+    /// Addresses that receive the load; connections take turns.
     pub(crate) targets: Vec<SocketAddr>,
-    /// The keys to call with.
+    /// File of the virtual keys, one a line.
     pub(crate) keys: PathBuf,
     /// The statuses that an answer may have.
     pub(crate) expect: Vec<u16>,
     /// The processes whose CPU time counts.
     pub(crate) watched: Vec<WatchedProcess>,
-    /// Where each of its approved calls must be charged.
+    /// Ledger in which each approved call must be charged.
     pub(crate) ledger: Option<&'a Ledger>,
 }
 
-/// A process under a name.
 pub(crate) fn watched(name: &str, pid: u32) -> WatchedProcess {
     WatchedProcess {
         name: name.to_owned(),

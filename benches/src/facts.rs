@@ -1,4 +1,4 @@
-//! What something was measured on: machine, versions, commit, and how busy it was. Every report begins with it.
+//! Circumstances of a measurement: machine, versions, commit and load average. Every report begins with them.
 
 use crate::output::output;
 
@@ -57,7 +57,7 @@ fn processor() -> String {
     format!("{}, {cores} cores", model.map_or("unknown", |(_, model)| model))
 }
 
-/// The commit, and whether the tree was as committed. The results themselves do not count.
+/// Returns the commit, and whether the working tree differs from it. Changes to the results do not count.
 pub(crate) fn commit() -> String {
     let git = |args: &[&str]| output("git", &[&["-C", env!("CARGO_MANIFEST_DIR")], args].concat());
     match (

@@ -1,4 +1,4 @@
-//! Redis with the accounts of the bench, and the proof that every answered call was charged what it cost.
+//! Redis with the accounts of the bench, and the check that every approved call was charged its cost.
 
 use domain::amount;
 use domain::mode::Mode;
@@ -14,10 +14,10 @@ const ACCOUNTS: usize = 8;
 const AGENTS: usize = 8;
 /// A limit that is checked and never reached: 4 million USD.
 const NEVER_REACHED: Nanos = Nanos::from_stored(4_000_000_000_000_000);
-/// What an agent with little money may spend a day, in nano-USD: some five hundred calls.
+/// Daily limit of a [`Kind::Little`] agent, in nano-USD: some five hundred calls.
 pub(crate) const LITTLE_NANOS: u64 = 26_000_000;
 
-/// Why an agent of the bench is refused, or that it is not.
+/// Kind of an agent: free to call, limited, or refused for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It may call.
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     /// Its key may make no request a minute.
     Hasty,
     Revoked,
-    /// Its key has the form of one and was never made.
+    /// Its key is well-formed and was never issued.
     Invented,
     /// It may spend [`LITTLE_NANOS`] a day.
     Little,
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 pub(crate) struct Ledger {
     /// The server.
     pub(crate) redis: Redis,
-    /// Calls that were answered with 200 so far, and must have been charged.
+    /// Calls answered with 200 so far; each must have been charged.
     pub(crate) approved: Cell<u64>,
     seed: Seed,
     dir: PathBuf,
@@ -101,7 +101,7 @@ impl Ledger {
         Ok(self.add(kind, ACCOUNTS * AGENTS).await?.file)
     }
 
-    /// What one call of the bench really costs in nano-USD, as the edge itself says. The call's run has a name of its
+    /// Returns the real cost of one call of the bench, in nano-USD, as the edge reports it. The call has a run of its
     /// own.
     pub(crate) async fn price(&self, edge: &str) -> Result<u64, Box<dyn Error>> {
         let caller: Caller = Caller::new(edge, &self.free.first_key);
@@ -112,8 +112,8 @@ impl Ledger {
         Ok(amount::parse_amount(usd)?.get())
     }
 
-    /// Checks that the runs of the bench were charged what the approved calls cost, and that no hold is open. Returns
-    /// how many calls that were.
+    /// Checks that the runs of the bench were charged the cost of the approved calls and that no hold is open. Returns
+    /// the number of approved calls.
     pub(crate) async fn check(&self, edge: &str) -> Result<u64, Box<dyn Error>> {
         let (calls, price) = (self.approved.get(), self.price(edge).await?);
         let (charged, holds) = self.free.charged().await;
@@ -129,7 +129,7 @@ impl Ledger {
 }
 
 impl Keyring {
-    /// Nano-USD that the runs of the bench were charged, and holds that are open.
+    /// Returns the charges of the bench's runs, in nano-USD, and the number of open holds.
     pub(crate) async fn charged(&self) -> (u64, u64) {
         let (mut charged, mut holds) = (0, 0);
         for (number, agent) in self.agents.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Keyring {
         (charged, holds)
     }
 
-    /// Nano-USD that each agent was charged today.
+    /// Returns today's charges of each agent, in nano-USD.
     pub(crate) async fn spent_today(&self) -> Vec<u64> {
         let mut spent = Vec::new();
         for agent in &self.agents {
@@ -152,7 +152,7 @@ impl Keyring {
     }
 }
 
-/// `count` agents, `each` in an account.
+/// Creates `count` agents, `each` of them in one account.
 async fn keyring(
     seed: &Seed,
     dir: &Path,
@@ -186,7 +186,7 @@ async fn keyring(
     })
 }
 
-/// Makes an agent ready to be called for, or refused; returns its key.
+/// Sets up an agent so that its calls are approved, or refused as `kind` says. Returns its virtual key.
 async fn ready(agent: &SeedAgent, kind: Kind) -> String {
     let daily = match kind {
         Kind::Spent => Nanos::ZERO,

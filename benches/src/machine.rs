@@ -1,4 +1,4 @@
-//! The machine: which core belongs to whom while something is measured.
+//! Cores and scheduling priorities of the processes of a measurement.
 
 use crate::output::output;
 use std::error::Error;
@@ -36,8 +36,8 @@ impl Cores {
         }
     }
 
-    /// The cores of so many edges, and whether each has one of its own: the first, and those behind the load
-    /// generator's. Otherwise they share the first.
+    /// Returns the cores of `edges` edges, and whether each has one of its own. The first edge has its usual core, the
+    /// others those after the load generator's. If these do not suffice, all share the first.
     pub(crate) fn of_edges(&self, edges: usize) -> (Vec<usize>, bool) {
         let spare = self.load + 1..self.count;
         let own: Vec<usize> = std::iter::once(self.edge).chain(spare).take(edges).collect();
@@ -72,7 +72,7 @@ pub(crate) fn pin(pid: u32, core: usize) -> Result<(), Box<dyn Error>> {
     .map(drop)
 }
 
-/// Policy and priority of what has real-time priority, as `chrt` takes them.
+/// Options of `chrt` for real-time policy and priority.
 pub(crate) const REAL_TIME: [&str; 2] = ["-f", "10"];
 
 /// Gives a process and all its threads real-time priority, or takes it back.
@@ -80,7 +80,7 @@ pub(crate) fn prioritise(pid: u32, is_real_time: bool) -> Result<(), Box<dyn Err
     schedule(pid, if is_real_time { REAL_TIME } else { ["-o", "0"] })
 }
 
-/// Gives a process and all its threads the lowest weight: little more of their core than what others leave.
+/// Gives a process and all its threads the lowest weight: it gets little more of its core than other processes leave.
 pub(crate) fn yield_core(pid: u32) -> Result<(), Box<dyn Error>> {
     schedule(pid, ["-i", "0"])
 }

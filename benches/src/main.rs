@@ -34,21 +34,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The longest phase and the most rounds that an option can ask for.
+/// Longest phase that an option can set, in seconds.
 const SECONDS_MAX: f64 = 600.0;
-/// See [`SECONDS_MAX`].
+/// Most rounds that an option can set.
 const ROUNDS_MAX: usize = 50;
 
 /// Measures Tollgate beside nginx and a bare Pingora pass-through
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where the measured programs are: tollgate-proxy, bench-pass-through, bench-upstream, bench-load
+    /// Directory of the measured programs: tollgate-proxy, bench-pass-through, bench-upstream, bench-load
     #[arg(long, default_value = "target/dist")]
     bin_dir: PathBuf,
-    /// Measure these only, and keep what the results say about the others
+    /// Measure only these sections, and keep the results of the others
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Section>,
-    /// Some eight minutes with short phases: for a look, not for numbers to keep
+    /// Short phases, some eight minutes in all: for a first impression, not for publication
     #[arg(long)]
     quick: bool,
     /// Length of every phase [default: 5, quick 1]
@@ -108,10 +108,10 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Measures, and leaves the results after each section. True when nothing went wrong.
+/// Runs the sections and writes the results after each. Returns whether there was no error.
 async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let (lengths, sections) = (options.lengths()?, options.sections());
-    // The floods need more than the usual limit; what they flood inherits it.
+    // The floods need more open files than the default limit allows, and so do the flooded servers, which inherit it.
     connections::open_files::raise();
     let cores = Cores::for_count(std::thread::available_parallelism()?.get());
     let stage = Stage::new(&options.bin_dir, cores)?;
@@ -132,7 +132,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let progress = Progress::new(planned);
     say(&format!("running in {}", stage.dir().display()));
     let mut is_good = true;
-    // Of this run only: an earlier one's may be of another program.
+    // From this run only: an earlier result may be that of another build.
     let mut saturation = None;
     for section in sections {
         let runner = Runner {
@@ -156,7 +156,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     Ok(is_good)
 }
 
-/// One section. A section that fails says so in its errors; the others go on.
+/// Measures one section. A failure becomes an error of the section, and the run continues.
 async fn measure(
     section: Section,
     runner: &Runner<'_>,

@@ -1,4 +1,4 @@
-//! Running the load generator against one contender, and keeping what it found.
+//! Runs the load generator against one contender and records the outcome.
 
 use crate::contender::{Contender, Name, UPSTREAM};
 use crate::ledger::Ledger;
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Keep-alive connections of the closed loop.
 pub(crate) const CONNECTIONS: usize = 64;
-/// Requests that share a connection, where many do.
+/// HTTP/2 requests that share a connection.
 pub(crate) const STREAMS: usize = 8;
 
 /// Protocol of the callers.
@@ -38,19 +38,19 @@ pub(crate) struct Phase {
     /// Size of the request's body.
     pub(crate) body_bytes: usize,
     pub(crate) wire: Wire,
-    /// Keeps streams open, with so many microseconds between two events.
+    /// Microseconds between two events, if the load keeps streams open.
     pub(crate) stream_every_us: Option<u64>,
-    /// What counts.
+    /// Measured time, in seconds.
     pub(crate) seconds: f64,
-    /// Before it.
+    /// Time before the measured time, in seconds.
     pub(crate) warm_up: f64,
 }
 
-/// Runs loads.
+/// Runs phases of load against contenders.
 #[derive(Debug)]
 pub(crate) struct Runner<'a> {
     pub(crate) stage: &'a Stage,
-    /// Whether an open loop and its provider get real-time priority, without which it would measure the scheduler.
+    /// Whether an open loop and its provider get real-time priority. Without it, the scheduler would be measured.
     pub(crate) real_time: bool,
     pub(crate) progress: &'a Progress,
     /// Errors of the section so far.
@@ -58,7 +58,7 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// One for other programs, with errors of its own.
+    /// Returns a runner for another stage, with a list of errors of its own.
     pub(crate) fn on<'a>(&'a self, stage: &'a Stage) -> Runner<'a> {
         Runner {
             stage,
@@ -68,12 +68,12 @@ impl Runner<'_> {
         }
     }
 
-    /// One phase against one contender. Answers that are not as expected are kept as errors of the section.
+    /// Runs one phase against one contender. Unexpected answers become errors of the section.
     pub(crate) fn load(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
         self.finish(contender, phase, self.start(contender, phase)?)
     }
 
-    /// Begins a phase, beside which something else can be measured.
+    /// Starts a phase without waiting for its end, so that something else can be measured beside it.
     pub(crate) fn start(&self, contender: &Contender<'_>, phase: Phase) -> Result<Child, Box<dyn Error>> {
         let mut watched = contender.watched.iter();
         if self.real_time
@@ -86,13 +86,13 @@ impl Runner<'_> {
         Ok(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?)
     }
 
-    /// Whether the load and the provider come before the store, whose core they may share. In a closed loop, which
-    /// keeps the core full, they would take it from the store.
+    /// Whether load generator and provider take priority over the store, whose core they may share. Not in a closed
+    /// loop: it keeps the core busy and would starve the store.
     const fn is_real_time(&self, phase: Phase) -> bool {
         self.real_time && (phase.rate.is_some() || phase.stream_every_us.is_some())
     }
 
-    /// Waits for a phase that was begun. Answers that are not as expected are kept as errors of the section.
+    /// Waits for the end of a started phase. Unexpected answers become errors of the section.
     pub(crate) fn finish(
         &self,
         contender: &Contender<'_>,
@@ -112,12 +112,12 @@ impl Runner<'_> {
         Ok(outcome)
     }
 
-    /// One phase whose errors are the caller's to judge.
+    /// Runs one phase and leaves its errors to the caller.
     pub(crate) fn quietly(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
         self.outcome(contender, phase, self.start(contender, phase)?)
     }
 
-    /// Records the outcome of a phase, and its approved calls where they must be charged.
+    /// Waits for the end of a phase. Adds its approved calls to those that the contender's ledger must have charged.
     fn outcome(
         &self,
         contender: &Contender<'_>,
@@ -173,8 +173,7 @@ impl Runner<'_> {
         words
     }
 
-    /// `rounds` rounds over the contenders, one after the other in each, so that what changes on the machine meets all
-    /// of them.
+    /// Runs `rounds` rounds, each over all contenders in turn, so that a change of the machine affects all of them.
     pub(crate) fn rounds(
         &self,
         rounds: usize,
@@ -194,7 +193,8 @@ impl Runner<'_> {
             .collect())
     }
 
-    /// Checks the ledger of a section. What it finds is an error of the section; the calls it checked are returned.
+    /// Checks the ledger of a section. A discrepancy becomes an error of the section. Returns the number of checked
+    /// calls.
     pub(crate) async fn check(&self, ledger: &Ledger, edge: &str) -> u64 {
         match ledger.check(edge).await {
             Ok(calls) => calls,

@@ -1,9 +1,9 @@
-//! Programs that are run to their end for what they say.
+//! Runs a program to completion and captures its output.
 
 use std::error::Error;
 use std::process::{Command, Stdio};
 
-/// Runs a program to its end; what it printed, on both streams.
+/// Runs a program to completion. Returns what it printed on stdout and stderr; an exit code other than 0 is an error.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;

@@ -1,5 +1,5 @@
-//! The plots beside the tables. Drawn by hand: a drawing crate would bring more code than these charts are, and colours
-//! that do not follow the reader's light or dark.
+//! The plots beside the tables. Written by hand: a drawing crate is more code than these charts, and its colours do not
+//! follow the reader's light or dark theme.
 
 mod bars;
 mod lines;
@@ -17,10 +17,10 @@ use bars::Bars;
 use lines::{Curve, Lines};
 use scale::Kind;
 
-/// What a proxy is drawn to add at least, in milliseconds: below it the axis would show noise.
+/// Smallest added latency that is drawn, in milliseconds: below it the axis would show noise.
 const ADDED_MS_MIN: f64 = 0.1;
 
-/// The files of everything that was measured, by name.
+/// Returns the plots of all measured sections, as file names and contents.
 pub(crate) fn all(results: &Results) -> Vec<(String, String)> {
     let sections = results.sections.iter();
     sections
@@ -147,7 +147,7 @@ fn bodies(found: &[Body]) -> String {
     .draw()
 }
 
-/// A size as it is said: `16 KB`.
+/// Formats a size: `16 KB`.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         0x10_0000.. => format!("{} MB", bytes >> 20),

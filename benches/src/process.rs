@@ -1,4 +1,4 @@
-//! Child processes of the bench: ended when their value is dropped, or when the bench itself is.
+//! Child processes of the bench. They end when their value is dropped or the bench exits.
 
 use crate::output::output;
 use std::error::Error;
@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for a process to listen, or to end when it is asked to.
+/// Longest wait for a process to listen, or to end after a signal.
 const WAIT: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Interval between two polls.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Running(Child);
 impl Running {
     /// Starts a program and waits until it listens on `listen`.
     pub(crate) fn start(program: &str, args: &[String], listen: SocketAddr) -> Result<Self, Box<dyn Error>> {
-        // TERM, not KILL: a master process has to end its workers.
+        // TERM, not KILL: a master process must end its workers.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", "--", program]).args(args);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
@@ -35,7 +35,6 @@ impl Running {
         Ok(running)
     }
 
-    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -56,7 +55,7 @@ impl Drop for Running {
     }
 }
 
-/// A program that runs beside what is measured; it is killed when this is dropped.
+/// A program that runs beside the measurement; it is killed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct BackgroundProcess(Child);
 
@@ -68,7 +67,6 @@ impl BackgroundProcess {
         Ok(Self(child.map_err(|error| format!("{program}: {error}"))?))
     }
 
-    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.0.id()
     }
@@ -81,7 +79,7 @@ impl Drop for BackgroundProcess {
     }
 }
 
-/// The processes that `pid` started.
+/// Returns the child processes of `pid`.
 pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Box<dyn Error>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     let pids = text.split_ascii_whitespace().map(str::parse);

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Where the run is.
+/// Time that a run has taken and is planned to take.
 #[derive(Debug)]
 pub(crate) struct Progress {
     started: Instant,
@@ -19,12 +19,12 @@ pub(crate) struct Progress {
     section: RefCell<String>,
 }
 
-/// A complaint or a remark.
+/// Writes a line to stderr; a failure is ignored.
 pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
-/// `3:07`
+/// Formats seconds as minutes: `3:07`.
 fn minutes(seconds: f64) -> String {
     let seconds = Duration::try_from_secs_f64(seconds.max(0.0))
         .unwrap_or_default()
@@ -32,7 +32,7 @@ fn minutes(seconds: f64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// What the planned seconds that are left will take, when the planned seconds `done` took `took`.
+/// Estimates the remaining seconds from the planned ones, at the pace of the run: `done` planned seconds took `took`.
 fn left(done: f64, took: f64, planned_left: f64) -> f64 {
     let pace = if done >= 1.0 { took / done } else { 1.0 };
     planned_left * pace.clamp(0.5, 5.0)

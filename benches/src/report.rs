@@ -75,7 +75,7 @@ fn targets(verdicts: &[Verdict]) -> String {
     format!("\n## Targets\n\n{}", table.text)
 }
 
-/// Percent of a core that others took while the proxies of a section were measured, at most.
+/// Highest percentage of a core that other processes took while the proxies of a section were measured.
 fn disturbance(found: &Found) -> Option<f64> {
     if let Found::Frontier(frontier) = found {
         let curves = frontier.curves.iter();
@@ -88,7 +88,7 @@ fn disturbance(found: &Found) -> Option<f64> {
         Found::Protocols(spoken) => spoken.iter().flat_map(|spoken| &spoken.rows).collect(),
         Found::Streams(streams) => streams.iter().flat_map(|load| &load.rows).collect(),
         Found::Edges(several) => several.iter().map(|several| &several.row).collect(),
-        // Beside the neighbour there are others on purpose.
+        // Not the rows of the neighbour: other load beside it is intended.
         Found::HotAccount(heats) => {
             let rows = heats.iter().map(|heat| &heat.row);
             rows.filter(|row| row.edge_us.is_some()).collect()

@@ -1,5 +1,5 @@
-//! Everything that was found, section by section; kept as JSON beside the tables. A run of some sections replaces
-//! those in the file and leaves the others, each with the time and the commit at which it was measured.
+//! Results by section, stored as JSON beside the tables. A run of some sections replaces those in the file and keeps
+//! the others, each with the time and the commit of its measurement.
 
 use crate::facts::PROCESSOR;
 use crate::row::Row;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;
 
-/// The form of the file; another number is not read.
+/// Version of the file format. Files of another version are ignored.
 const FORM: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,34 +44,31 @@ pub(crate) enum Found {
     Streams(Vec<StreamLoad>),
     /// Attacks beside a well-behaved caller.
     Floods(Vec<FloodResult>),
-    /// Nothing: what the section failed with is among its errors.
+    /// No result: the errors of the section say why.
     Nothing,
 }
 
-/// A section, with the circumstances.
+/// Result of one section, with its circumstances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
-    /// Which one.
     pub(crate) section: Section,
-    /// When it began.
+    /// Time of its start.
     pub(crate) at: String,
-    /// Of what.
+    /// Commit that was measured.
     pub(crate) commit: String,
-    /// How long the phases were, as a sentence.
+    /// Lengths of the phases, as a sentence.
     pub(crate) lengths: String,
     /// Load average when it began.
     pub(crate) load_average: String,
-    /// How long it took.
     pub(crate) took_seconds: f64,
-    /// Approved calls that the ledgers were compared with.
+    /// Approved calls that were compared with the ledgers.
     pub(crate) calls_checked: u64,
     /// Errors; empty in a good run.
     pub(crate) errors: Vec<String>,
-    /// The numbers.
     pub(crate) found: Found,
 }
 
-/// The file.
+/// The results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Results {
     form: u32,
@@ -82,13 +79,13 @@ pub(crate) struct Results {
     pub(crate) machine: Vec<(String, String)>,
     /// In the order of [`Section::ALL`].
     pub(crate) sections: Vec<Measured>,
-    /// The targets, as the sections meet them.
+    /// The targets, and whether the sections meet them.
     #[serde(default)]
     verdicts: Vec<Verdict>,
 }
 
 impl Results {
-    /// None yet, on this machine.
+    /// Returns empty results of this machine.
     pub(crate) const fn new(machine: Vec<(String, String)>) -> Self {
         Self {
             form: FORM,
@@ -99,7 +96,7 @@ impl Results {
         }
     }
 
-    /// Cores of the machine; 0 when it is not known.
+    /// Returns the number of cores of the machine, 0 if it is unknown.
     pub(crate) fn cores(&self) -> usize {
         let mut facts = self.machine.iter();
         let processor = facts.find(|(name, _)| name == PROCESSOR);
@@ -113,8 +110,8 @@ impl Results {
         self.machine.push((name.to_owned(), value.to_owned()));
     }
 
-    /// What an earlier run left at `file`, for this run to replace some of it. What cannot be read is not kept, nor
-    /// what another machine or other versions left: the head of the report speaks for every table.
+    /// Takes over the sections of an earlier run from `file`, except those of `replaced`. Ignores a file that cannot be
+    /// read, and one of another machine or other versions: the head of the report must hold for every table.
     pub(crate) fn keep_others(&mut self, file: &Path, replaced: &[Section]) {
         let earlier = std::fs::read(file).ok();
         let earlier = earlier.and_then(|text| serde_json::from_slice::<Self>(&text).ok());
@@ -128,7 +125,7 @@ impl Results {
         }
     }
 
-    /// Puts a section in its place.
+    /// Adds a section, or replaces it.
     pub(crate) fn put(&mut self, measured: Measured) {
         self.sections.retain(|other| other.section != measured.section);
         self.sections.push(measured);

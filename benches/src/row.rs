@@ -1,4 +1,4 @@
-//! From the outcomes of several rounds to one number each: the median.
+//! Rows of the tables: medians over the outcomes of several rounds.
 
 use crate::contender::{EDGE, Name, STORE, UPSTREAM};
 use gate_bench_rig::outcome::{LOAD, MACHINE, Outcome, Quantiles};
@@ -10,7 +10,6 @@ pub(crate) const OTHERS_PERCENT_MAX: f64 = 10.0;
 /// A contender under one load: medians over the rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
-    /// Who.
     pub(crate) name: Name,
     /// Rounds that were measured.
     pub(crate) rounds: usize,
@@ -30,11 +29,11 @@ pub(crate) struct Row {
     pub(crate) others_percent: f64,
     /// From the moment at which a request was due, or sent in a closed loop, to the end of its answer.
     pub(crate) latency: Quantiles,
-    /// How late the generator sent.
+    /// Delay of the generator: from the due to the real sending.
     pub(crate) lateness: Quantiles,
 }
 
-/// The middle value; the mean of the two middle ones of an even number. `None` of nothing.
+/// Returns the median; of an even count the mean of the two middle values. `None` without values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -44,11 +43,12 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn cpu(outcome: &Outcome, names: &[&str]) -> f64 {
     let seconds = names.iter().filter_map(|name| outcome.cpu_seconds.get(*name));
-    // A sum of nothing would be -0.
+    // An empty sum would be -0.
     seconds.fold(0.0, |sum, seconds| sum + seconds)
 }
 
-/// CPU-microseconds of a process a request; `None` when it was not watched, or nothing was answered.
+/// Returns the CPU time of a process per request, in microseconds. `None` if it was not watched or nothing was
+/// answered.
 fn per_request(outcome: &Outcome, process: &str) -> Option<f64> {
     let seconds = outcome.cpu_seconds.get(process)?;
     (outcome.answered > 0).then(|| seconds * 1e6 / outcome.answered as f64)
@@ -74,7 +74,7 @@ fn quantiles(outcomes: &[Outcome], of: impl Fn(&Outcome) -> Quantiles) -> Quanti
 }
 
 impl Row {
-    /// The medians; `None` of no rounds.
+    /// Computes the medians; `None` without rounds.
     pub(crate) fn from_outcomes(name: Name, outcomes: &[Outcome]) -> Option<Self> {
         let of = |value: &dyn Fn(&Outcome) -> f64| median(outcomes.iter().map(value));
         let has_edge = outcomes
@@ -113,7 +113,7 @@ pub(crate) fn row(rows: &[Row], name: Name) -> Option<&Row> {
     rows.iter().find(|row| row.name == name)
 }
 
-/// How many times the edge CPU of `other` that of `name` is.
+/// Returns the ratio of the edge CPU time of `name` to that of `other`.
 pub(crate) fn over(rows: &[Row], name: Name, other: Name) -> Option<f64> {
     let edge = |name| row(rows, name)?.edge_us.filter(|us| *us > 0.0);
     Some(edge(name)? / edge(other)?)

@@ -1,4 +1,4 @@
-//! The parts of the bench, and how long each phase of them is.
+//! The sections of the bench, and the lengths of their phases.
 
 use crate::measure::{CONNECTIONS, Phase, Wire};
 use gate_bench_rig::wire::REQUEST_BODY_BYTES;
@@ -48,7 +48,7 @@ impl Section {
         Self::Floods,
     ];
 
-    /// As in `--only`.
+    /// Name of the section in `--only`.
     pub(crate) const fn shown(self) -> &'static str {
         match self {
             Self::FullLoad => "full-load",
@@ -66,27 +66,27 @@ impl Section {
     }
 }
 
-/// How long everything is.
+/// Lengths of phases, and numbers of rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Lengths {
     /// Measured seconds of a phase.
     pub(crate) seconds: f64,
-    /// Before it.
+    /// Seconds before them.
     pub(crate) warm_up: f64,
     /// Rounds over the contenders, where the medians are reported.
     pub(crate) rounds: usize,
     /// Measured seconds of a phase where only a ratio counts: sizes and protocols.
     pub(crate) short_seconds: f64,
-    /// Rounds there.
+    /// Rounds of such phases.
     pub(crate) short_rounds: usize,
-    /// A probe of the frontier.
+    /// Measured seconds of a probe of the frontier.
     pub(crate) probe_seconds: f64,
-    /// Time between the end of a load and the reading of the memory.
+    /// Seconds between the end of a load and the reading of the memory.
     pub(crate) rest_seconds: f64,
 }
 
 impl Lengths {
-    /// Some half an hour.
+    /// Some half an hour in all.
     pub(crate) const FULL: Self = Self {
         seconds: 5.0,
         warm_up: 1.0,
@@ -96,7 +96,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some eight minutes: for a look, not for numbers.
+    /// Some eight minutes in all: for a first impression, not for publication.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,
@@ -120,7 +120,7 @@ impl Lengths {
         }
     }
 
-    /// The same, where only a ratio counts.
+    /// The closed loop for sections where only a ratio counts.
     pub(crate) const fn short(&self) -> Phase {
         Phase {
             seconds: self.short_seconds,

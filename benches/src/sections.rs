@@ -68,7 +68,7 @@ impl Contenders {
 }
 
 impl Section {
-    /// Measures it. `saturation` is what (c) is known to do at most, in requests a second.
+    /// Measures the section. `saturation` is the highest known rate of (c), in requests a second.
     pub(crate) async fn run(
         self,
         runner: &Runner<'_>,
@@ -90,7 +90,7 @@ impl Section {
         }
     }
 
-    /// About how long it takes, in seconds.
+    /// Estimated duration, in seconds.
     pub(crate) fn planned(self, lengths: &Lengths) -> f64 {
         match self {
             Self::FullLoad => full_load::planned(lengths),

@@ -1,4 +1,4 @@
-//! What runs during a section of the bench: each section starts what it needs, on cores of its own, and ends it.
+//! Processes of a section of the bench. Each section starts its own, on cores of their own, and ends them.
 
 pub(crate) mod certificates;
 mod edge;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// The plans of the bench's accounts.
 pub(crate) const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml");
 
-/// Where the programs are, where they run, and the directory of their files.
+/// Directory of the programs, their cores, and the directory of their files.
 #[derive(Debug)]
 pub(crate) struct Stage {
     /// Cores of each process.
@@ -41,10 +41,10 @@ pub(crate) struct Sides {
     pub(crate) back_tls: bool,
 }
 
-/// How an edge is started.
+/// Setup of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EdgeSetup {
-    /// The core that it has.
+    /// Core of the edge.
     pub(crate) core: usize,
     /// Whether it writes no log line a call.
     pub(crate) is_quiet: bool,
@@ -53,7 +53,7 @@ pub(crate) struct EdgeSetup {
 }
 
 impl EdgeSetup {
-    /// The same, with its store over a Unix socket.
+    /// Returns the same setup with a Unix socket to the store.
     pub(crate) const fn over_socket(self) -> Self {
         Self {
             has_socket: true,
@@ -83,7 +83,7 @@ impl Stage {
         })
     }
 
-    /// How an edge is started where nothing else is said.
+    /// Returns the default setup of an edge.
     pub(crate) const fn edge_setup(&self) -> EdgeSetup {
         EdgeSetup {
             core: self.cores.edge,
@@ -92,17 +92,17 @@ impl Stage {
         }
     }
 
-    /// Where the bench keeps its files.
+    /// Directory of the bench's files.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The path of a program of ours.
+    /// Path of one of our own programs.
     pub(crate) fn program(&self, name: &str) -> String {
         self.bin_dir.join(name).display().to_string()
     }
 
-    /// A ledger on a store that keeps its append-only file, or one that does not.
+    /// Starts a ledger on a store with an append-only file, or without one.
     pub(crate) async fn ledger(&self, is_durable: bool) -> Result<Ledger, Box<dyn Error>> {
         let ledger = Ledger::start(self.dir(), is_durable).await?;
         pin(ledger.redis.pid(), self.cores.store)?;
@@ -120,14 +120,14 @@ impl Stage {
         Ok(server)
     }
 
-    /// (a)
+    /// Starts (a).
     pub(crate) fn nginx(&self, provider: &Server, sides: Sides) -> Result<Server, Box<dyn Error>> {
         let server = nginx::start(self, address(), provider.at, sides)?;
         server.pin(self.cores.edge)?;
         Ok(server)
     }
 
-    /// (b)
+    /// Starts (b).
     pub(crate) fn pass_through(&self, provider: &Server, sides: Sides) -> Result<Server, Box<dyn Error>> {
         let at = address();
         let mut words = vec![at.to_string(), provider.at.to_string()];
@@ -145,7 +145,7 @@ impl Stage {
         Ok(server)
     }
 
-    /// (c)
+    /// Starts (c).
     pub(crate) fn edge(
         &self,
         setup: EdgeSetup,
@@ -187,7 +187,7 @@ impl Stage {
     }
 }
 
-/// A contender that decides nothing; `proxy` is absent when the provider itself is meant.
+/// Returns a contender without decisions: `proxy`, or the provider itself.
 pub(crate) fn plain<'a>(
     name: Name,
     proxy: Option<&Server>,
@@ -205,7 +205,7 @@ pub(crate) fn plain<'a>(
     }
 }
 
-/// (c), on one edge or several.
+/// Returns (c), on one edge or several.
 pub(crate) fn tollgate<'a>(
     name: Name,
     edges: &[&Edge],

@@ -1,4 +1,4 @@
-//! The targets, and whether they are met. One that is not met is said and fails nothing.
+//! The targets, and whether they are met. A missed target is reported and fails nothing.
 
 use crate::contender::Name;
 use crate::results::{Found, Results};
@@ -17,8 +17,8 @@ const DENIED_BY_STORE: [Name; 4] = [
 ];
 /// The size of a request for which there is a target.
 const LARGE_BYTES: usize = 1 << 20;
-/// Cores from which on load, provider and store have one each, so that a 99th percentile at half of saturation tells of
-/// the edge.
+/// Fewest cores at which load, provider and store have one each. Below it, a 99th percentile at half of saturation says
+/// little about the edge.
 const CORES_FOR_P99: usize = 4;
 /// Bytes of a KiB in MB.
 const MB_PER_KIB: f64 = 1024.0 / 1e6;
@@ -27,13 +27,13 @@ const MB_PER_KIB: f64 = 1024.0 / 1e6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verdict {
     pub(crate) what: String,
-    /// What was found; `None` when it was not measured.
+    /// Measured value; `None` when it was not measured.
     pub(crate) found: Option<f64>,
     /// The largest value that is good.
     pub(crate) limit: f64,
-    /// Of both.
+    /// Unit of both values.
     pub(crate) unit: String,
-    /// Whether it is good; what was not measured is not.
+    /// Whether the target is met; not if it was not measured.
     pub(crate) is_met: bool,
 }
 
@@ -47,7 +47,7 @@ fn verdict(what: &str, found: Option<f64>, limit: f64, unit: &str) -> Verdict {
     }
 }
 
-/// All of them.
+/// Evaluates all targets.
 pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
     let full = results.full_load();
     let store = |name| row(full, name)?.store_us;

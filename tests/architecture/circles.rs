@@ -35,7 +35,7 @@ fn modules(src: &Path) -> BTreeMap<Module, String> {
     found
 }
 
-/// The text without comments and without what only tests have: an item after `#[cfg(test)]`, to its end by indentation.
+/// The text without comments and without test code: an item after `#[cfg(test)]`, to its end by indentation.
 fn product_code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -150,7 +150,7 @@ fn uses(all: &BTreeMap<Module, String>, by_sibling: bool) -> Uses {
     uses
 }
 
-/// The modules that lead back to themselves.
+/// The modules that use themselves through other modules.
 fn circles(uses: &Uses) -> Vec<String> {
     let leads_back = |module: &&Module| {
         let mut found = BTreeSet::new();
@@ -192,7 +192,7 @@ fn no_file_leads_back_to_itself() {
     }
 }
 
-/// The edge is held to more: of two folders, one uses the other.
+/// A stricter rule for the edge: between two folders, uses go in one direction.
 #[test]
 fn no_folder_of_the_edge_leads_back_to_itself() {
     let found = circles(&uses(&modules(&root().join("proxy/src")), true));

@@ -1,10 +1,10 @@
-//! Cursors made by hand, as docs/reference/management.md says that anybody can: they name a position in a list of one's
-//! own, and so lead deep into one without the pages before.
+//! Cursors made by hand, as docs/reference/management.md says that any caller can: they name a position in a list of
+//! the caller's own, and so start deep in it without the pages before.
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
 
-/// The form of cursors.
+/// The version byte of cursors.
 const VERSION: u8 = 1;
 const SEAL_BYTES: usize = 12;
 

@@ -1,5 +1,5 @@
-//! A day of an account: its requests, those of its people and of other accounts, its operator's commands, and what the
-//! workers do. Together they run nearly every script.
+//! A day of an account: its requests, those of its users and of other accounts, its operator's commands, and the work
+//! of the workers. Together they run nearly every script.
 
 mod neighbour;
 mod operator;
@@ -16,12 +16,12 @@ use std::time::Duration;
 /// Longest wait for a worker.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A webhook to be registered.
+/// The body that registers a webhook.
 fn webhook(url: &str) -> Value {
     json!({ "url": url, "secret": "whsec_0123456789abcdef0123456789", "events": ["agent.frozen"] })
 }
 
-/// The actor of all requests.
+/// An account with all clients and servers of its day.
 pub struct Person {
     pub tenant: Tenant,
     approver: Caller,
@@ -69,7 +69,7 @@ impl Person {
         success(&self.tenant.caller.delete(&format!("/v1{path}")).await, 200);
     }
 
-    /// A day of the account.
+    /// Runs a day of the account.
     pub async fn live(&self, world: &World, round: usize) {
         self.manage().await;
         self.deliver().await;
@@ -156,7 +156,7 @@ impl Person {
         success(&self.tenant.caller.patch(&format!("/v1{hook}"), body).await, 200);
         self.post(&format!("{hook}/test"), json!({})).await;
         self.delete(&hook).await;
-        // The agent goes with a revoked key.
+        // The agent is deleted with a revoked key.
         let keys = format!("{path}/virtual-keys");
         let key = self.post(&keys, json!({ "name": "k" })).await;
         self.delete(&format!("{keys}/{}", text(&key, "/virtualKey/keyId")))
@@ -164,7 +164,7 @@ impl Person {
         self.delete(&path).await;
     }
 
-    /// An event is delivered to a webhook, and delivered again.
+    /// Delivers an event to a webhook, and delivers it again.
     async fn deliver(&self) {
         let hook = webhook(&self.receiver.base_url());
         let hook = self.post("/webhooks", hook).await;

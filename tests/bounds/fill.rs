@@ -1,4 +1,4 @@
-//! Many records of a kind, put into the store directly: as much of each as its list reads.
+//! Many records of a kind, written directly into the store: of each record, as much as its list reads.
 
 use crate::lists::MANY;
 use crate::world::World;
@@ -36,7 +36,7 @@ const PREFIXED: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
 /// Members `m…` of a sorted set, by ascending scores from `ARGV[3]` on.
 const SORTED: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('ZADD', KEYS[1], tonumber(ARGV[3]) + n, string.format('m%07d', n)) end return 1";
-/// The same, each member being its score.
+/// Members of a sorted set, each being its own score.
 const NUMBERS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('ZADD', KEYS[1], n, string.format('%d', n)) end return 1";
 /// Fields `acct_…` of a hash, with a version.
@@ -52,7 +52,7 @@ const INTENTS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     local id = string.format('int_%026d', n) \
     redis.call('HSET', KEYS[1] .. id, 'id', id, 'seq', n, unpack(ARGV, 3)) \
     for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], id) end end return 1";
-/// Sealed entries of the audit trail that say nothing, in all of the lists of the index.
+/// Sealed entries of the audit trail without content, in all of the lists of the index.
 const ENTRIES: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('RPUSH', KEYS[1], string.format('%d %d {}', n, tonumber(ARGV[3]) + n)) \
     redis.call('RPUSH', KEYS[2], hash) \
@@ -104,11 +104,11 @@ pub enum Kind {
     EndedRuns,
     /// Open holds that are due in days, and kept holds that have ended, of the bucket.
     Holds,
-    /// Versions of other accounts that the bucket of the account's witness remembers.
+    /// Versions of other accounts that the bucket of the account's witness stores.
     Witnessed,
 }
 
-/// When the newest of `count` ended runs, or ended kept holds, was seen: its record has ended long since.
+/// When the newest of `count` ended runs, or ended kept holds, was last seen: so long ago that its record has ended.
 pub fn ended_ms(now_ms: u64, count: u64) -> u64 {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap();
     now_ms - 2 * life - count
@@ -142,7 +142,7 @@ impl Tenant {
         &self.account.keys
     }
 
-    /// Puts `count` records of a kind into the store, in the place of those that are there.
+    /// Writes `count` records of a kind into the store, in place of the existing ones.
     pub async fn fill(&self, world: &World, kind: Kind, count: u64) {
         let (keys, now) = (self.keys(), now_ms());
         let many = |script: &str, keys: &[String], rest: &[String]| {
@@ -213,7 +213,7 @@ impl Tenant {
                 many(ids, &[set], &[]);
             }
             Kind::Entries | Kind::Calls | Kind::Deposits => {
-                // The dispatcher of events has nothing to do with them.
+                // The entries count as dispatched, so that the dispatcher of events skips them.
                 self.counted(world, "dispatched", count);
                 let (script, its_type) = match kind {
                     Kind::Calls => (CALLS, "decision.approved"),

@@ -20,7 +20,7 @@ use store::wallet::totals::WALLETS_MAX;
 /// in each of four steps.
 const CALLS_LOOKS: usize = 2 * 2000 + 4 * 4 * 3 * 5 * 15;
 
-/// Searches for a place by a page that reads 1,000 intents or entries of deposits, 200 at a time.
+/// Records that a page reads which reads 1,000 intents or entries of deposits, 200 at a time, with searches for places.
 const STEPS_LOOKS: usize = 1000 + 5 * 3 * 5 * 15 * 4;
 /// Records that a page of a search for escrows reads: of each its place and its record, and its place in the list.
 const ESCROWS_LOOKS: usize = ESCROWS_MAX * 4;
@@ -30,7 +30,7 @@ pub const MANY: u64 = 1_000_000;
 /// Additional cost of a page with many records: at most three binary searches for a place, each in up to five
 /// steps of 15 places of which two things are read.
 pub const SEARCHED: u64 = 3 * 5 * 15 * 4;
-/// Requests of which the cheapest counts, since commands of the server's workers raise the cost of a request.
+/// Requests of a measurement. The cheapest counts, since commands of the server's workers raise the cost.
 const TRIES: usize = 5;
 
 /// Lists that can hold a million records of an account, each with a function that fills it.
@@ -49,7 +49,7 @@ const LONG: &[(&str, Kind)] = &[
     ("/intents", Kind::Intents),
     ("/agents/{id}/runs", Kind::Runs),
 ];
-/// Lists that a number bounds, which a script holds. [`others`](crate::others) runs them beside a million records.
+/// Lists with a fixed bound, which a script enforces. [`others`](crate::others) runs them beside a million records.
 pub const SHORT: &[(&str, &str)] = &[
     ("/agents/{id}/provider-keys", "PROVIDERS_MAX"),
     ("/webhooks", "WEBHOOKS_MAX"),
@@ -62,7 +62,7 @@ pub const SHORT: &[(&str, &str)] = &[
     ("/team", "USERS_MAX"),
     ("/invitations", "INVITATIONS_MAX"),
 ];
-/// Routes that have a query and are no lists. [`others`](crate::others) runs them beside a million records.
+/// Routes with a query that are no lists. [`others`](crate::others) runs them beside a million records.
 pub const OTHERS: &[&str] = &[
     "/names",
     "/overview",
@@ -92,7 +92,7 @@ struct Query {
     path: String,
     /// Words that the cursor is sealed to, beside account and mode.
     words: Vec<String>,
-    /// The position behind the record of this number of `MANY`, where it is one.
+    /// The cursor position after the record of this number, given the base of the scores.
     position: fn(u64, u64) -> String,
     /// Cost of lists that are searched record by record, in commands and in records.
     looks: u64,
@@ -321,13 +321,13 @@ fn queries(tenant: &Tenant) -> Vec<Query> {
     all
 }
 
-/// The least work of some requests of `path`.
+/// The work of the cheapest of some requests of `path`.
 async fn work(world: &World, watch: &Watch, tenant: &Tenant, path: &str) -> Work {
     let get = async || tenant.caller.get(path).await;
     work_of(world, watch, (&tenant.account.id, path), get).await
 }
 
-/// The least work of some requests: `get`, of `path` and this account.
+/// The work of the cheapest of some requests, sent by `get`, on the keys of this account.
 pub async fn work_of(
     world: &World,
     watch: &Watch,
@@ -350,7 +350,7 @@ pub async fn work_of(
     least.unwrap()
 }
 
-/// The starts of a page with `count` records: at the beginning, at the farthest offset, and by cursor everywhere.
+/// Pages of a list of `count` records: at the beginning, at the farthest offset, and by cursor everywhere.
 fn starts(query: &Query, tenant: &Tenant, count: u64, oldest: u64) -> Vec<String> {
     let joint = if query.path.contains('?') { '&' } else { '?' };
     let base = format!("/v1{}{joint}limit={PAGE_MAX}", query.path);
@@ -374,7 +374,7 @@ async fn no_list_costs_more(kinds: &[Kind]) {
         let oldest = now_ms() - MANY;
         few.fill(&world, *kind, FEW).await;
         many.fill(&world, *kind, MANY).await;
-        // Not before: MONITOR sees the commands of scripts, too.
+        // Not before, since MONITOR shows the commands of scripts, too.
         let watch = Watch::start(&world.redis).await;
         let both = queries(&few).into_iter().zip(queries(&many));
         for (with_few, with_many) in both.filter(|(query, _)| query.kind == *kind) {

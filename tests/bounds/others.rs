@@ -1,5 +1,5 @@
-//! Routes with a query that a number bounds, or that are no lists: each costs the store the same beside a thousand and
-//! beside a million records of each kind of the account.
+//! Routes with a query that return a list with a fixed bound or no list: each costs the store the same beside a
+//! thousand and beside a million records of each kind of the account.
 
 use crate::fill::{AGENT, Kind, Tenant, roomy};
 use crate::lists::{FEW, MANY, OTHERS, SEARCHED, SHORT, work_of};
@@ -103,7 +103,7 @@ impl Filled {
         for kind in KINDS {
             tenant.fill(world, kind, count).await;
         }
-        // It is blocked, for want of money, and kept.
+        // The spend is blocked for lack of money, and recorded.
         let spend = json!({ "agent": AGENT, "amount": 1 });
         let spent = tenant.caller.post("/v1/spend", spend).await;
         Self {

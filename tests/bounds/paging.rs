@@ -1,5 +1,5 @@
-//! Going through lists by cursor: while records come and go each that is there throughout is met once; and cursors that
-//! lead nowhere are refused.
+//! Paging by cursor: while records are added and removed, each one that stays is returned once; invalid cursors are
+//! refused.
 
 use crate::cursor::forged;
 use crate::world::{FULL, World, problem, success, text};
@@ -7,7 +7,7 @@ use harness::{Caller, Mode, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A small source of numbers that look random, the same each time.
+/// A small seeded generator of pseudo-random numbers.
 struct SeededRandom(u64);
 
 impl SeededRandom {
@@ -82,7 +82,7 @@ async fn whatever_comes_and_goes_what_stays_is_met_once() {
             let Some(next) = next else { break };
             cursor = Some(next);
             for n in 0..dice.below(4) {
-                // One comes, or one goes: often the one at which the page ended, which the cursor names.
+                // Adds a record, or removes one: often the last of the page, which the cursor names.
                 if dice.below(3) == 0 {
                     there.push(make(&caller, 1000 + n).await);
                 } else {
@@ -137,7 +137,7 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
             met.extend(ids);
             let Some(next) = next else { break };
             assert!(met.len() < 40, "the last page has no cursor");
-            // The run at which the page ended goes while the next one is read.
+            // The last run of the page is removed before the next page is read.
             let last = met.last().unwrap();
             let _: u64 = world.redis.command(&["ZREM", &set, last]);
             cursor = Some(next);
@@ -225,7 +225,7 @@ async fn every_list_refuses_offsets_beyond_the_bound_and_cursors_that_are_not_it
             assert!(problem(&reply, 400, "VALIDATION").starts_with("cursor"), "{path}");
         }
     }
-    // Forged cursors with positions that the list cannot have gain nothing.
+    // Forged cursors with positions that the list cannot have are refused.
     for position in ["", "x", "5", "x y", "NaN x", "inf x", "-inf x"] {
         let reply = caller
             .get(&with(AGENTS.path, &format!("cursor={}", own(position))))

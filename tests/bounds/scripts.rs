@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::script;
 
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-/// Records that a script may read in addition where there are many: fields of days that went, an audit batch of another
+/// Records that a script may read in addition where there are many: fields of past days, an audit batch of another
 /// size.
 const MORE: u64 = 50;
 /// Every kind of record.
@@ -39,8 +39,8 @@ const UNNAMED: [&str; 8] = [
     "replace_prices",
     "reseal_checkpoint_key",
 ];
-/// Scripts that the day does not run, and what bounds their cost: shared/store/src/script/bounds.rs holds each of them
-/// to it. All others are run.
+/// Scripts that the day does not run, and what bounds their cost: shared/store/src/script/bounds.rs checks each of
+/// them. The day runs all others.
 const NOT_RUN: &[(&str, &str)] = &[
     (
         "archive_intents",
@@ -75,7 +75,7 @@ fn the_lists_name_scripts_and_no_two_scripts_have_one_name() {
     assert_eq!(run().len() + NOT_RUN.len(), script::all::all().len());
 }
 
-/// Most records that each script read, by its name: `MONITOR` shows its commands behind its call.
+/// The most expensive run of each script, by its name: `MONITOR` shows a script's commands after its call.
 fn by_script(
     world: &World,
     names: &BTreeMap<String, &'static str>,

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Cost that a range without an end counts as.
+/// The cost of a range without an end.
 const ENDLESS: u64 = 1_000_000_000;
 
 /// A command that the server ran.
@@ -21,7 +21,7 @@ pub struct Command {
     pub words: Vec<String>,
 }
 
-/// A connection that sees every command.
+/// A `MONITOR` connection, which receives every command.
 pub struct Watch {
     commands: Arc<Mutex<Vec<Command>>>,
     task: tokio::task::JoinHandle<()>,
@@ -103,7 +103,7 @@ pub fn reads(redis: &Redis, command: &[String]) -> u64 {
                 .map_or(ENDLESS, |count| u64::try_from(count).unwrap_or(ENDLESS))
         }
         "HGETALL" | "HKEYS" | "HVALS" => size("HLEN"),
-        // The oldest, which go.
+        // The oldest elements, which are removed.
         "LTRIM" if word(3) == "-1" => number(2)
             .and_then(|count| u64::try_from(count).ok())
             .unwrap_or(ENDLESS),

@@ -6,7 +6,7 @@ use harness::Answer;
 use serde_json::{Value, json};
 
 impl Stage {
-    /// Answers one question of a script.
+    /// Answers one request of a script.
     pub fn answer(&self, ask: &str, with: &Value) -> Value {
         match ask {
             "account" => {
@@ -34,7 +34,7 @@ impl Stage {
         Value::Null
     }
 
-    /// An operator's command.
+    /// Runs an operator's command.
     fn operate(&self, with: &Value) -> Value {
         let args = words(&with["args"]);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -43,7 +43,7 @@ impl Stage {
         json!({ "code": output.code, "stdout": output.stdout, "stderr": output.stderr })
     }
 
-    /// A command of the store; its answer as text, or as a list of texts.
+    /// Executes a command of the store. Returns its reply as text, or as a list of texts.
     fn store(&self, words: &[String]) -> Value {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let reply: redis::Value = self.redis.command(&words);

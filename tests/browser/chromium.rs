@@ -1,4 +1,4 @@
-//! Which browser the journeys run in, and the packages that drive it.
+//! The browser of the journeys, and the packages that drive it.
 
 use harness::node_package;
 use std::path::PathBuf;

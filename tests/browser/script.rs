@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Longest time of a journey; the script gives up `EARLIER`, and says where it was.
+/// Longest time of a journey; the script gives up [`EARLIER`] before that and reports its position.
 const TIME: Duration = Duration::from_secs(180);
 /// Time before the test's limit at which the script gives up.
 const EARLIER: Duration = Duration::from_secs(15);
@@ -31,7 +31,7 @@ impl Stage {
     /// Plays the journey `journeys/<name>.mjs`.
     ///
     /// # Panics
-    /// When it fails, with everything that it has said.
+    /// When it fails, with its output.
     #[track_caller]
     pub fn play(&self, name: &str) {
         let home = tempfile::tempdir().expect("a directory");
@@ -113,7 +113,7 @@ fn screenshots() -> PathBuf {
     dir
 }
 
-/// A line that is a question, and not something to be read by a person.
+/// Parses a line that is a request; other lines are text for people.
 fn question(line: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(line).ok()?;
     value.get("ask").is_some().then_some(value)

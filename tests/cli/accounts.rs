@@ -62,7 +62,7 @@ fn an_owners_password_is_kept_as_a_hash_only() {
     let written = written(&redis);
     assert!(
         written.contains("ann@example.com"),
-        "what is looked through is what the store has"
+        "the searched files are those of the store"
     );
     assert!(!written.contains(PASSWORD), "the password is nowhere in clear");
 

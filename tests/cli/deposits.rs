@@ -168,7 +168,7 @@ fn a_reference_that_several_know_asks_for_the_account() {
     });
 }
 
-/// A deposit that was never pending is not found by its reference alone, also when somebody announces it later.
+/// A deposit that was never pending is not found by its reference alone, even if it is announced later.
 #[test]
 fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     let redis = Redis::start();
@@ -191,11 +191,11 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     }
     let lookup: u64 = redis.command(&["EXISTS", &deposit_lookup("r")]);
     assert_eq!(lookup, 0, "no look-up is left");
-    // One that an earlier version left leads nowhere.
+    // A look-up that an earlier version left leads nowhere.
     let place = format!("{id} live");
     let _: u64 = redis.command(&["SADD", &deposit_lookup("r"), &place]);
     assert_eq!(refused(&cli, &confirm, 1)["code"], "NOT_FOUND");
-    // One that was pending is found, before and after it is confirmed.
+    // A deposit that was pending is found, before and after it is confirmed.
     let rest = [
         "--wallet",
         "user",
@@ -207,7 +207,7 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     ];
     deposit(&cli, &id, &rest);
     assert_fields!(deposit(&cli, &id, &rest), { "state": "pending", "replayed": true });
-    // Sent as arrived it has to be confirmed, which the sentence says.
+    // A pending deposit that is sent as arrived must be confirmed, as the sentence says.
     let arrived = [&["deposit", "--account", &id][..], &rest[..6]].concat();
     let sentence = text(&refused(&cli, &arrived, 1), "/error").to_owned();
     assert!(
@@ -218,7 +218,7 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
         let confirmed = cli.json(&["deposit", "confirm", "--reference", "p"]);
         assert_eq!(confirmed["replayed"], json!(replayed));
     }
-    // What a repeated command says is true now.
+    // The output of a repeated command describes the present state.
     let told = cli
         .run(&[&["deposit", "--account", &id][..], &rest].concat())
         .stdout;
@@ -233,7 +233,7 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
     );
 }
 
-/// References are per account: a rail that counts from 1 has each of them in many.
+/// References are per account: a payment rail that counts from 1 uses each of them in many accounts.
 #[test]
 fn of_several_that_know_a_reference_the_pending_one_is_meant() {
     let redis = Redis::start();
@@ -245,11 +245,11 @@ fn of_several_that_know_a_reference_the_pending_one_is_meant() {
         deposit(&cli, account, &rest);
         assert_eq!(cli.json(&confirm)["accountId"], json!(account));
     }
-    // None is pending: which one was meant is not clear.
+    // None is pending, so the reference is ambiguous.
     assert_fields!(refused(&cli, &confirm, 1), { "code": "CONFLICT" });
     let three = account(&cli);
     deposit(&cli, &three, &rest);
-    // Of very many not all are read, so that the one that is found might not be the only one.
+    // Of very many accounts not all are read, so the one that is found might not be the only one.
     let crowd: Vec<String> = (0..200).map(|n| format!("acct_{n} live")).collect();
     let lookup = deposit_lookup("1");
     let names: Vec<&str> = crowd.iter().map(String::as_str).collect();
@@ -289,7 +289,7 @@ fn a_pending_deposit_is_taken_back_once_and_for_good() {
         "{text}"
     );
 
-    // It arrives after all: the reference is used up.
+    // The cancelled deposit arrives after all: its reference is used up.
     let late = refused(&cli, &["deposit", "confirm", "--reference", "lost"], 1);
     assert_eq!(late["code"], "CONFLICT");
     assert!(
@@ -303,7 +303,7 @@ fn a_pending_deposit_is_taken_back_once_and_for_good() {
         let args = [&["deposit", "--account", &id][..], &into, &["lost"], state].concat();
         assert_eq!(refused(&cli, &args, 1)["code"], "IDEMPOTENCY_KEY_REUSED");
     }
-    // What has arrived is not taken back.
+    // A deposit that has arrived cannot be cancelled.
     assert_fields!(cli.json(&["deposit", "confirm", "--reference", "late"]), { "balance": 5 });
     let arrived = refused(&cli, &["deposit", "cancel", "--reference", "late"], 1);
     assert_eq!(arrived["code"], "CONFLICT");

@@ -1,4 +1,4 @@
-//! The operator and escrows: looking at one, ending its dispute (decision D27).
+//! The operator's commands for escrows: showing one, resolving its dispute (decision D27).
 
 use crate::{document, ready, refused};
 use clock::now_ms;
@@ -74,7 +74,7 @@ impl<S> Stage<S> {
         }
     }
 
-    /// An escrow between the two user wallets, brought as far as `steps` says: 1 made, 2 funded, 3 disputed.
+    /// Makes an escrow between the two user wallets. `steps` is its state: 1 made, 2 funded, 3 disputed.
     pub(crate) async fn escrow(&self, steps: usize) -> u64 {
         let (payer, payee) = (self.party(&self.payer).await, self.party(&self.payee).await);
         let new = NewEscrow {

@@ -1,5 +1,5 @@
 //! Every command with good, repeated, refused and bad input: exit code and one JSON document each time. The list of
-//! commands is the command line's own, so that one without a case here fails.
+//! commands is that of the command line itself, so that a command without a case here fails.
 
 use crate::escrows::Stage;
 use crate::holds::{agent, hold};
@@ -15,13 +15,13 @@ const CASES: &str = include_str!("every/cases.txt");
 
 /// One test case of a command.
 struct Case {
-    /// Its words.
+    /// Words of the command.
     command: &'static str,
-    /// Arguments with the exit code that they must have, in order.
+    /// Exit codes and the arguments that must lead to them, in order.
     tries: Vec<(i32, &'static str)>,
-    /// Arguments with which it succeeds; none for a server, which stays.
+    /// Arguments with which the command succeeds; `None` for a server, which does not exit.
     good: Option<&'static str>,
-    /// Fields of its document that scripts rely on.
+    /// Fields of the document that scripts rely on.
     fields: Vec<&'static str>,
 }
 
@@ -108,7 +108,7 @@ impl<S> Fixture<S> {
         }
     }
 
-    /// Runs a command with `--json` that must exit with `code`; its document.
+    /// Runs a command with `--json` that must exit with `code`. Returns its document.
     #[track_caller]
     fn run(&self, command: &str, args: &str, code: i32) -> Value {
         let names = self.names.iter();

@@ -1,5 +1,4 @@
-//! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is
-//! named.
+//! `ledger check`: finds nothing in a store with every kind of record, and names each record that is changed by hand.
 
 mod damage;
 mod fixture;

@@ -26,27 +26,27 @@ fn cli(redis: &Redis) -> Cli {
     Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), redis.url())
 }
 
-/// The same, on a store that is initialised.
+/// Initialises the store of `redis`. Returns commands on it.
 fn ready(redis: &Redis) -> Cli {
     let cli = cli(redis);
     assert_eq!(cli.json(&["store", "init"])["ok"], true);
     cli
 }
 
-/// A new account; its id.
+/// Creates an account. Returns its id.
 fn account(cli: &Cli) -> String {
     let made = cli.json(&["account", "create", "--name", "Test", "--plan", "startup"]);
     made["accountId"].as_str().expect("an id").to_owned()
 }
 
-/// Runs a command with `--json` that must exit with `code`; its document.
+/// Runs a command with `--json` that must exit with `code`. Returns its document.
 #[track_caller]
 fn refused(cli: &Cli, args: &[&str], code: i32) -> Value {
     let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
     document(&cli.run(&args), code)
 }
 
-/// The only document on standard output.
+/// Returns the only document on standard output.
 #[track_caller]
 fn document(output: &CliOutput, code: i32) -> Value {
     assert_eq!(output.code, Some(code), "{output:?}");
@@ -54,7 +54,7 @@ fn document(output: &CliOutput, code: i32) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Everything that a durable server has written down, as text.
+/// Everything that a durable server has written to its append-only files, as text.
 fn written(redis: &Redis) -> String {
     let files = std::fs::read_dir(redis.dir().join("appendonlydir")).expect("the append-only directory");
     let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("its content"));
@@ -66,7 +66,7 @@ fn written(redis: &Redis) -> String {
 /// The words of every command that does something, sorted.
 fn commands() -> Vec<String> {
     let mut found = Vec::new();
-    // Words of groups, still to be looked into.
+    // Groups whose commands are still to be listed.
     let mut groups = vec![String::new()];
     while let Some(group) = groups.pop() {
         let root = cli::command();

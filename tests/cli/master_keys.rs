@@ -18,7 +18,7 @@ fn rotating(redis: &Redis) -> Cli {
     )
 }
 
-/// The agent's provider key as it opens under the new master key alone.
+/// Opens the agent's provider key with the new master key alone.
 async fn opened(redis: &Redis, agent: &SeedAgent) -> Result<String, String> {
     let store = redis.store();
     let keys = SealedKey::of_agent(&store, &agent.account.id, &agent.id)

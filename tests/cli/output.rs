@@ -21,7 +21,7 @@ fn help_and_version_are_no_mistakes() {
     }
 }
 
-/// What cannot stand in a line of `every/cases.txt`.
+/// Cases that cannot be a line of `every/cases.txt`.
 #[test]
 fn wrong_usage_exits_2_with_one_document() {
     let redis = Redis::start();

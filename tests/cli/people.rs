@@ -1,4 +1,4 @@
-//! The command line under people and shells: terminals, pipes that close, odd bytes, `NO_COLOR`.
+//! The command line as people and shells use it: terminals, pipes that close, invalid UTF-8, `NO_COLOR`.
 
 use crate::{account, cli, ready};
 use harness::{Cli, Redis};
@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-/// No text in any language.
+/// Invalid UTF-8.
 const NO_TEXT: &[u8] = b"\xff\xfe";
 
 /// Output of a line of bash on a terminal of this many columns.

@@ -47,7 +47,7 @@ fn an_import_lies_over_the_file_and_over_earlier_ones() {
     assert_eq!(show("gpt-4o-mini-2030-01-31")["entry"], "gpt-4o-mini");
 }
 
-/// What an image counts belongs to the model, whoever serves it; of one that the file does not have nothing is known.
+/// The tokens of an image depend on the model, not on its upstream. They are unknown for a model that the file lacks.
 #[test]
 fn an_import_for_an_upstream_holds_images_as_the_model_counts_them() {
     let redis = Redis::start();
@@ -72,7 +72,7 @@ fn an_import_for_an_upstream_holds_images_as_the_model_counts_them() {
     assert_eq!(tokens("azure/brand-new"), mini, "the most of the table");
 }
 
-/// A cost that no price covers is no reason to leave the model out, and none to say nothing.
+/// A model with a cost that no price covers is imported, and the cost is reported.
 #[test]
 fn costs_that_are_not_understood_are_named() {
     let redis = Redis::start();

@@ -1,5 +1,5 @@
-//! docs/reference/cli.md has the `--help` of every command, without what all of them have in common. Every example in a
-//! help is a command line that the parser accepts.
+//! docs/reference/cli.md has the `--help` of every command, without the parts that all of them share. Every example in
+//! a help is a command line that the parser accepts.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes the page anew.
 
@@ -37,7 +37,7 @@ Completions: `source <(tollgate-admin completions bash)`. Manual pages: `tollgat
 
 /// Options that every command of `tollgate-admin` has. The head of the page explains them.
 const COMMON_OPTIONS: [&str; 3] = ["      --config <FILE>", "      --json", "  -h, --help"];
-/// Options of many commands, with their text where it says nothing particular. The head of the page explains them.
+/// Options of many commands, with their general text. The head of the page explains them.
 const FREQUENT_OPTIONS: [&str; 6] = [
     "      --account <ID>\n          The account\n\n",
     "      --mode <MODE>\n          live or test\n\n          [default: live]\n          [possible values: live, test]\n\n",
@@ -87,7 +87,7 @@ fn without_common(help: &str) -> String {
         .replace("Options:\nChanges: ", "Changes: ")
 }
 
-/// A text without its example if that is a single line, which shows little more than the usage.
+/// A text without its example if that is a single line, which adds little to the usage.
 fn without_plain_example(text: &str) -> String {
     let Some((before, after)) = text.split_once("\n\nExample:\n") else {
         return text.to_owned();
@@ -123,7 +123,7 @@ fn page(cli: &Cli) -> String {
         let _ = write!(page, "## {title}\n\n```text\n{help}\n```\n\n");
     };
     let whole = without_common(&help(cli, ""));
-    // Behind the options are first steps, which the guides have, and what the head of the page says.
+    // After the options come first steps, which the guides have, and text that the head of the page has.
     let (commands_by_group, _) = whole.split_once("\n\nFirst steps").unwrap();
     section("tollgate-admin", commands_by_group);
     for command in commands() {
@@ -190,7 +190,7 @@ fn help_teaches_and_every_example_is_understood() {
     }
 }
 
-/// The words of each `tollgate-admin …` in a piece of bash, which runs with a function in the program's place.
+/// The words of each `tollgate-admin …` in a piece of bash, which runs with a function in place of the program.
 fn words_of(cli: &Cli, script: &str) -> Vec<Vec<String>> {
     let script = format!(
         "tollgate-admin() {{ printf '%s\\037' tollgate-admin \"$@\" >&3; echo >&3; }}\nPASSWORD=secret\n\

@@ -1,4 +1,4 @@
-//! A master is away and has no replica: the accounts on it are refused, and no other account waits for it.
+//! A master is down or hangs and is not replaced: its accounts are refused, and no other account waits for it.
 
 use crate::deposits::Depositor;
 use crate::world::{MASTERS, SOON, World, call, cap};
@@ -8,13 +8,13 @@ use harness::{RedisCluster, eventually};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// API keys that are made at most until one is looked up on a node that answers.
+/// Number of API keys made, so that one is looked up on a node that answers.
 const KEYS: usize = 12;
 /// Life of a hold that is never settled.
 const LIFE: Duration = Duration::from_millis(1);
-/// Voids for the node that hangs: without an order they would take the store's deadline for each 32 of them.
+/// Voids for the node that hangs. Without a fair order, each 32 of them would take one deadline of the store.
 const VOIDS: usize = 640;
-/// In much less than that the item of another node is brought to the store.
+/// Time within which the void of another node reaches the store; all [`VOIDS`] would take far longer.
 const IN_TIME: Duration = Duration::from_secs(12);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,7 +35,7 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
         ));
     }
     world.cluster.nodes()[node].pause();
-    // It knows nothing of the master that hangs.
+    // The server starts now, so it never reached the master that hangs.
     let admin = world.admin_at_once("aof");
     let (mut one, mut other) = (None, None);
     for (key_here, key_elsewhere) in &keys {
@@ -57,7 +57,7 @@ async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
         let refused = one.deposit(&format!("{round}")).await;
         assert_eq!(refused.status, 503, "{}", refused.text());
     }
-    // Requests that wait for the master that hangs take no place of others.
+    // Requests that wait for the hanging master take no capacity from others.
     let waiting = (0..100).map(|number| {
         let one = one.clone();
         async move { one.deposit(&format!("waiting-{number}")).await }
@@ -104,7 +104,7 @@ async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
     })
     .await;
     let cut_off = admin.metric::<u64>("tollgate_admin_sweeps_failed_total");
-    assert!(cut_off > Some(0), "what was not reached is told");
+    assert!(cut_off > Some(0), "failed sweeps are counted");
     // The edge serves the accounts of the other nodes, so its health is `ok`.
     for _ in 0..3 {
         let health = edge.caller("").get("/v1/health").await;
@@ -136,7 +136,7 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     std::fs::write(dir.join("left.opening"), left).expect("a file");
     std::fs::rename(dir.join("left.opening"), dir.join("left.pending.jsonl")).expect("a journal");
     let pending = || world.edges[0].metric::<usize>("tollgate_proxy_pending");
-    eventually("what was left to be taken over", SOON, async || {
+    eventually("the left voids to be taken over", SOON, async || {
         (pending()? >= VOIDS).then_some(())
     })
     .await;
@@ -147,5 +147,5 @@ async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
     .await;
     assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
     world.cluster.nodes()[node].resume();
-    eventually("the others", SOON, async || (pending()? == 0).then_some(())).await;
+    eventually("the other voids", SOON, async || (pending()? == 0).then_some(())).await;
 }

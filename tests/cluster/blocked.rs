@@ -26,7 +26,7 @@ async fn a_block_is_reported_of_when_the_replica_has_it() {
     let store = by_a_replica(master.url(), TIMEOUTS);
     let block = Change::Block(None);
     replica.pause();
-    // The first makes the change, the second finds it made: neither is safe.
+    // The first request makes the change, the second finds it made: neither is confirmed.
     for what in [block, block, Change::Unblock, Change::Unblock] {
         let answer = change_list(&store, what).await;
         assert!(is_unconfirmed(&answer), "{what:?}: {answer:?}");

@@ -1,5 +1,5 @@
-//! Changes of money of every kind, and whether their acknowledgements still hold: each is requested until there is an
-//! answer, as the documents have it, and once more in the end.
+//! Changes of money of every kind, and a check that acknowledged ones are kept. Each is repeated until it is
+//! acknowledged, as the documents prescribe, and once more at the end.
 
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
@@ -8,7 +8,7 @@ use harness::{Admin, Caller, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Between two attempts at the same change.
+/// Pause between two attempts at the same change.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// An account in test mode with an agent that buys and one that sells.
@@ -19,7 +19,7 @@ pub struct Customer {
     seller: String,
 }
 
-/// A change that was acknowledged, and how.
+/// An acknowledged change and its reply.
 struct Acknowledged {
     path: &'static str,
     key: String,
@@ -52,7 +52,7 @@ impl Customer {
         self.caller.send("POST", path, &header, body.to_string()).await
     }
 
-    /// Asks until it is acknowledged.
+    /// Repeats the request until it is acknowledged.
     async fn repeat_until_acknowledged(&self, path: &'static str, key: String, body: Value) -> Acknowledged {
         let end = Instant::now() + SOON;
         let reply = loop {
@@ -79,7 +79,7 @@ impl Customer {
         }
     }
 
-    /// Two dollars come in; one is spent, the other reaches the seller by way of an escrow.
+    /// Deposits two dollars, spends one and pays the other to the seller through an escrow.
     async fn business(&self, name: &str, acknowledged: &mut Vec<Acknowledged>) {
         let key = |step: &str| format!("{name}-{step}");
         let Self { buyer, seller, .. } = self;
@@ -112,7 +112,7 @@ impl Customer {
         }
     }
 
-    /// USD that an agent has.
+    /// Returns the agent's balance in USD.
     async fn wallet(&self, agent: &str) -> Value {
         let reply = self.caller.get(&format!("/v1/agents/{agent}/wallet")).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
@@ -120,7 +120,7 @@ impl Customer {
     }
 }
 
-/// Business without end.
+/// Rounds of [`Customer::business`] that repeat until [`end`](Self::end).
 pub struct Changes {
     customer: Customer,
     ongoing: Ongoing<Vec<Acknowledged>>,
@@ -144,13 +144,13 @@ impl Changes {
         Self { customer, ongoing }
     }
 
-    /// Waits until so many more pieces of business are done.
+    /// Waits for `count` more rounds of business.
     pub async fn more(&self, count: usize) {
         self.ongoing.more(count).await;
     }
 
-    /// Ends the changes, and asserts that each acknowledged one is answered again as the first time, and that each
-    /// dollar is in its place. Returns the number of changes.
+    /// Ends the changes. Asserts that each acknowledged one gets the same reply again and that the balances add up.
+    /// Returns the number of changes.
     pub async fn end(self) -> usize {
         let Self { customer, ongoing } = self;
         let (businesses, acknowledged) = ongoing.end().await;

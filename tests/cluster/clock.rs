@@ -1,4 +1,4 @@
-//! One master of a cluster has a wrong clock, and others do not. A wire before it moves the time in its replies.
+//! One master of a cluster has a wrong clock, and others do not. A wire in front of it changes the time in its replies.
 
 use crate::world::{MASTERS, SOON, World, call, cap};
 use harness::{Wire, eventually};
@@ -41,7 +41,7 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
         })
         .await;
     };
-    // Both keys are looked up while all nodes are there: a look-up may be on any of them.
+    // Resolve both keys while all nodes are up: a look-up may be on any of them.
     for resident in [&elsewhere, &third] {
         approved(&resident.key).await;
     }
@@ -58,7 +58,7 @@ async fn one_master_with_a_wrong_clock_denies_all_also_while_another_is_away() {
     wire.move_clock(0);
     approved(&elsewhere.key).await;
 
-    // Without the node of the ledger's record the others go on, and are checked as well.
+    // Without the node of the ledger's record, the other nodes serve and are still checked.
     world.cluster.nodes()[home].pause();
     approved(&third.key).await;
     wire.move_clock(-DAYS);

@@ -1,5 +1,5 @@
-//! The connections on which changes of money wait until they are safe: one account's hammering leaves the others
-//! theirs.
+//! Dedicated connections, on which changes of money wait for confirmation: an account that hammers leaves other
+//! accounts their share.
 
 use crate::world::ADMIN;
 use domain::mode::Mode;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const IN_FLIGHT: usize = 300;
 /// Changes of the other account, one after the other.
 const IN_TURN: usize = 4;
-/// Most changes of the hammering account that are done while one of the other's is: those in its share of the
-/// connections, for as long as a request takes. A queue that all share would let nearly all of [`IN_FLIGHT`] pass.
+/// Maximum changes of the hammering account done during one change of the other: those in its share of the connections,
+/// for as long as a request takes. One queue for all would let nearly all of [`IN_FLIGHT`] pass.
 const PASSED_MAX: usize = 120;
 
 /// A caller of an account with money, in live mode.
@@ -39,7 +39,7 @@ async fn transfer(caller: &Caller) -> u16 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_hammers_leaves_the_others_their_turns() {
-    // Every reply of the store takes as long as one of a disk that is slow.
+    // Every reply of the store is as slow as with a slow disk.
     let redis = Redis::start_durable();
     let wire = Wire::to_port(redis.port());
     let seed = Seed::new(&redis.store()).await;

@@ -5,7 +5,7 @@ use crate::world::{COST, MASTERS, World, call, cap};
 use futures::StreamExt;
 use futures::stream;
 
-/// Calls that each account has room for, and that are made.
+/// Calls that each account has room for, and calls made.
 const ROOM: usize = 30;
 const CALLS: usize = 60;
 /// Calls under way at the same time.

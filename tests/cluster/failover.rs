@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 /// Calls that the capped account has room for: all of them are used up before the failover ends.
 const ROOM: u64 = 150;
-/// Approvals of each account before something happens to its master, and after.
+/// Approvals of each account before its master is lost or hands over, and after.
 const SOME: usize = 10;
-/// The deadline of a store call, and so the longest that an account of a node that is there may be held up by one that
-/// is not. The machine may be slow: ten of them.
+/// Longest delay of an account on a live node by a dead one: ten deadlines of a store call, since the machine may be
+/// slow.
 const HELD_UP: Duration = Duration::from_secs(10);
 
-/// One in so many calls of accounts elsewhere may be denied while the master of the ledger's own record is replaced.
+/// At most one in this many calls of accounts elsewhere is denied while the ledger record's master is replaced.
 const FEW: usize = 20;
 
-/// Two accounts on the node that something happens to, one of which has a cap, and one on each of the others.
+/// Two accounts on the node that is lost or hands over, the second with a cap, and one on each of the others.
 async fn residents(world: &World, node: usize) -> Vec<Resident> {
     let mut all = vec![
         world.resident_on(node, cap(None)).await,
@@ -52,7 +52,7 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
         assert!(charged <= *calls, "{charged} calls charged of {calls}");
         assert!(
             at < 2 || charged == *calls,
-            "a charge of a node that is there was lost"
+            "a charge of a node that is still up was lost"
         );
         lost.push(calls - charged);
     }
@@ -96,8 +96,8 @@ async fn no_overspend_through(node_is_home: bool, act: impl FnOnce(&World, usize
     );
 }
 
-/// Waits for approvals of the first resident. A write that the replica had not heard of when its master died makes the
-/// account wait for the operator, who accepts it here.
+/// Waits for approvals of the first resident. If the replica had not received a write when its master died, the account
+/// is refused until the operator accepts it, which happens here.
 async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], load: &Load, since: Instant) {
     eventually("approvals of the account", SOON, async || {
         if world.edges.iter().any(|edge| edge.logs().contains("lost writes")) {
@@ -146,7 +146,7 @@ async fn a_master_that_hands_over_loses_nothing() {
     .await;
 }
 
-/// The warnings of a log beside those that a lost master explains.
+/// Warnings and errors of a log, except those that a lost master explains.
 fn complaints(log: &str) -> Vec<String> {
     let bad = |line: &&str| line.contains("WARN") || line.contains("ERROR");
     let known = |line: &&str| line.contains("no decision") || line.contains("Failed to connect");

@@ -1,5 +1,5 @@
-//! Replays of a change that was made before: each is confirmed by a write of its own, and where that write is
-//! refused nothing is confirmed.
+//! Replays of an earlier change: each is confirmed by a write of its own, the fence. If that write is refused, nothing
+//! is confirmed.
 
 use crate::pair::{Timeouts, by_a_replica, handle, master_with_replica};
 use crate::world::MASTERS;
@@ -12,7 +12,7 @@ const ROWS: &str = "{b0001}/transit";
 const ROW: &str = "row";
 const FENCE: &str = "{b0001}/fence";
 const TIMEOUTS: Timeouts = (5_000, 2_000);
-/// The same where a confirmation fails.
+/// Time-outs where a confirmation fails.
 const IMPATIENT: Timeouts = (5_000, 200);
 
 /// A master that has the row, and its replica.
@@ -32,7 +32,7 @@ async fn a_fence_that_is_refused_confirms_nothing() {
     let store = by_a_replica(master.url(), TIMEOUTS);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1);
-    // The server writes nothing now. One replica is there, and answers the wait.
+    // The server refuses writes now. One replica is connected and answers the wait.
     let _: String = master.command(&["CONFIG", "SET", "min-replicas-to-write", "2"]);
     let answer = store.is_safely_there(ROWS, Some(ROW)).await;
     assert!(is_unconfirmed(&answer), "{answer:?}");
@@ -41,7 +41,7 @@ async fn a_fence_that_is_refused_confirms_nothing() {
     assert!(!store.is_safely_there(ROWS, Some("another")).await.unwrap());
 }
 
-/// Each command of the command line is a new process, and knows of a server only what that tells.
+/// Each command of the command line is a new process: all it knows of a server is what that server reports.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_process_waits_for_the_replica_that_was_cut_off_before_it_started() {
     let (master, replica) = with_the_row().await;
@@ -52,7 +52,7 @@ async fn a_new_process_waits_for_the_replica_that_was_cut_off_before_it_started(
     let answer = new_process(IMPATIENT).is_safely_there(ROWS, Some(ROW)).await;
     assert!(is_unconfirmed(&answer), "{answer:?}");
 
-    // The replica takes over: nobody has followed it so far.
+    // The replica takes over. No replica has followed it so far.
     drop(master);
     let _: String = replica.command(&["REPLICAOF", "NO", "ONE"]);
     let promoted = handle(Durability::Auto, replica.url(), IMPATIENT);
@@ -65,7 +65,7 @@ async fn a_full_store_still_confirms() {
     let store = by_a_replica(master.url(), TIMEOUTS);
     let _: String = master.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
-    assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1, "it was written");
+    assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1, "fence written");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,13 +95,13 @@ async fn a_fence_that_is_elsewhere_confirms_nothing() {
     let _: u64 = nodes[from].command(&["HSET", ROWS, ROW, "1"]);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
 
-    // The fence is not where the row is while the slot moves, since it was never written there.
+    // While the slot moves, the node of the row has no fence, as if it was never written there.
     let _: u64 = nodes[from].command(&["DEL", FENCE]);
     cluster.begin_move(slot, from, to);
     let answer = store.is_safely_there(ROWS, Some(ROW)).await;
     assert!(answer.is_err(), "{answer:?}");
 
-    // The row is where the fence is.
+    // Now the row is where the fence is.
     while cluster.move_some(slot, from, to) > 0 {}
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     cluster.end_move(slot, to);

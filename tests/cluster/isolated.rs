@@ -1,4 +1,4 @@
-//! A master that is cut off from its cluster while processes still talk to it, and whose replica takes over.
+//! A master that is cut off from its cluster while processes still reach it, and whose replica takes over.
 
 use crate::deposits::Depositor;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use store::keys;
 
-/// Keys and references that are made at most until the look-up of one is on the wanted node.
+/// Maximum number of keys and references made until the look-up of one is on the wanted node.
 const TRIES: usize = 200;
 /// Rounds of requests after the master has stopped.
 const ROUNDS: usize = 5;
@@ -45,7 +45,7 @@ fn references(world: &World, node: usize) -> std::vec::IntoIter<String> {
     there.collect::<Vec<_>>().into_iter()
 }
 
-/// The ledger check, when it is conclusive.
+/// Asserts that the first conclusive ledger check finds no violation.
 async fn assert_clean(world: &World) {
     eventually("a clean ledger", SOON, async || {
         let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
@@ -60,7 +60,7 @@ async fn assert_clean(world: &World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_isolated_master_confirms_no_change_and_stops() {
     let mut world = World::on(RedisCluster::start_wired(MASTERS), 0).await;
-    // Requests need the ledger's record.
+    // Requests need the ledger's record, so its master is the isolated one.
     let node = world.home();
     let replica = world.cluster.replica_of(node);
     world.edges.push(world.edge());
@@ -115,7 +115,7 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
     world.cluster.reunite();
     world.cluster.wait_for_holder(&record, replica, &[]);
     world.found_again(&record).await;
-    // The servers saw versions that are gone, and refuse both accounts until the operator has looked.
+    // The servers saw versions that are gone, and refuse both accounts until the operator accepts them.
     accept(&world, &account);
     accept(&world, &resident.agent.account);
     for reference in &sent {
@@ -141,8 +141,8 @@ async fn an_isolated_master_confirms_no_change_and_stops() {
     assert_clean(&world).await;
 }
 
-/// Two admin servers reach every node. One still has the isolated master in its map, which goes on for longer than the
-/// test; the other acknowledges a change on the new one.
+/// Two admin servers reach every node. One still has the isolated master in its slot map, and that master serves for
+/// longer than the test; the other server acknowledges a change on the new master.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_an_old_map_shows_no_balance_from_before_an_acknowledged_change() {
     let world = World::on(RedisCluster::start_wired(MASTERS), 0).await;

@@ -32,7 +32,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
     world.cluster.lose(node, &record);
     world.found_again(&record).await;
 
-    // The charges are gone, so the account must not spend: to the edge its version fell.
+    // The charges are gone, so the account must not spend: the edge knows a higher version.
     eventually("the charges of before", SOON, async || {
         (loser.agent.counters().await.day_nanos == received).then_some(())
     })

@@ -1,6 +1,6 @@
-//! A freeze and a revocation that were acknowledged, and lost with their master: the replica that takes over never
-//! heard of them. Calls through an edge that had not met them do not make up for the loss, and where an admin server
-//! runs that edge stops until the operator accepts the accounts.
+//! An acknowledged freeze and an acknowledged revocation are lost with their master: its replica never received them.
+//! Calls through an edge that has not seen them do not hide the loss. Where an admin server runs, such an edge denies
+//! the accounts until the operator accepts them.
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use domain::mode::Mode;
@@ -73,8 +73,7 @@ impl Victim {
     }
 }
 
-/// Victims on the master at `node`. Its replica is cut off, then the changes are made, and the first of two edges meets
-/// them.
+/// Makes victims on the master at `node`. Its replica is cut off before the changes; the first of two edges sees them.
 async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
     let replica = world.cluster.replica_of(node);
     let victims = [
@@ -96,7 +95,7 @@ async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
     victims
 }
 
-/// Waits until the edge denies the victim since the store lost writes of its account.
+/// Waits until the edge denies the victim because the store lost writes of its account.
 async fn is_denied(edge: &Edge, victim: &Victim) {
     let caller = victim.caller(edge);
     eventually("a denial for lost writes", SOON, async || {
@@ -109,7 +108,7 @@ async fn is_denied(edge: &Edge, victim: &Victim) {
     .await;
 }
 
-/// The accounts that `ledger check` names since they lost writes.
+/// The accounts that `ledger check` reports for lost writes.
 fn named(world: &World) -> String {
     let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
     let document: Value = serde_json::from_str(&output.stdout).expect("a document");
@@ -122,7 +121,7 @@ fn named(world: &World) -> String {
         .collect()
 }
 
-/// The victim's request to an admin server is refused since its account lost writes.
+/// Asserts that the admin server refuses the victim because its account lost writes.
 async fn is_refused(admin: &Admin, victim: &Victim) {
     let caller = admin.caller(&victim.api_key);
     let reply = eventually("an answer of the new master", SOON, async || {
@@ -146,7 +145,7 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
         world.found_again(&victim.record()).await;
         let caller = victim.caller(&world.edges[1]);
         for number in 0..CALLS {
-            eventually("a call of one that nobody holds back", SOON, async || {
+            eventually("a call that the edge approves", SOON, async || {
                 let reply = caller.chat(call(&format!("lost {number}"))).await;
                 (reply.status == 200).then_some(())
             })
@@ -184,7 +183,7 @@ async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
     let arrived = world.upstream.arrived();
     drop(admin);
 
-    // The operator's commands work, and do not make up for the loss.
+    // The operator's commands work, and do not hide the loss.
     let cli = Cli::new(ADMIN, world.cluster.url());
     let command = |verb: &str, victim: &Victim| {
         let (account, agent) = (&victim.agent.account.id, &victim.agent.id);

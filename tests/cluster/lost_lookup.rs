@@ -1,8 +1,8 @@
-//! What is outside of the accounts' buckets: the list of accounts, the accounts of an e-mail, the places of a deposit's
+//! Data outside of the accounts' buckets: the list of accounts, the accounts of an e-mail, the places of a deposit's
 //! reference, the owners of API keys and virtual keys, blocked addresses and prices. Each master in turn is cut off
 //! from its replica, killed and replaced right after it acknowledged changes whose look-ups it holds; the accounts
-//! themselves are on another master. With `auto` no acknowledged look-up is missing or leads to another; with `async`
-//! each loss is noticed by the next request that needs the look-up, and by `ledger check`.
+//! themselves are on another master. With `auto` no acknowledged look-up is missing or leads elsewhere. With `async`
+//! the next request that needs the look-up and `ledger check` notice each loss.
 
 pub mod fixture;
 mod witness;
@@ -13,7 +13,7 @@ use fixture::{Change, EACH, Fixture, Kind};
 use harness::{Admin, Daemon, eventually};
 use serde_json::json;
 
-/// All changes whose look-ups are on the master at `node`. Nothing is sent yet but the steps before.
+/// Prepares all changes whose look-ups are on the master at `node`, without sending them.
 async fn prepared<'a>(fixture: &'a Fixture<'a>, node: usize) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
     for kind in Kind::ALL {
@@ -89,7 +89,7 @@ async fn an_acknowledged_look_up_is_there_whichever_master_is_lost() {
 #[ignore = "long: make verify runs it"]
 async fn a_look_up_that_async_lost_is_noticed_by_the_next_request_and_by_the_check() {
     let world = World::start(1).await;
-    // It holds the list of accounts.
+    // This master holds the list of accounts.
     let node = fixture::holder(&world, store::keys::ACCOUNTS);
     let admin = world.admin("async");
     let fixture = Fixture::new(&world, &admin, "async").await;
@@ -121,7 +121,7 @@ async fn a_look_up_that_async_lost_is_noticed_by_the_next_request_and_by_the_che
         assert!(change.lacks().await.is_some(), "{} is not lost", change.name());
         if change.can_recover() {
             change.recover().await;
-            assert_eq!(change.lacks().await, None, "after it is recovered");
+            assert_eq!(change.lacks().await, None, "after recovery");
         }
     }
     println!("{lost} of {} look-ups were lost, and noticed", changes.len());

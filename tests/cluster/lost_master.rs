@@ -1,7 +1,7 @@
-//! A master that is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each
-//! kind of change, with the master of either account that takes part. With `auto` nothing that was acknowledged is
-//! missing, twice, or with two, and no number of a wallet or an escrow is given again; with `async`, which waits for no
-//! replica, the loss is noticed by the next request to any server and by `ledger check`.
+//! A master is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each kind
+//! of change, with the master of each account that takes part. With `auto`, nothing acknowledged is missing, done twice
+//! or owned by two, and no number of a wallet or an escrow is given again. With `async`, which waits for no replica,
+//! the next request to any server and `ledger check` notice the loss.
 
 pub mod row;
 
@@ -33,7 +33,7 @@ async fn cut_off(world: &World, admin: &Admin, node: usize) -> Vec<Row> {
 /// Asserts that each row is done once when its request is repeated after the loss. Returns how many were acknowledged
 /// before.
 async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> usize {
-    // An unconfirmed read may be gone, and servers that read it refuse the account until `store accept`.
+    // A server may have read an unconfirmed write that is now gone; it refuses the account until `store accept`.
     accept_all(world);
     let mut acknowledged = 0;
     let mut wrong = Vec::new();
@@ -59,8 +59,8 @@ async fn each_is_done_once(world: &World, rows: &[Row], replies: &[Reply]) -> us
     acknowledged
 }
 
-/// Asserts that no wallet and no escrow has the number of another one, those included that are made now: the replica
-/// that took over may count on from a number that was given already.
+/// Asserts that no two wallets and no two escrows have the same number, including ones made now: the replica that took
+/// over may count on from a number given before.
 async fn no_number_is_given_twice(rows: &[Row]) {
     let mut given = [BTreeSet::new(), BTreeSet::new()];
     for row in rows {
@@ -72,7 +72,7 @@ async fn no_number_is_given_twice(rows: &[Row]) {
     }
 }
 
-/// The document of the first check that is not inconclusive.
+/// The document of the first conclusive check.
 pub async fn conclusion(world: &World) -> Value {
     eventually("a conclusion", SOON, async || {
         let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
@@ -119,9 +119,8 @@ async fn what_auto_acknowledged_is_there_once_whichever_master_is_lost() {
     );
 }
 
-/// Both masters that take part are cut off from their replicas right after they acknowledged every other row, are asked
-/// for the rest, and are killed together. Of three masters one is left, which elects nobody: the operator lets the
-/// replicas take over.
+/// Both masters that take part acknowledge every other row, are cut off from their replicas, receive the rest, and are
+/// killed together. One of three masters is left, too few for an election, so the operator promotes the replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: make verify runs it"]
 async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together() {
@@ -130,7 +129,7 @@ async fn what_auto_acknowledged_is_there_once_when_two_masters_are_lost_together
     let both = [node, (node + 1) % MASTERS];
     let admin = world.admin("auto");
     let rows = prepared(&world, &admin, node).await;
-    // Of the first row the payer is on the first of them, and the payee on the other.
+    // The payer of the first row is on the first of the two masters, the payee on the second.
     let records = [&rows[0].payer, &rows[0].payee].map(|party| party.account.keys.record());
 
     let send = async |first: bool| {
@@ -175,7 +174,7 @@ async fn what_async_lost_is_noticed_by_every_server_and_by_the_check() {
     }
     world.cluster.lose(node, &rows[0].payer.account.keys.record());
 
-    // One that was acknowledged it, one that never met the account, and one that has just started.
+    // One server acknowledged the changes, one never saw the accounts, and one has just started.
     let young = world.admin("async");
     let check = conclusion(&world).await;
     assert_eq!(check["ok"], json!(false), "{check}");

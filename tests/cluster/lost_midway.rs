@@ -1,11 +1,11 @@
-//! A master that is lost between two steps of a change whose keys are on several masters. At a gate before the
-//! store, each change waits after one of its confirmed steps; then a master that takes part is cut off from its
-//! replica, killed and replaced, and the change goes on, before the kill or after it. Whatever it answered, nothing
-//! that was acknowledged is missing, repeated it is done once, and no money is made or lost.
+//! A master is lost between two steps of a change whose keys are on several masters. A gate in front of the store stops
+//! each change after one of its confirmed steps. Then a master that takes part is cut off from its replica, killed and
+//! replaced, and the change continues before the kill or after it. Whatever the reply was, nothing acknowledged is
+//! missing, a repeated change is done once, and no money is made or lost.
 //!
 //! The steps, in order; *e-mail*, *look-up* and *list* are keys outside of the account's bucket. All scripts wait for
-//! `store.durability`; what is in brackets does not. A change stops after each confirmed step, and after an
-//! unconfirmed one that begins the change.
+//! `store.durability`, except those in brackets. A change stops after each confirmed step, and after an unconfirmed one
+//! that begins the change.
 //!
 //! | change | steps |
 //! |---|---|
@@ -21,9 +21,9 @@
 //! | API key, virtual key | \[look-up `SET`\], account `…_key_create`, look-up `lookup_keep` |
 //! | call | \[account `authorize`, `settle`\] ([`call`]) |
 //!
-//! Invitations, password resets and sessions are a look-up of a random token and then a record, neither of them
-//! confirmed: a lost one is made again. A change of one step, also one that is repeated for several accounts, is in
-//! `lost_master` or `lost_lookup`.
+//! Invitations, password resets and sessions write a look-up of a random token and then a record, neither of them
+//! confirmed: a lost one is made again. `lost_master` and `lost_lookup` test changes of one step, including those
+//! repeated for several accounts.
 
 mod call;
 mod row;
@@ -43,16 +43,16 @@ use tokio::runtime::Handle;
 /// A change that was sent, with its gate.
 type Sent<'scope> = (Gate, GoesOn, ScopedJoinHandle<'scope, ()>);
 
-/// Servers, since each has room for few changes that wait.
+/// Admin servers. Several, since each has room for few waiting changes.
 const SERVERS: usize = 4;
 /// Changes that are prepared or sent at the same time.
 const AT_ONCE: usize = 6;
-/// Between two looks at a gate.
+/// Pause between two checks of a gate.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Replies that are at the server's end of a wire reach its gate within this time.
+/// Longest time that a reply takes from the server's end of a wire to its gate.
 const ON_THE_WIRE: Duration = Duration::from_millis(200);
 
-/// Lets every server have every script: what a gate knows a step by is the script's hash.
+/// Loads every script on every server: a gate matches a step by the hash of its script.
 fn load_scripts(cluster: &RedisCluster) {
     for node in cluster.nodes() {
         for script in all() {
@@ -61,7 +61,7 @@ fn load_scripts(cluster: &RedisCluster) {
     }
 }
 
-/// Sends these changes at the same time, and waits until each is at its gate or has failed before.
+/// Sends these changes at the same time, and waits until each is at its gate or has failed.
 fn send_to_gates<'scope, 'a>(
     scope: &'scope Scope<'scope, '_>,
     (world, cli): (&World, &'scope Cli),
@@ -88,7 +88,7 @@ where
     all
 }
 
-/// Stops every change, loses the master at `node` under it, and lets it go on. Returns how many were stopped.
+/// Stops every change, loses the master at `node`, and lets the changes continue. Returns how many were stopped.
 fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize, cli: &Cli) -> usize {
     let replica = world.cluster.replica_of(node);
     let key = key_on(world, node);
@@ -131,7 +131,7 @@ async fn wait_until_ready(servers: &[&Daemon]) {
     .await;
 }
 
-/// Changes that are acknowledged and lost without being noticed.
+/// Returns the acknowledged changes whose loss goes unnoticed.
 async fn lost_silently(world: &World, changes: &[Midway<'_>]) -> Vec<String> {
     let check = conclusion(world).await["violations"].to_string();
     let young = world.admin("auto");
@@ -140,7 +140,7 @@ async fn lost_silently(world: &World, changes: &[Midway<'_>]) -> Vec<String> {
         let Subject::Outside(change) = &midway.subject else {
             continue;
         };
-        // Of what the steps that are not confirmed did, the account's version says that it is lost.
+        // Unconfirmed steps may be lost, but the account's version must show the loss.
         if change.is_removal() && change.has_user().await {
             let reply = change.asks(&young).await;
             if reply.status != 503 || !check.contains(change.account()) {
@@ -156,7 +156,7 @@ async fn lost_silently(world: &World, changes: &[Midway<'_>]) -> Vec<String> {
 async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     let world = World::on(RedisCluster::start_wired(MASTERS), 1).await;
     load_scripts(&world.cluster);
-    // It holds the list of accounts.
+    // This master holds the list of accounts.
     let node = holder(&world, store::keys::ACCOUNTS);
     let admins: Vec<Admin> = (0..SERVERS).map(|_| world.patient_admin("auto")).collect();
     let mut fixtures = Vec::new();
@@ -176,7 +176,7 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     println!("prepared {} changes", changes.len());
     let stopped = lose_midway(&world, &mut changes, node, &cli);
     println!("{stopped} stopped and went on in {:?}", began.elapsed());
-    // On a busy machine a change may fail before.
+    // On a busy machine a change may fail before its gate.
     assert!(stopped * 10 >= changes.len() * 9, "{stopped} changes stopped");
     let mut servers: Vec<&Daemon> = admins.iter().map(|admin| &**admin).collect();
     servers.push(&world.edges[0]);
@@ -207,7 +207,7 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     assert_eq!(check["ok"], json!(true), "{check}");
 }
 
-/// Repeats each change until it is acknowledged. Returns what is then missing or there twice.
+/// Repeats each change until it is acknowledged. Returns the changes that are then missing or done twice.
 fn done_once(changes: &mut [Midway<'_>], cli: &Cli) -> Vec<String> {
     let mut wrong = Vec::new();
     for some in changes.chunks_mut(AT_ONCE) {
@@ -226,7 +226,7 @@ fn done_once(changes: &mut [Midway<'_>], cli: &Cli) -> Vec<String> {
     wrong
 }
 
-/// Repeats a change until it is acknowledged. Returns what is then wrong.
+/// Repeats a change until it is acknowledged. Returns a description if its outcome is wrong.
 async fn finished(midway: &mut Midway<'_>, cli: &Cli) -> Option<String> {
     let (name, before) = (midway.name(), midway.is_acknowledged);
     let wrong = match &mut midway.subject {

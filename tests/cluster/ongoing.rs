@@ -1,4 +1,4 @@
-//! Something that is done again and again beside a test, by several at once, until the test has seen enough.
+//! Work that several tasks repeat beside a test until the test ends it.
 
 use crate::world::SOON;
 use harness::eventually;
@@ -27,14 +27,14 @@ impl SharedProgress {
     }
 }
 
-/// Tasks that go on, each of which leaves a `T`.
+/// Repeating tasks, each of which returns a `T`.
 pub struct Ongoing<T> {
     going: SharedProgress,
     tasks: Vec<JoinHandle<T>>,
 }
 
 impl<T: Send + 'static> Ongoing<T> {
-    /// Starts `work` with the number of each task.
+    /// Starts [`AT_ONCE`] tasks of `work`, each with its number.
     pub fn start<F>(work: impl Fn(usize, SharedProgress) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
@@ -52,10 +52,10 @@ impl<T: Send + 'static> Ongoing<T> {
         self.going.done.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more are done.
+    /// Waits for `count` more changes.
     pub async fn more(&self, count: usize) {
         let enough = self.done() + count;
-        eventually("more to be done", SOON, async || {
+        eventually("more changes", SOON, async || {
             (self.done() >= enough).then_some(())
         })
         .await;

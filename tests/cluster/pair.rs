@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Longest wait for a replica.
 const WAIT: Duration = Duration::from_secs(30);
-/// A key by which the test sees that the replica follows.
+/// Key that the test writes to see that the replica follows.
 const STEP: &str = "{b0001}/step";
 
 /// `store.timeout_ms` and `store.durability_timeout_ms`.
@@ -19,7 +19,7 @@ pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
     handle(Durability::Replicas(1), url, timeouts)
 }
 
-/// A handle whose changes are confirmed so.
+/// A handle with this durability and these time-outs.
 pub fn handle(durability: Durability, url: String, timeouts: Timeouts) -> Store {
     let settings = StoreSettings {
         url_file: PathBuf::new(),

@@ -7,19 +7,19 @@ use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually};
 use store::StoreError;
 use tokio::task::JoinHandle;
 
-/// Dedicated connections of a process to one server, and those of one account.
+/// Maximum dedicated connections of a process to one server, and of one account.
 const MOST: usize = 32;
 const OF_ACCOUNT: usize = 8;
 /// Longer than any test, so that no test observes the end of a time-out.
 const PATIENT: Timeouts = (120_000, 120_000);
-/// Time-outs that a test waits for.
+/// Time-outs short enough for a test to wait for.
 const IMPATIENT: Timeouts = (1_000, 5_000);
 
 fn key(account: usize, name: &str) -> String {
     format!("{{b0001}}/acct_{account}/{name}")
 }
 
-/// A change of an account, which counts how often it ran.
+/// Starts a change of an account. The change counts its executions.
 fn change(store: &Store, account: usize, name: &str) -> JoinHandle<Result<u64, StoreError>> {
     let (store, key) = (store.clone(), key(account, name));
     tokio::spawn(async move { store.command_safely(redis::cmd("INCR").arg(&key), &key).await })
@@ -42,7 +42,7 @@ fn dedicated(server: &Redis, is_blocked: bool) -> Vec<String> {
     waits.map(|line| word(line, "id")).collect()
 }
 
-/// Waits until so many connections wait for the replica.
+/// Waits until `count` connections wait for the replica.
 async fn waiting(server: &Redis, count: usize) -> Vec<String> {
     eventually("changes that wait for the replica", SOON, async || {
         let blocked = dedicated(server, true);
@@ -60,7 +60,7 @@ async fn closed(server: &Redis, id: &String) {
     .await;
 }
 
-/// Makes so many idle connections: changes that wait for the replica at the same time.
+/// Makes `count` idle connections: changes that wait for the replica at the same time.
 async fn idle_connections(store: &Store, (master, replica): (&Redis, &Redis), count: usize) -> Vec<String> {
     replica.pause();
     let changes: Vec<_> = (0..count).map(|at| change(store, at, "idle")).collect();
@@ -82,9 +82,9 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
     let left = waiting(&master, 1).await.remove(0);
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
-    // The next one does not wait. It comes before the waiting connection could be closed for being idle.
+    // The next change runs at once, before the waiting connection could be closed as idle.
     let next = change(&store, 1, "next");
-    eventually("the next one at work", SOON, async || {
+    eventually("the next change at work", SOON, async || {
         has_run(&master, 1, "next").then_some(())
     })
     .await;
@@ -95,7 +95,7 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
     assert_eq!(master.command::<u64>(&["GET", &key(1, "left")]), 41);
 }
 
-/// The connection that was left is not tried again: that would fail, and give up those beside it.
+/// The abandoned connection is not tried again: its failure would make the pool give up the idle ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
     let (master, replica) = master_with_replica().await;
@@ -107,7 +107,7 @@ async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
     leaving.abort();
     assert!(leaving.await.unwrap_err().is_cancelled());
     let next = change(&store, 2, "next");
-    let used = eventually("the next one at work", SOON, async || {
+    let used = eventually("the next change at work", SOON, async || {
         let mut blocked = dedicated(&master, true);
         blocked.retain(|id| *id != left);
         blocked.pop()
@@ -168,7 +168,7 @@ async fn a_connection_in_use_while_its_master_is_given_up_is_not_used_again() {
     for id in idle.iter().filter(|id| **id != in_use) {
         let _: u64 = master.command(&["CLIENT", "KILL", "ID", id]);
     }
-    // It finds the others dead.
+    // This change finds the idle connections dead.
     let next = change(&store, 2, "next");
     waiting(&master, 2).await;
     replica.resume();
@@ -271,12 +271,12 @@ async fn connections_to_a_server_that_is_no_master_any_more_are_closed() {
     let old = &cluster.nodes()[from];
     assert_eq!(dedicated(old, false).len(), 1);
     cluster.hand_over(&record, cluster.replica_of(from));
-    // Keys of many slots: each that was on the old master makes the process read the slot map again.
+    // Keys in many slots: each one that was on the old master makes the process read the slot map again.
     let mut buckets = 0..;
-    eventually("an old master that is left alone", SOON, async || {
+    eventually("the end of connections to the old master", SOON, async || {
         let key = format!("{{b{:04}}}/acct_1/next", buckets.next()?);
         let reported: Result<u64, _> = store.command_safely(redis::cmd("INCR").arg(&key), &key).await;
-        // The new master has a replica when the old one has learned all from it.
+        // The new master has a replica once the old master is in step with it.
         let is_there = matches!(reported, Ok(_) | Err(StoreError::NotDurable { ran: true, .. }));
         (is_there && dedicated(old, false).is_empty()).then_some(())
     })

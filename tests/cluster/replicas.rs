@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Acknowledged deposits before the master is killed.
 const SOME: usize = 30;
-/// Pieces of business before it is killed, and after.
+/// Rounds of business before the master is killed, and after.
 const FEW: usize = 10;
 /// Deposits that the replica never receives.
 const UNHEARD: usize = 3;
@@ -76,7 +76,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
     }
     one.must_deposit("next").await;
 
-    // The new master has no replica: nothing is acknowledged by two replicas' worth of safety until there is one.
+    // The new master has no replica, so `replicas(1)` acknowledges nothing until there is one.
     let alone = two.deposit("alone").await;
     assert_eq!((alone.status, code(&alone)), (503, "NOT_CONFIRMED".to_owned()));
     nodes[node].restart();
@@ -86,7 +86,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
         (reply.status == 200).then_some(reply)
     })
     .await;
-    assert_fields!(again.json(), { "replayed": true }, "it was done, and could not be told before");
+    assert_fields!(again.json(), { "replayed": true }, "done before, but not confirmed");
     two.must_deposit("unconfirmed").await;
     let missing = two.missing(&world.store, &done).await;
     assert_eq!(missing, Vec::<String>::new());
@@ -124,7 +124,7 @@ async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
     world.cluster.lose(node, &account.keys.record());
     world.cluster.nodes()[node].restart();
     world.cluster.wait_for_replica(node);
-    // Writes that were not acknowledged may be lost; then the account waits for the operator.
+    // Unacknowledged writes may be lost; the account is then refused until the operator accepts it.
     accept(&world, &account);
     changes.more(FEW).await;
     println!("none of {} changes of money lost", changes.end().await);
@@ -163,7 +163,7 @@ async fn a_spend_that_is_not_confirmed_names_its_intent() {
         "{}",
         refused.text()
     );
-    // It ran, and is found under that id by a server that waits for no replica.
+    // The spend ran: a server that waits for no replica finds it under that id.
     let quick = world.admin("async");
     let again = quick.caller(&key).post("/v1/spend", spend).await;
     assert_fields!(again.json(), { "intent_id": named, "replayed": true });

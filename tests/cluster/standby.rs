@@ -1,4 +1,4 @@
-//! A single server with a standby that takes over: names that were acknowledged are there, and none is given twice.
+//! A single server with a standby that takes over: acknowledged wallets are there, and no number is given twice.
 
 use crate::world::{ADMIN, SOON};
 use domain::mode::Mode;
@@ -12,7 +12,7 @@ const EACH: usize = 3;
 /// Pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes a wallet. Returns its name, if it was acknowledged.
+/// Makes a wallet. Returns its number, if it was acknowledged.
 async fn wallet(caller: &Caller, name: &str) -> Option<u64> {
     let reply = caller.post("/v1/wallets/create", json!({ "botId": name })).await;
     match reply.status {
@@ -70,7 +70,7 @@ async fn a_standby_that_takes_over_has_what_was_acknowledged() {
         assert_eq!(
             wallet(&careful, &format!("unheard-{n}")).await,
             None,
-            "nobody confirms it"
+            "no standby confirms it"
         );
         lost.push(
             wallet(&hasty, &format!("lost-{n}"))

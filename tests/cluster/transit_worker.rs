@@ -1,4 +1,4 @@
-//! Money between accounts on two nodes: it arrives in the second account only when the first one's debit is safe.
+//! A transfer between accounts on two nodes: the second account is credited only when the first one's debit is safe.
 
 use crate::deposits::Depositor;
 use crate::disk::code;
@@ -29,9 +29,9 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
         reply.text()
     );
     let rows = payer.account.keys.bucket().transit();
-    assert_eq!(nodes[node].command::<u64>(&["HLEN", &rows]), 1, "it left");
-    // The transit worker sees it, and does not deliver it.
-    eventually("a delivery that is put off", SOON, async || {
+    assert_eq!(nodes[node].command::<u64>(&["HLEN", &rows]), 1, "in transit");
+    // The transit worker finds the row and does not deliver it.
+    eventually("a postponed delivery", SOON, async || {
         let failed: u64 = admin.metric("tollgate_admin_transits_failed_total")?;
         (failed > 0).then_some(())
     })
@@ -44,7 +44,7 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
     assert_eq!(
         nodes[replica].command::<u64>(&["HLEN", &rows]),
         0,
-        "it never left"
+        "the row is lost"
     );
     let cli = Cli::new(ADMIN, world.cluster.url());
     accept(&world, &payer.account);
@@ -53,7 +53,7 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
     let check = cli.json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
 
-    // The same request again does it, once.
+    // Repeated, the request is done once.
     for _ in 0..2 {
         let reply = payer.caller.post("/v1/wallet/transfer", transfer.clone()).await;
         assert_eq!(reply.status, 200, "{}", reply.text());

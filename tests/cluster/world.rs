@@ -9,13 +9,13 @@ use std::time::Duration;
 
 pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-/// `store.timeout_ms`: masters hang and die here.
+/// `store.timeout_ms`: short, since masters hang and die in these tests.
 const STORE_TIMEOUT_MS: &str = "1000";
-/// `store.timeout_ms` where a test stops what is sent to the store.
+/// `store.timeout_ms` where a test holds back requests to the store.
 pub const PATIENCE_MS: &str = "90000";
 /// Prices by which the estimate of a call is its `max_tokens`.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
-/// The plan of the residents: with a rate that no test reaches.
+/// Plan of the residents. No test reaches its rate limit.
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/plans.toml");
 /// Longest wait for something that happens soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -23,10 +23,9 @@ pub const SOON: Duration = Duration::from_secs(60);
 pub const COST: u64 = 1_000;
 /// Masters of the cluster, each with a replica.
 pub const MASTERS: usize = 3;
-/// Accounts that are made at most until one is on the wanted node.
+/// Maximum number of accounts made until one is on the wanted node.
 const TRIES: usize = 200;
 
-/// The parts.
 pub struct World {
     pub cluster: RedisCluster,
     pub store: Store,
@@ -42,7 +41,7 @@ pub struct Resident {
     pub key: String,
 }
 
-/// A call that costs [`COST`], with `name` as its unique mark.
+/// A call that costs [`COST`], identified by `name`.
 pub fn call(name: &str) -> Value {
     json!({ "model": "nano", "max_tokens": COST, "messages": [{ "role": "user", "content": name }] })
 }
@@ -98,12 +97,12 @@ impl World {
         )
     }
 
-    /// An admin server whose changes of money are as safe as `durability` says.
+    /// An admin server with this `store.durability`.
     pub fn admin(&self, durability: &str) -> Admin {
         Admin::start(self.admin_options(durability))
     }
 
-    /// The same, which waits long for the store's replies.
+    /// An admin server that waits long for the store's replies.
     pub fn patient_admin(&self, durability: &str) -> Admin {
         Admin::start(
             self.admin_options(durability)
@@ -111,7 +110,7 @@ impl World {
         )
     }
 
-    /// The same, which does not have to be ready: of its store a part may be away.
+    /// An admin server that need not become ready: part of its store may be down.
     pub fn admin_at_once(&self, durability: &str) -> Admin {
         Admin::start(self.admin_options(durability).until_alive())
     }
@@ -123,7 +122,7 @@ impl World {
             .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
     }
 
-    /// The place of the master that has the ledger's own record.
+    /// Index of the master that holds the ledger's own record.
     pub fn home(&self) -> usize {
         let home = self.cluster.holder_known_to(0, store::keys::STORE);
         home.expect("a holder of the ledger's record")
@@ -139,10 +138,10 @@ impl World {
         Resident { agent, key }
     }
 
-    /// Waits until the test's own handle on the store has found who serves `key` now: the first command after a master
-    /// died may break off with its connection.
+    /// Waits until the test's own store handle has found the server of `key`: the first command after a master died may
+    /// fail with its connection.
     pub async fn found_again(&self, key: &str) {
-        eventually("an answer to the test", SOON, async || {
+        eventually("a reply of the store", SOON, async || {
             let found = self.store.command::<u64>(redis::cmd("EXISTS").arg(key)).await;
             found.ok().map(drop)
         })
@@ -161,7 +160,7 @@ impl World {
     }
 }
 
-/// The operator accepts an account as the store has it now.
+/// Accepts the account's present state, as the operator does.
 pub fn accept(world: &World, account: &SeedAccount) {
     let cli = Cli::new(ADMIN, world.cluster.url());
     let accepted = cli.json(&["store", "accept", "--account", &account.id]);

@@ -14,7 +14,7 @@ const HTML: &str = "export const html = () => null;\nexport const useEffect = ()
 const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers = [];\nexport const newIdempotencyKey = () => `key-${made += 1}`;\n\
      export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";
 
-/// Runs `checks` beside these modules of the dashboard and these others.
+/// Runs `checks` beside these modules of the dashboard and the files of `others`.
 fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,6 +70,6 @@ fn usage_is_summed_exactly_and_in_its_interval() {
     );
 }
 
-/// Stands in for the server: gives its pages one by one, and records the cursors of requests.
+/// Stands in for the server: returns its pages one by one, and records the cursors of requests.
 const PAGES: &str = "export const pages = [];\nexport const cursors = [];\n\
      export const get = async (_path, { cursor }) => { cursors.push(cursor); return pages.shift(); };\n";

@@ -1,5 +1,5 @@
-//! A backup, a disaster, and a restored store: it is older than the money it counts, so it is no budget before the
-//! operator says so (decisions D47, D52).
+//! A backup, a disaster, and a restored store: it lacks the last charges, so it is no budget before the operator
+//! accepts it (decisions D47, D52).
 
 use crate::files::{path, run};
 use crate::installation::{Installation, Tenant, archive, body, ok};
@@ -19,7 +19,7 @@ const CALLS: u64 = 10;
 const BEFORE: u64 = 4;
 const LOST: u64 = 3;
 
-/// Makes a backup; where it is.
+/// Makes a backup. Returns its path.
 fn back_up(installation: &Installation) -> PathBuf {
     let printed = run(&mut backing_up(installation));
     let made = printed.trim().strip_prefix("backup: ").unwrap();
@@ -28,7 +28,7 @@ fn back_up(installation: &Installation) -> PathBuf {
 
 /// The command that makes a backup and keeps the two newest.
 fn backing_up(installation: &Installation) -> Command {
-    // Before its first checkpoint the admin server has not made it.
+    // The admin server makes this directory only with its first checkpoint.
     std::fs::create_dir_all(archive(installation.dir.path())).unwrap();
     let mut command = Command::new(path("deploy/backup/backup.sh"));
     command
@@ -48,7 +48,7 @@ fn backups(installation: &Installation) -> Vec<String> {
     names
 }
 
-/// Makes backups of other times of copies of one.
+/// Copies a backup to the names of other times.
 fn at_other_times(installation: &Installation, backup: &Path, times: &[&str]) {
     for time in times {
         let copy = installation.dir.path().join("backups").join(time);
@@ -62,7 +62,7 @@ fn restore(backup: &Path, directory: &Path, more: &[&Path]) -> std::process::Out
     command.arg(backup).arg(directory).args(more).output().unwrap()
 }
 
-/// The store is gone with its disk, and comes back at the same place as it was in the backup.
+/// Loses the store with its disk, and restores it from the backup at the same place.
 fn lose_and_restore(installation: &Installation, backup: &Path) {
     installation.redis().kill9();
     let live = installation.redis().dir().join("appendonlydir");
@@ -78,7 +78,7 @@ fn lose_and_restore(installation: &Installation, backup: &Path) {
     installation.redis().restart();
 }
 
-/// Waits until the archive's signed checkpoint covers all of the trail; how long that is.
+/// Waits until the archive's signed checkpoint covers the whole trail. Returns the trail's length.
 async fn checkpointed(installation: &Installation, tenant: &Tenant) -> u64 {
     let log = ok(&tenant.manager.get("/api/v1/audit?limit=1").await, 200);
     let total = log["total"].as_u64().unwrap();
@@ -94,7 +94,7 @@ async fn checkpointed(installation: &Installation, tenant: &Tenant) -> u64 {
     total
 }
 
-/// An edge that never saw the newer store, and one that did: both deny.
+/// Asserts that an edge that never saw the newer store denies, and so does one that did.
 async fn everything_is_denied(
     installation: &Installation,
     edges: [&Edge; 2],
@@ -122,8 +122,8 @@ async fn everything_is_denied(
         "a call was forwarded"
     );
     assert_eq!(tenant.manager.get("/api/v1/agents").await.status, 503);
-    // Its periodic check may have found the store unreachable.
-    eventually("the admin server's word about the mark", SOON, async || {
+    // The admin server's periodic check may have found the store unreachable.
+    eventually("the admin server's report of the mark", SOON, async || {
         let (status, why) = admin.ops("/readyz")?;
         assert_eq!(status, 503, "{why}");
         why.contains("restored from a backup").then_some(())
@@ -204,7 +204,7 @@ fn backups_are_whole_or_not_there() {
     for file in ["store.rdb", "archive.tar", "manifest", "SHA256SUMS"] {
         assert!(first.join(file).exists(), "{file}");
     }
-    // A damaged one is refused, and nothing is made of it.
+    // A damaged backup is refused, and nothing is restored from it.
     let target = installation.dir.path().join("target");
     let snapshot = std::fs::read(first.join("store.rdb")).unwrap();
     let mut damaged = snapshot.clone();
@@ -213,7 +213,7 @@ fn backups_are_whole_or_not_there() {
     let done = restore(&first, &target, &[]);
     assert!(!done.status.success() && !target.exists(), "{done:?}");
     std::fs::write(first.join("store.rdb"), snapshot).unwrap();
-    // Nothing that is there is written over.
+    // Existing files are not overwritten.
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("somebody"), "else").unwrap();
     let done = restore(&first, &target, &[]);
@@ -296,7 +296,7 @@ fn a_wiped_store_pushes_no_backup_out() {
     refused_to_back_up(&installation, &format!("the store has {} where", keys - 12));
     let _: () = installation.redis().command(&["FLUSHALL"]);
     refused_to_back_up(&installation, "the store has no keys");
-    // The operator says that it is meant.
+    // The operator allows a backup with fewer keys.
     std::thread::sleep(Duration::from_millis(1100));
     run(backing_up(&installation).env("ALLOW_FEWER", "yes"));
     assert_eq!(backups(&installation).len(), 2);
@@ -305,7 +305,7 @@ fn a_wiped_store_pushes_no_backup_out() {
     refused_to_back_up(&installation, "the archive has 0 where the last backup has 1");
 }
 
-/// The server's counter of that also rises when it refuses something to a replica, which needs no restart.
+/// The server's counter of left-out writes also rises when it refuses something to a replica, without a restart.
 #[tokio::test]
 async fn a_store_that_left_writes_out_pushes_no_backup_out() {
     let installation = Installation::start();

@@ -276,7 +276,7 @@ fn prepare_makes_the_secrets_once() {
     }
 }
 
-/// It can read the archive and has a directory of its own to write to. The script reads each of its variables.
+/// The backup can read the archive and has a directory of its own to write to. The script reads each of its variables.
 #[test]
 fn the_backup_is_of_store_and_archive() {
     let compose = compose();
@@ -299,7 +299,7 @@ fn the_backup_is_of_store_and_archive() {
     let backups = Path::new(variables["BACKUPS"].as_str().unwrap());
     assert!(Path::new(&archive).starts_with(volume) && backups.starts_with(volume));
     assert!(!backups.starts_with(&archive), "a backup is not of backups");
-    // A version that can be read again.
+    // The same version as the store, which can read the backup.
     assert_eq!(backup["image"], compose["services"]["redis"]["image"]);
     let document = text("docs/guides/backup.md");
     assert!(document.contains(backup["image"].as_str().unwrap()));

@@ -1,4 +1,4 @@
-//! The lines that README and documents tell people to type.
+//! The shell commands in README and documents.
 
 use crate::files::{all_below, path, run, text};
 use crate::installation::{login, make_users, without_places};
@@ -76,7 +76,7 @@ fn the_lines_for_the_store_give_it_a_directory() {
     }
 }
 
-/// No other document has a line of its own for it.
+/// No other document has a line of its own to install `redis.conf`.
 #[test]
 fn redis_conf_is_installed_by_one_line() {
     let mut count = 0;
@@ -137,8 +137,7 @@ fn no_store_is_part_of_the_repository() {
     }
 }
 
-/// Builds for deployment know their commit: documents have no build of their own beside the commands that see to
-/// it.
+/// Builds for deployment know their commit: documents contain no build command beside those that set it.
 #[test]
 fn builds_for_deployment_know_their_commit() {
     let printed = run(Command::new(path("deploy/local/commit.sh")).env("TOLLGATE_COMMIT", "0123abc"));

@@ -46,7 +46,7 @@ fn instructions() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Those of the last stage, the image itself.
+/// The instructions of the last stage, the image itself.
 fn image() -> Vec<(String, String)> {
     let all = instructions();
     let last = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
@@ -139,8 +139,8 @@ fn copied() -> Vec<String> {
     sources
 }
 
-/// The files that a source compiles in, by their paths in the repository: the first literal of each `include_…!`, which
-/// of a `concat!` is the folder.
+/// The files that a source compiles in, by their paths in the repository: the first literal of each `include_…!`. In a
+/// `concat!` that is the folder.
 fn included(source: &str) -> Vec<String> {
     let text = text(source);
     let mut found = Vec::new();
@@ -171,7 +171,7 @@ fn what_is_compiled_in_goes_to_the_builder() {
         sources.iter().any(below)
     };
     let code = ["shared", "proxy/src", "admin"].map(all_below).concat();
-    // Tests are not built there.
+    // The image is built without tests.
     let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
     let mut count = 0;
     for file in code.iter().filter(|file| file.ends_with(".rs") && !is_test(file)) {
@@ -307,8 +307,8 @@ fn is_root() -> bool {
     run(Command::new("id").arg("-u")).trim() == "0"
 }
 
-/// A program that runs one of the image's in `root`: in a change of root where the test may do that, as root, and as it
-/// is elsewhere.
+/// A script that runs a program of the image in `root`: under `chroot` if the test runs as root, and directly
+/// otherwise.
 fn within(root: &Path, name: &str) -> String {
     let script = root.parent().unwrap().join(format!("run-{name}"));
     let line = match is_root() {

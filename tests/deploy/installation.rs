@@ -151,7 +151,7 @@ impl Installation {
         self.servers.nodes()
     }
 
-    /// The only one, or the first of a cluster.
+    /// The only server, or the first of a cluster.
     pub fn redis(&self) -> &Redis {
         &self.nodes()[0]
     }
@@ -161,7 +161,7 @@ impl Installation {
         self.servers.place()
     }
 
-    /// From now on everybody comes over TLS.
+    /// Makes all programs use TLS from now on.
     pub fn move_to_tls(&mut self, port: u16, certificate: &str) {
         self.tls = Some((port, certificate.to_owned()));
         let operator = self.address("operator");
@@ -257,7 +257,7 @@ impl Tenant {
         }
     }
 
-    /// Exactly this many calls pass.
+    /// Asserts that exactly `count` more calls pass.
     pub async fn call_until_denied(&self, count: u64) {
         self.call(count).await;
         for _ in 0..2 {

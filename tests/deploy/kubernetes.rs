@@ -18,7 +18,7 @@ use std::process::Command;
 
 const SMALL: &str = "deploy/kubernetes/overlays/small";
 const PRODUCTION: &str = "deploy/kubernetes/overlays/production";
-/// Schemas of these versions: the oldest that we say, and the newest that the package has.
+/// Schemas of these versions: the oldest that the documents name, and the newest that the package has.
 const VERSIONS: [&str; 2] = ["1.30", "1.37"];
 /// The secrets that docs/guides/deployment.md says how to make.
 const SECRETS: [&str; 7] = [
@@ -40,7 +40,7 @@ fn operator() -> Vec<Value> {
         .collect()
 }
 
-/// All kustomizations, for the rules of all of them.
+/// All kustomizations and jobs, for rules that hold for all of them.
 fn everything() -> Vec<Value> {
     [build(SMALL), build(PRODUCTION), operator()].concat()
 }
@@ -95,7 +95,7 @@ fn they_are_valid_by_the_schemas_of_kubernetes() {
         ("wrong", wrong),
     ] {
         let file = dir.path().join(format!("{name}.yaml"));
-        // Of the Prometheus operator's there is no schema here.
+        // The Prometheus operator's resources have no schema here.
         let known = resources
             .iter()
             .filter(|resource| resource["kind"] != "PodMonitor");
@@ -165,7 +165,7 @@ fn environment(resources: &[Value], container: &Value) -> BTreeMap<String, Strin
     all
 }
 
-/// Of each of our servers in an overlay: its name, container, pod and settings.
+/// Name, container, pod and settings of each of our servers in an overlay.
 fn servers(resources: &[Value]) -> Vec<(String, Value, Value, Settings)> {
     let ours = pods(resources)
         .into_iter()
@@ -361,7 +361,7 @@ fn selectors_find_their_pods() {
     }
 }
 
-/// The port that both servers have, under the names of jobs that rules and dashboards ask for.
+/// Asserts that both servers' port is scraped under the job names that rules and dashboards use.
 fn scrapes_as_the_alerts_expect(endpoint: &Value) {
     assert_eq!(endpoint["port"], "ops");
     let config: Value =

@@ -1,5 +1,5 @@
 //! As much of `kubectl kustomize` as our files use: resources, components, generated config maps, and patches in the
-//! form of JSON Patch. What it does not know it refuses. (`kubectl kustomize` 5.5 was tried on the same files by hand.)
+//! form of JSON Patch. Anything else is refused. (`kubectl kustomize` 5.5 was tried on the same files by hand.)
 
 use crate::files::path;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn build(folder: &str) -> Vec<Value> {
     resources
 }
 
-/// The same with a component that none of ours has.
+/// The resources of a folder, with a component that none of our folders has.
 pub fn build_with(folder: &str, component: &str) -> Vec<Value> {
     let mut resources = build(folder);
     add(&path(component), &mut resources);

@@ -6,7 +6,7 @@
 //! * [`backup`]: a backup, a disaster, and a restored store that is not a fresh budget
 //! * [`tls`]: every program uses TLS to the store
 //! * [`documents`]: commands in the documents work as written; [`links`]: links resolve
-//! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name what is there
+//! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name existing files
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]
 
@@ -26,6 +26,5 @@ mod systemd;
 mod tls;
 mod users;
 
-/// The programs.
 const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");

@@ -46,7 +46,7 @@ fn the_crate_of_each_file_is_found() {
     assert_eq!(packages, "api\nchat\ndomain\nproxy\nsse\nstore\n");
 }
 
-/// A test that has another name by now would be run for each fault.
+/// A slow test that was renamed would be run for each fault.
 #[test]
 fn the_slow_tests_are_there() {
     let script = text("tests/mutants/run.sh");

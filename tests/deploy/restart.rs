@@ -1,6 +1,6 @@
 //! The store starts again, as it does with its machine. Redis before redis/redis#14545 and Valkey before
-//! valkey-io/valkey#3984 run the transactions of their append-only file, and so the writes of scripts, with the
-//! rights of the user `default`; what it may not do they leave out.
+//! valkey-io/valkey#3984 run the transactions of their append-only file, and so the writes of scripts, with the rights
+//! of the user `default`; writes that this user may not make are left out.
 
 use crate::installation::Installation;
 use harness::eventually;
@@ -31,7 +31,7 @@ async fn a_store_that_starts_again_has_all_that_it_had() {
         installation.redis().restart();
         let logs = installation.redis().logs();
         assert!(!logs.contains("CRITICAL"), "{logs}");
-        // One that never saw the account, and would notice nothing.
+        // This edge never saw the account, so it could not notice a loss.
         edge = installation.edge();
         tenant.caller = edge.caller(&tenant.virtual_key);
         tenant.call(BEFORE).await;

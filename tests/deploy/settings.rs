@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Endings of files that are not text.
 const BINARY: [&str; 1] = [".tar"];
 
-/// The names in a text that begin like ours.
+/// The names in a text that begin with `TOLLGATE_`.
 fn names(text: &str) -> BTreeSet<String> {
     let starts = text.match_indices("TOLLGATE_").map(|(at, _)| &text[at..]);
     let name = |rest: &str| -> String {
@@ -63,7 +63,7 @@ fn every_variable_in_a_deployment_is_a_setting() {
     assert!(count > 40, "{count}");
 }
 
-/// The settings that a server would start with, its files being elsewhere: secrets and tables as in a test.
+/// The settings that a server would start with, but with a test's files for secrets and tables.
 #[track_caller]
 pub fn accepted(variables: &BTreeMap<String, String>) -> Settings {
     let dir = tempfile::tempdir().unwrap();

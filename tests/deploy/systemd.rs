@@ -19,7 +19,7 @@ const EDGE_UNIT: &str = "deploy/systemd/tollgate-proxy@.service";
 const ADMIN_UNIT: &str = "deploy/systemd/tollgate-admin.service";
 const BACKUP_UNIT: &str = "deploy/systemd/tollgate-backup.service";
 
-/// Directives as systemd 252 knows them; `systemd-analyze verify` was run on the units with that version.
+/// Directives of systemd 252; `systemd-analyze verify` was run on the units with that version.
 const DIRECTIVES: &str = "Description After Wants StartLimitIntervalSec Type User Group ExecStart ExecReload \
     KillSignal TimeoutStopSec TimeoutStartSec Restart RestartSec RestartPreventExitStatus WorkingDirectory StateDirectory \
     StateDirectoryMode UMask LimitNOFILE LimitCORE TasksMax OOMScoreAdjust LogRateLimitIntervalSec LogRateLimitBurst LoadCredential Environment NoNewPrivileges \
@@ -48,7 +48,7 @@ const HARDENED: [&str; 16] = [
     "CapabilityBoundingSet=",
 ];
 
-/// The lines of a unit that say something.
+/// The lines of a unit, without comments and blank lines.
 fn lines(unit: &str) -> Vec<String> {
     let text = text(unit);
     let printed = text
@@ -175,7 +175,7 @@ fn exec_start(unit: &str, binary: &str, root: &Path, more: &str) -> String {
     script.display().to_string()
 }
 
-/// An instance of the edge's unit on these addresses, when they are given.
+/// An instance of the edge's unit, on the addresses of `like` if given.
 fn edge(installation: &Installation, root: &Path, instance: &str, like: Option<&Edge>) -> EdgeOptions {
     let mut all = environment(EDGE_UNIT, root);
     all.insert(
@@ -217,7 +217,7 @@ async fn their_command_lines_run_and_hand_over() {
     assert_eq!(value(EDGE_UNIT, "ExecReload"), "/bin/kill -HUP $MAINPID");
     first.signal("HUP");
     assert_eq!(tenant.caller.chat(body()).await.status, 200);
-    // upgrade.sh: the second instance waits for the sockets that the first lets go of.
+    // upgrade.sh: the second instance waits for the sockets that the first releases.
     let second = Edge::start(edge(&installation, root, "b", Some(&first)));
     let script = text("deploy/systemd/upgrade.sh");
     let note = script
@@ -257,8 +257,8 @@ async fn their_command_lines_run_and_hand_over() {
     backs_up(root);
 }
 
-/// The operator's function of the document: it has the settings of the admin server's unit, of which the links are that
-/// it prints.
+/// The operator's shell function in the document has the settings of the admin server's unit, since it prints that
+/// server's links.
 #[test]
 fn the_operator_has_the_servers_settings() {
     let document = text("docs/guides/deployment.md");
@@ -389,7 +389,7 @@ fn their_settings_are_accepted_and_leave_time_to_end() {
             "{state}"
         );
     }
-    // The hand-over is for every start.
+    // Every start can take over the sockets.
     assert!(value(EDGE_UNIT, "ExecStart").ends_with(" --upgrade"));
     assert_eq!(value(EDGE_UNIT, "RestartPreventExitStatus"), "1 2 4");
     run(Command::new("bash")
@@ -426,7 +426,7 @@ fn its_lines_for_tls_show_the_edge_alone_what_they_name() {
     assert_eq!(proxy.tls_key, Path::new("/x/credentials/tls.key"));
 }
 
-/// Its credentials are shown to the service alone: `tollgate-admin health` of root would not start with some of them.
+/// Only the service can read its credentials, so `tollgate-admin health` of root would not start with all its settings.
 #[test]
 fn an_upgrade_asks_for_health_with_the_addresses_of_the_new_process_alone() {
     let script = text("deploy/systemd/upgrade.sh");

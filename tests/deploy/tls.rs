@@ -5,7 +5,7 @@ use crate::files::{path, run};
 use crate::installation::{Installation, body};
 use std::process::Command;
 
-/// The store takes TLS on a port of its own from now on; the addresses are those of that port. Returns the certificate.
+/// Opens a TLS port of the store and makes all addresses use it. Returns the certificate.
 fn secure(installation: &mut Installation) -> String {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let [cert, key] = [

@@ -27,7 +27,7 @@ const CLIENTS: [&str; 6] = [
 /// Parts of commands that `store.durability` needs: on a server before Redis 8.0, and on a cluster.
 const PARTS: [&str; 2] = ["config|get", "cluster|nodes"];
 const TRANSACTIONS: [&str; 2] = ["multi", "exec"];
-/// In the code's lint of scripts as words: something forbidden, and the name of a list.
+/// Not sent, but words in the code's lint of scripts: a forbidden command, and the name of a list.
 const FORBIDDEN: [&str; 2] = ["incrbyfloat", "keys"];
 
 /// A line of the template, joined.
@@ -96,8 +96,8 @@ fn the_rights_are_those_of_the_code() {
         .filter(|word| !PARTS.contains(&word.as_str()))
         .cloned()
         .collect();
-    // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a
-    // client says about its own connection, WAIT among it, comes with a category.
+    // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`.
+    // Commands about a client's own connection, such as WAIT, are granted by a category.
     let clients = ["readonly", "cluster", "eval", "evalsha", "asking", "config"];
     let connection: Vec<String> = installation.redis().command(&["ACL", "CAT", "connection"]);
     code.retain(|word| !clients.contains(&word.as_str()) && !connection.contains(word));
@@ -108,7 +108,7 @@ fn the_rights_are_those_of_the_code() {
     assert_eq!(
         more,
         ["dbsize", "scan"],
-        "what the command line may beyond the server"
+        "what the command line may do beyond the server"
     );
     assert!(admin.is_subset(&operator));
 
@@ -130,7 +130,7 @@ fn known_word(installation: &Installation, word: &str) -> bool {
     known(installation).contains(word) && !FORBIDDEN.contains(&word)
 }
 
-/// The refusals that the servers remember.
+/// The refusals in the servers' ACL logs.
 fn refusals(installation: &Installation) -> Vec<String> {
     let logs = installation.nodes().iter().flat_map(|node| {
         let log: Vec<redis::Value> = node.command(&["ACL", "LOG"]);
@@ -178,7 +178,7 @@ async fn manage(tenant: &Tenant, installation: &Installation) {
     ok(&manager.post("/api/v1/decisions/dry-run", dry).await, 200);
 }
 
-/// Money comes, goes and is held; the number of the escrow.
+/// Deposits, spends and holds money. Returns the number of the escrow.
 async fn pay(tenant: &Tenant, installation: &Installation) -> String {
     let manager = &tenant.manager;
     let account = ["--account", tenant.account.as_str()];
@@ -300,7 +300,7 @@ async fn people(admin: &Admin) {
     ok(&session.post("/api/user/logout", json!({})).await, 200);
 }
 
-/// The workers sealed, signed, and looked for holds without a refusal.
+/// Asserts that the workers sealed, signed and swept holds without a refusal.
 async fn workers_ran(admin: &Admin) {
     eventually("sealed entries and a checkpoint", SOON, async || {
         let value = |name: &str| admin.metric::<u64>(&format!("tollgate_admin_audit_{name}_total"));
@@ -420,7 +420,7 @@ async fn nobody_can_do_anything_else() {
         let answer = reply_of(&installation, user, &["CONFIG", "GET", "*"]);
         assert!(is_refusal(&answer), "{user}: {answer}");
     }
-    // The mark of a ledger, people, wallets: not the edge's to see or to change.
+    // The edge may neither read nor change the mark of a ledger, people and wallets.
     let bucket = store::keys::AccountKeys::new(&tenant.account);
     let (users, keys) = (bucket.users(), bucket.api_keys());
     let wallet = bucket.wallet(harness::Mode::Live, store::keys::USER);

@@ -29,7 +29,7 @@ fn only(stage: &Stage) -> Recorded {
 async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    // Mismatch spacing, escapes, an unpaired-looking but valid surrogate pair, a number that a re-encoder would change.
+    // Odd spacing, escapes, an unpaired-looking but valid surrogate pair, a number that a re-encoder would change.
     let body = "{ \"model\" :\"nano\",\n\t\"messages\":[{\"content\":\"h\\u00e9\\ud83d\\ude00 \u{fc}\\/\",\"role\":\"user\"}],\
                 \"temperature\":0.10000, \"max_tokens\":100,\"unknown_to_us\":{\"b\":1e2,\"a\":[]} }\r\n  ";
     let extra = format!(

@@ -75,7 +75,7 @@ async fn a_changed_cap_binds_the_next_call() {
     }
 }
 
-/// It is refused by its very next call, although its owner is cached.
+/// A revoked key is refused at its very next call, although its owner is cached.
 #[tokio::test]
 async fn a_revoked_key_is_refused_at_the_next_call() {
     let pair = Pair::new().await;
@@ -109,7 +109,7 @@ async fn a_replaced_provider_key_is_used_by_the_next_call() {
             assert_eq!(last(), format!("Bearer {secret}"));
         }
     }
-    // Back to one that was used before.
+    // Back to a provider key that was used before.
     actor.agent.provider_key("sk-round-0").await;
     for caller in &callers {
         assert_eq!(caller.chat(estimated_body(1)).await.status, 200);

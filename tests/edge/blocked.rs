@@ -22,7 +22,7 @@ fn local(caller: &Caller, address: &str) -> Caller {
     caller.clone().with_client(client.build().unwrap())
 }
 
-/// A refusal in OpenAI's shape that says nothing of a decision.
+/// Asserts a refusal in OpenAI's shape, without anything about a decision.
 #[track_caller]
 fn blocked(reply: &Reply) {
     assert_eq!(reply.status, 403, "{reply:?}");

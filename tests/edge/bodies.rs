@@ -99,7 +99,7 @@ async fn a_body_that_is_too_long_is_a_413() {
     let response = actor.caller.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&response, 413, "payload_too_large");
 
-    // It comes before the look-up of the key, and after the check of its form (decision D63).
+    // The length is checked before the look-up of the key, and after the check of its form (decision D63).
     let unknown = stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
     let reply = unknown.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&reply, 413, "payload_too_large");
@@ -107,7 +107,7 @@ async fn a_body_that_is_too_long_is_a_413() {
     let reply = shapeless.send("POST", CHAT, &[], padded(20_001)).await;
     refused(&reply, 401, "invalid_api_key");
 
-    // Declared too long: answered before anything of it is read, and the connection ends there.
+    // Declared too long: answered before any of the body is read, and the connection ends there.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let head = |key: &str, framing: &str| {
         format!(
@@ -123,7 +123,7 @@ async fn a_body_that_is_too_long_is_a_413() {
         "{reply:?}"
     );
 
-    // Not declared: as soon as it is. Every request counts toward the rate (decision D30), so the eleventh is a 429.
+    // Not declared: answered once too long. Every request counts toward the rate (decision D30): the 11th is a 429.
     for count in 4..=11 {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(head(&actor.key, "Transfer-Encoding: chunked")).await;

@@ -101,7 +101,7 @@ async fn the_real_cost_is_exact() {
             None,
             9 * 2000 + 12 * 8000 + 10_000_000,
         ),
-        // What a call has the cache keep for longer is dearer, where the usage does not say otherwise.
+        // Tokens that the call makes the cache keep for longer are dearer, unless the usage says otherwise.
         (
             json!({ "prompt_cache_options": { "ttl": "12h" } }),
             usage(

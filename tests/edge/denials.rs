@@ -204,7 +204,7 @@ async fn an_estimate_beyond_any_amount_is_counted_and_recorded() {
     eventually("the imported price", SOON, async || {
         let reply = probe.caller.chat(body.clone()).await;
         denied(&reply, "daily_limit");
-        // What is beyond any amount has none to show.
+        // An estimate beyond any amount has no header.
         reply.header("x-service-estimated-usd").is_none().then_some(())
     })
     .await;

@@ -126,7 +126,7 @@ async fn empty_messages_and_parts_are_held_for_their_framing() {
     }
 }
 
-/// The same attack under a run cap that has room for one such call: one is approved, however many come at once.
+/// A crowd of such calls under a run cap that has room for one such call: one is approved, however many come at once.
 #[tokio::test]
 async fn a_crowd_of_empty_messages_stays_under_its_cap() {
     let stage = Stage::new().await;

@@ -31,7 +31,7 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
             "{length} bytes arrive unchanged"
         );
     }
-    // The same without a declared length.
+    // A body without a declared length.
     let body = format!("{}{}", estimated_body(100), " ".repeat(70_000));
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let head = format!(
@@ -112,7 +112,7 @@ async fn answers_in_every_framing_are_passed_on_whole() {
     }
 }
 
-/// Answers that have no body by their status: whatever the provider says of one, the connection stays in step.
+/// Answers that have no body by their status: whatever the provider announces, the connection stays in step.
 #[tokio::test]
 async fn an_answer_without_a_body_is_written_without_one() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAMING", "true")).await;

@@ -1,4 +1,4 @@
-//! The edge as an HTTP server: health, models, odd but valid requests, and requests that are none.
+//! The edge as an HTTP server: health, models, odd but valid requests, and pipelining.
 
 use super::shape::{denied, every_answer, refused};
 use super::stage::{SOON, Stage, estimated_body, open_cap};
@@ -166,8 +166,8 @@ async fn a_connection_is_kept_and_its_requests_may_follow_at_once() {
     }
 }
 
-/// Requests that are sent before the answer to the one before are each charged and answered once, in order, whatever
-/// frames their bodies and stands between them.
+/// Pipelined requests are each charged and answered once, in order, whatever frames their bodies and stands between
+/// them.
 #[tokio::test]
 async fn pipelined_calls_are_answered_in_order() {
     let stage = Stage::new().await;
@@ -242,7 +242,7 @@ async fn a_caller_that_expects_100_continue_receives_it() {
     assert_eq!(raw.reply(SOON).await.expect("the answer").status, 200);
     let sent = stage.upstream.requests().pop().expect("a request");
     assert_eq!(sent.header("expect"), None);
-    // A key that is wrong, or a body that is too long, is refused before the body is asked for.
+    // A key that is wrong, or a body that is too long, is refused before the body is requested.
     for (key, length, status) in [("vk_live_x", body.len(), 401), (actor.key.as_str(), 1 << 30, 413)] {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(head(key, length)).await;

@@ -68,7 +68,7 @@ async fn the_provider_s_status_decides_what_stays_charged() {
         let reply = one_call(&stage, "nothing to tell", &Answer::bytes(status, ""), ESTIMATE).await;
         assert_eq!((reply.status, reply.body.len()), (status, 0));
     }
-    // Even with usage in it, an error is one.
+    // An error with usage in it is still an error.
     for status in [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 451, 499] {
         let reply = one_call(&stage, "a refusal is released", &chat(status), 0).await;
         assert_eq!(

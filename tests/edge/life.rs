@@ -65,7 +65,7 @@ async fn sighup_takes_up_new_plans_and_prices() {
         "proxy_requests_per_minute = 10\n",
         "proxy_requests_per_minute = 1\n",
     );
-    assert_eq!(estimate().await, 1000, "nothing is read without being told to");
+    assert_eq!(estimate().await, 1000, "nothing is read without a signal");
     stage.edge.signal("HUP");
     eventually("the new prices", SOON, async || {
         (estimate().await == 2000).then_some(())
@@ -94,7 +94,7 @@ async fn sighup_takes_up_new_plans_and_prices() {
     assert!(stage.edge.is_running());
 }
 
-/// Imported prices lie over the file and are taken up by running edges (decisions D32, D65).
+/// Imported prices override the file, and running edges apply them (decisions D32, D65).
 #[tokio::test]
 async fn imported_prices_are_taken_up_without_a_restart() {
     let stage = Stage::alone().await;
@@ -230,7 +230,7 @@ fn one_port_for_both_listeners_ends_with_2_and_names_both() {
     }
 }
 
-/// A service manager may send it as soon as the process runs: `systemctl reload` behind `systemctl start`.
+/// A service manager may send the signal as soon as the process runs: `systemctl reload` after `systemctl start`.
 #[tokio::test]
 async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -242,7 +242,7 @@ async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {
     let edge = edge.spawn().expect("the edge runs");
     let pid = edge.id().to_string();
     let told = tokio::task::spawn_blocking(move || {
-        // Waits until the edge reads; it waits for the text, and then finds a mistake in it.
+        // Opening waits until the edge reads. The edge then waits for the text, which has a mistake.
         let mut settings = OpenOptions::new().write(true).open(&fifo)?;
         let sent = Command::new("kill").args(["-HUP", &pid]).status()?;
         assert!(sent.success());
@@ -258,7 +258,7 @@ async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {
     assert!(log.contains("no_such_key"), "{log}");
 }
 
-/// Starts an edge that cannot start, with this setting; its exit code, and what it said.
+/// Starts an edge that must fail with this setting. Returns its exit code and its log.
 fn start(name: &str, value: &str) -> (Option<i32>, String) {
     let output = command().env(name, value).output().expect("the edge runs");
     let log = String::from_utf8_lossy(&output.stderr).into_owned();

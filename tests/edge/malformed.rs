@@ -38,7 +38,7 @@ async fn chunks_beside_a_length_end_their_connection() {
     assert_eq!(actor.agent.counters().await.day_nanos, 12);
 }
 
-/// The edge decodes no transfer coding but `chunked`, so a body in another one is not what it seems to be.
+/// The edge decodes no transfer coding but `chunked`, so it would misread a body in another one.
 #[tokio::test]
 async fn transfer_codings_but_chunked_are_refused() {
     let stage = Stage::new().await;

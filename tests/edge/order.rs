@@ -1,5 +1,5 @@
-//! When several things speak against a call, the documented one answers (specification §4.4 "Processing order",
-//! decisions D29, D63): all pairs and triples of flaws, and each flaw with all that come after it.
+//! If a call has several flaws, the documented one decides the answer (specification §4.4 "Processing order", decisions
+//! D29, D63): all pairs and triples of flaws, and each flaw with all that come after it.
 
 use super::shape::denied;
 use super::stage::{Stage, cap, estimated_body};
@@ -102,7 +102,7 @@ fn sets() -> Vec<u16> {
         for b in bits() {
             sets.extend(bits().map(|c| a | b | c));
         }
-        // This one and all that come after it.
+        // This flaw and all that come after it.
         sets.push(!(a - 1) & ((1 << FLAWS.len()) - 1));
     }
     sets.sort_unstable();
@@ -149,14 +149,13 @@ async fn the_first_flaw_in_the_documented_order_answers() {
 /// Longest wait for an answer, on a slow machine.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Sends a call of this key whose body begins so and then stops; the status and error code of its answer.
+/// Sends a call of this key whose body starts with `body` and then stops. Returns status and error code of the answer.
 async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
     let mut client = RawClient::connect(stage.edge.addr()).await;
     let head = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
-    // At once, so that the time is short only for what does not come. The edge may have answered before it has read
-    // all.
+    // In one write, so that only the missing part is late. The edge may have answered before it has read all.
     let _ = client.send(format!("{head}{:x}\r\n{body}\r\n", body.len())).await;
     let reply = client.reply(SOON).await.expect("an answer");
     let body: serde_json::Value = serde_json::from_slice(&reply.body).expect("an error");
@@ -164,8 +163,8 @@ async fn stopped_call(stage: &Stage, key: &str, body: &str) -> (u16, String) {
     (reply.status, code.to_owned())
 }
 
-/// The key's form, then what the store says of the key and its rate, then how the reading ended, then what the body
-/// says. A body that grows too long and one that is not there in time: whichever is first.
+/// The order: the key's form, the store's checks of key and rate, the end of the reading, the body's flaws. The reading
+/// ends at the bound of length or of time, whichever is reached first.
 #[tokio::test]
 async fn the_reading_ends_by_length_or_by_time_and_what_speaks_against_the_key_goes_before() {
     let limit = BODY_MAX.to_string();

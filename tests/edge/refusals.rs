@@ -105,7 +105,7 @@ async fn other_paths_are_404_and_other_methods_405() {
     ] {
         refused(&actor.caller.get(path).await, 404, "not_found");
     }
-    // What `AzureOpenAI` calls with `azure_endpoint` or `base_url`, before its key is looked at.
+    // Paths that `AzureOpenAI` calls with `azure_endpoint` or `base_url`: refused before the key is checked.
     for path in [
         "/openai/deployments/nano/chat/completions?api-version=2024-10-21",
         "/v1/deployments/nano/chat/completions?api-version=2024-10-21",
@@ -145,7 +145,7 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         refused(&actor.caller.chat(json!({})).await, 400, "missing_model");
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
-    // A request without a known key does not.
+    // A request without a known key does not count.
     let reply = stage.edge.caller("vk_live_x").chat(estimated_body(1)).await;
     refused(&reply, 401, "invalid_api_key");
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);

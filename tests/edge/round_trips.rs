@@ -18,8 +18,8 @@ struct Monitor {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Periodic reads of the store's health, blocked addresses, refused accounts and imported prices: they go by the clock,
-/// not by calls.
+/// Periodic reads of the store's health, blocked addresses, refused accounts and imported prices: they depend on time,
+/// not on calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
     [
@@ -74,7 +74,7 @@ impl Monitor {
         }
     }
 
-    /// Waits until everything sent so far was seen; scripts, and all other commands but the mark itself.
+    /// Waits until every command sent so far was seen. Returns the count of scripts, and the other commands.
     async fn take(&self, redis: &Redis) -> (u64, Vec<String>) {
         static MARK: AtomicU64 = AtomicU64::new(0);
         let mark = format!("mark-{}", MARK.fetch_add(1, Ordering::SeqCst));
@@ -187,7 +187,7 @@ async fn the_number_of_accounts_changes_nothing() {
     assert_eq!(measure(&stage, &monitor, &actors, 3, 402).await, (calls, vec![]));
 }
 
-/// An edge that may remember one key decides the calls of many like any other, and asks whose each key is.
+/// An edge that may remember one key decides the calls of many like any other, and looks up each key's owner.
 #[tokio::test]
 async fn a_key_that_is_not_remembered_is_looked_up_again() {
     let store = Arc::new(Redis::start());
@@ -203,7 +203,7 @@ async fn a_key_that_is_not_remembered_is_looked_up_again() {
     measure(&stage, &monitor, &actors, 1, 200).await;
     let (scripts, others) = measure(&stage, &monitor, &actors, 2, 200).await;
     assert_eq!(scripts, 20);
-    // Nine at least: the one that is remembered may be the first of the round.
+    // Nine at least: the remembered key may be the first of the round.
     assert!((9..=10).contains(&others.len()), "{others:?}");
     let is_look_up = |command: &String| command.starts_with(r#""GET" "tollgate/vk/"#);
     assert!(others.iter().all(is_look_up), "{others:?}");

@@ -91,7 +91,7 @@ pub fn refused(reply: &Reply, status: u16, code: &str) {
     assert_eq!(body, expected);
     assert!(error["param"].is_null() || error["param"].is_string(), "{body}");
     if status < 500 {
-        // Nothing was decided, so nothing is said about a decision.
+        // Nothing was decided, so no header names a decision.
         for absent in [
             "x-service-decision",
             "x-service-allow-id",
@@ -104,7 +104,7 @@ pub fn refused(reply: &Reply, status: u16, code: &str) {
     }
 }
 
-/// Checks the headers of an approved answer; returns the decision id.
+/// Checks the headers of an approved answer. Returns the decision id.
 #[track_caller]
 pub fn approved(reply: &Reply) -> String {
     every_answer(reply);

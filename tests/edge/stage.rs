@@ -43,22 +43,22 @@ impl Stage {
         Entry::of_line(seq.parse().expect("a number"), line.as_bytes())
     }
 
-    /// On the store that the tests share. The provider answers with `usage` 9 + 12.
+    /// A stage on the store that the tests share. The provider answers with `usage` 9 + 12.
     pub async fn new() -> Self {
         Self::with(|options| options).await
     }
 
-    /// The same with other settings.
+    /// A stage on the shared store, with other settings.
     pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         Self::on(Redis::shared(), change).await
     }
 
-    /// On a store of its own.
+    /// A stage on a store of its own.
     pub async fn alone() -> Self {
         Self::on(Arc::new(Redis::start()), |options| options).await
     }
 
-    /// On this store, with other settings.
+    /// A stage on this store, with other settings.
     pub async fn on(redis: Arc<Redis>, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let seed = {
@@ -106,7 +106,7 @@ impl Stage {
         self.upstream.set(|_| Answer::chat_with_usage(Value::Null));
     }
 
-    /// The store's period.
+    /// The current period by the store's clock.
     pub fn period(&self) -> Period {
         Period::at(self.now_ms().unsigned_abs())
     }
@@ -149,7 +149,7 @@ pub fn cap(run: Option<u64>, day: Option<u64>, month: Option<u64>) -> CapPolicy 
     }
 }
 
-/// A call whose estimate is so many nanos.
+/// A call whose estimate is this many nanos.
 pub fn estimated_body(estimate_nanos: u64) -> Value {
     json!({
         "model": "nano", "max_tokens": estimate_nanos,

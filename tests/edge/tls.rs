@@ -46,7 +46,7 @@ impl Certificate {
     }
 }
 
-/// Posts a chat call; the version that was spoken, and the answer.
+/// Posts a chat call. Returns the HTTP version and the answer.
 async fn post(client: &reqwest::Client, url: &str, key: &str, body: String) -> (http::Version, Reply) {
     let request = client
         .post(format!("{url}/v1/chat/completions"))
@@ -128,7 +128,7 @@ async fn callers_may_speak_http_2_without_tls() {
     refused(&reply, 401, "invalid_api_key");
 }
 
-/// A caller who says nothing after the connection, or after the handshake, is disconnected, over every protocol.
+/// A caller who sends nothing after the connection, or after the handshake, is disconnected, over every protocol.
 #[tokio::test]
 async fn a_caller_who_stays_silent_is_let_go() {
     let certificate = Certificate::for_names(&["localhost", "127.0.0.1"]);
@@ -207,7 +207,7 @@ async fn callers_may_speak_tls_with_either_version() {
             approved(&reply);
         }
     }
-    // Without TLS there is no answer there.
+    // Without TLS the port gives no answer.
     assert!(actor.caller.try_send("GET", "/v1/health", &[], "").await.is_err());
     let stranger = Certificate::for_names(&["127.0.0.1"]).client(|builder| builder);
     assert!(
@@ -333,6 +333,6 @@ async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
     assert_eq!(
         provider.arrived(),
         1,
-        "nothing was said to a server that did not prove its name"
+        "nothing was sent to a server that did not prove its name"
     );
 }

@@ -89,7 +89,7 @@ models = ["gpt-4", "llama*", "secret-*"]
         }
     }
 
-    /// Someone with a key for each provider.
+    /// An actor with a key for each provider.
     async fn actor(&self) -> Actor {
         let actor = self.stage.actor("enterprise", open_cap()).await;
         actor.agent.provider_key_for("zeta", ZETA_KEY).await;
@@ -105,7 +105,7 @@ models = ["gpt-4", "llama*", "secret-*"]
         (stage.upstream.arrived(), zeta.arrived(), alpha.arrived())
     }
 
-    /// The samples of metrics that start so.
+    /// The samples that are not zero, of metrics that begin with `start`.
     fn samples(&self, start: &str) -> Vec<String> {
         let (_, text) = self.stage.edge.ops("/metrics").expect("metrics");
         let found = text
@@ -123,7 +123,7 @@ fn last(upstream: &Upstream) -> Recorded {
     upstream.requests().pop().expect("a request")
 }
 
-/// OpenRouter and LiteLLM bill the model that served a call, and these keys name others than the one that is priced.
+/// OpenRouter and LiteLLM bill the model that served a call; these keys name other models than the priced one.
 #[tokio::test]
 async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
     let three = Three::start("").await;
@@ -150,7 +150,7 @@ async fn a_caller_chooses_no_other_model_beside_the_priced_one() {
     }
 }
 
-/// What the provider says that a call cost, where that counts and is above the price table.
+/// A cost that the provider reports, where that counts and is above the price table.
 #[tokio::test]
 async fn a_reported_cost_above_the_table_is_charged() {
     let three = Three::start("reported_cost = true\n").await;
@@ -304,7 +304,7 @@ async fn a_model_stays_in_its_segment_of_the_path() {
                 let path = format!("/openai/deployments/{segment}/chat/completions?api-version=2024-10-21");
                 assert_eq!((last(&three.zeta).path, three.arrived().1), (path, zeta + 1));
             }
-            // A path that does not name the model gets it: here that of the default provider.
+            // Not a segment: the default provider is called, whose path does not name the model.
             None => assert_eq!(three.arrived(), (default + 1, zeta, 0), "{model}"),
         }
     }

@@ -85,8 +85,8 @@ async fn a_frozen_node_denies_its_accounts_only() {
     assert_eq!(upstream.arrived(), before + 2);
 }
 
-/// The node of the ledger's record is away, comes back from a backup, and says so: calls are denied at once, and not at
-/// the next look; also those of an account that lives elsewhere and was served all the time.
+/// The node of the ledger's record hangs and returns restored from a backup: calls are denied at once, not at the next
+/// check, also those of an account on another node that was served all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restored_node_denies_from_its_first_answer_on() {
     let cluster = RedisCluster::start(NODES);

@@ -126,7 +126,7 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
             .with_client(client.build().expect("a client"));
         calls.push(tokio::spawn(async move { caller.chat(body()).await.status }));
         stage.upstream.wait_for(number + 1, SOON).await;
-        assert!(ends(stranger).await, "the one who rests longest goes first");
+        assert!(ends(stranger).await, "the longest idle one is closed first");
     }
     assert_eq!(stage.metric(CLOSED), 3);
     assert!(
@@ -147,7 +147,7 @@ async fn idle_connections_make_room_and_unknown_callers_go_first() {
     stage.settled_at(3 * ACTUAL).await;
 }
 
-/// A key makes its connection a known caller's with the list of models, too.
+/// A list of models that is requested with a key also makes its connection a known caller's.
 #[tokio::test]
 async fn who_lists_models_is_no_stranger() {
     let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
@@ -196,7 +196,7 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
 /// Open files of the edge in the next tests, and the callers' part of them.
 const FILES: usize = 320;
 const CALLERS: usize = (FILES - 256) / 2;
-/// Calls that an account may have under way: half of as many connections with the provider.
+/// Maximum calls of an account under way: half of the connections with the provider, which are as many as the callers'.
 const PART: usize = CALLERS / 2;
 
 /// An edge that may have no more than [`FILES`] open.
@@ -216,10 +216,10 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
     ))
 }
 
-/// Connections of one address, where callers get no more than [`CALLERS`].
+/// Maximum connections of one address, if callers get no more than [`CALLERS`].
 const OF_ADDRESS: usize = CALLERS / 4;
 
-/// The limit of an address follows that in all, so that none takes all that is left.
+/// The limit of an address follows the limit of all, so that no address takes all places.
 #[tokio::test]
 async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
     let stage = Setup::default().start().await;
@@ -229,7 +229,7 @@ async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
     for _ in 0..2 * CALLERS {
         flood.push(from("127.0.0.1", &edge).await);
     }
-    // Its earlier ones make room. A connection that arrives while one is chosen is closed, and connects again.
+    // Its earlier connections make room. One that arrives while another is chosen is closed, so connect again.
     let _last = eventually("an answer", SOON, async || {
         let mut last = from("127.0.0.1", &edge).await;
         is_served(&mut last).await.then_some(last)
@@ -247,7 +247,7 @@ async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
     );
 }
 
-/// The limit on connections follows that on open files, so that those for the provider are always there.
+/// The limit on connections follows that on open files, so that descriptors for the provider are always free.
 #[tokio::test]
 async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     let stage = Setup::default().start().await;
@@ -259,7 +259,7 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }
-    // A connection that arrives while one is chosen is closed, and connects again.
+    // A connection that arrives while another is chosen is closed, so connect again.
     let (_caller, reply) = eventually("an answer", SOON, async || {
         let mut caller = RawClient::connect(edge.addr()).await;
         caller
@@ -306,7 +306,7 @@ async fn outcomes(calls: Vec<JoinHandle<u16>>) -> (usize, usize) {
     (count(200), count(503))
 }
 
-/// Waits until so many calls found no connection with the provider.
+/// Waits until `count` calls found no connection with the provider.
 async fn refused_here(edge: &Edge, count: usize) {
     eventually("the calls decided", SOON, async || {
         let refused = metric(edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
@@ -315,8 +315,8 @@ async fn refused_here(edge: &Edge, count: usize) {
     .await;
 }
 
-/// More calls than descriptors for the provider, of accounts within their parts: those that find none cost nothing
-/// (decision D69).
+/// More calls than descriptors for the provider, from accounts within their shares: calls without a descriptor cost
+/// nothing (decision D69).
 #[tokio::test]
 async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
     let stage = Setup::default().start().await;
@@ -335,7 +335,7 @@ async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
     assert_eq!(outcomes(calls).await, (CALLERS, 3 * PART - CALLERS));
 }
 
-/// A provider that answers late, and a tenant with as many calls under way as a few connections bring.
+/// A provider that answers late, and an account with as many calls under way as a few connections allow.
 #[tokio::test]
 async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
     let stage = Setup::default().start().await;

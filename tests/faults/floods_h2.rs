@@ -29,7 +29,7 @@ async fn others_are_served(stage: &Stage) {
     stage.approved_call().await;
 }
 
-/// Requests that are reset in the same breath.
+/// Requests that are reset as soon as they are sent.
 #[tokio::test]
 async fn rapid_reset_ends_its_connection() {
     let stage = Setup::default().start().await;
@@ -73,7 +73,7 @@ async fn endless_continuation_ends_its_connection() {
     }
 }
 
-/// Requests that are no HTTP: each is answered or reset here, and a connection has a number of them.
+/// Malformed requests: the edge answers or resets each, and a connection may send only a number of them.
 #[tokio::test]
 async fn malformed_requests_end_their_connection() {
     let stage = Setup::default().start().await;

@@ -22,7 +22,7 @@ async fn sent(stage: &Stage, bytes: usize) -> RawClient {
     raw
 }
 
-/// All of it.
+/// All bytes of a call, for [`sent`].
 const WHOLE: usize = usize::MAX;
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn a_caller_who_leaves_before_the_decision_is_settled_all_the_same() {
     stage.wire().heal();
     let forwarded = stage.upstream.requests().len() as u64;
     stage.settled_at(forwarded * ACTUAL).await;
-    assert_eq!(forwarded, 3, "the decision had been asked for");
+    assert_eq!(forwarded, 3, "the decision had been requested");
 }
 
 #[tokio::test]

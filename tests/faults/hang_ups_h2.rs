@@ -117,7 +117,7 @@ async fn a_stream_that_drips_ends_at_its_deadline() {
     assert_eq!((stage.upstream.arrived(), stage.rate()), (0, 1));
 }
 
-/// The caller gives its answers no room at all: it is settled, and let go of after some time.
+/// The caller never has room for its answers: its calls are settled, and the connection ends after some time.
 #[tokio::test]
 async fn a_caller_without_room_for_its_answer_is_let_go() {
     let stage = Setup::default()

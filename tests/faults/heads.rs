@@ -10,7 +10,7 @@ const HEAD_MAX: usize = 64 << 10;
 /// Long enough for the edge to have read what was sent.
 const A_MOMENT: Duration = Duration::from_millis(50);
 
-/// The head of a call that is so long, blank line included.
+/// The head of a call, with `length` bytes including its blank line.
 fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
     let start = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
@@ -22,7 +22,7 @@ fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
     let mut at = 0;
     while head.len() + 2 < length {
         let left = length - head.len() - 2;
-        // Lines of 8 KiB, the last ones as long as it takes.
+        // Lines of 8 KiB, the last ones shorter to fill the rest.
         let line = if left > 9000 {
             8192
         } else if left > 8200 {
@@ -41,7 +41,7 @@ fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
     head
 }
 
-/// Sends it in pieces, until the edge accepts no more.
+/// Sends bytes in pieces, until the edge accepts no more.
 async fn drip(raw: &mut RawClient, bytes: &[u8]) {
     for piece in bytes.chunks(3000) {
         if !raw.send(piece).await {
@@ -84,7 +84,7 @@ async fn a_head_of_64_kib_passes_and_one_byte_more_is_a_431() {
     assert!(stage.metric("tollgate_proxy_refused_total{code=\"request_header_fields_too_large\"}") >= 8);
 }
 
-/// The same for a head of which a part was received with the request before, whatever frames that one.
+/// A head that was received in part with the previous request, whatever frames that request.
 #[tokio::test]
 async fn a_pipelined_head_has_64_kib_at_most() {
     let stage = Setup::default().start().await;

@@ -74,7 +74,7 @@ async fn malformed_http_is_refused_and_hides_no_call() {
         .start()
         .await;
     for (what, head) in malformed(&stage.key) {
-        // The rest arrives with it, or after it has been read.
+        // The hidden call arrives with the head, or after the edge has read the head.
         for pause_ms in [0, 50] {
             let mut raw = stage.raw().await;
             assert!(raw.send(&head).await);
@@ -94,7 +94,7 @@ async fn malformed_http_is_refused_and_hides_no_call() {
     stage.approved_call().await;
 }
 
-/// The same when the key has used up its minute, and the answer is another one.
+/// A broken body hides no call either when the key has used up its rate, which changes the answer.
 #[tokio::test]
 async fn a_broken_body_hides_no_call_behind_a_denial() {
     let stage = Setup::default().start().await;
@@ -153,7 +153,7 @@ async fn a_head_that_drips_blocks_nobody_and_ends() {
         drips.push(raw);
     }
     stage.approved_call().await;
-    // None of them has arrived; the approved one may take a moment to leave the count.
+    // No dripped head is complete; the approved call may take a moment to leave the count.
     eventually("no request under way", SOON, async || {
         (stage.metric("tollgate_proxy_in_flight") == 0).then_some(())
     })
@@ -178,7 +178,7 @@ async fn a_head_that_drips_on_a_used_connection_ends() {
     for _ in 0..2 {
         assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
-        // A connection may rest longer than that between two requests.
+        // A connection may be idle for longer than this deadline between two requests.
         tokio::time::sleep(Duration::from_millis(1000)).await;
     }
     assert!(raw.send(LINE).await);

@@ -53,7 +53,7 @@ async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
     let own = 20 + 10 * started.elapsed().as_secs();
     let commands = commands(&stage.redis) - before;
     assert!(commands <= own, "{commands} commands for {FLOOD} keys");
-    assert_eq!(stage.redis.calls("evalsha"), scripts, "no decision was asked for");
+    assert_eq!(stage.redis.calls("evalsha"), scripts, "no decision was requested");
     let grown = resident_kib(stage.edge.pid()).saturating_sub(resident);
     assert!(grown <= GROWTH_MAX_KIB, "the edge grew by {grown} KiB");
     assert_eq!(stage.upstream.arrived(), forwarded);

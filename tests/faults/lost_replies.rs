@@ -22,7 +22,7 @@ async fn a_decision_whose_reply_is_lost_is_taken_back() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// The run's own counter is taken back as well, and its count of calls.
+/// The run's counter and its count of calls are taken back as well.
 #[tokio::test]
 async fn a_lost_decision_leaves_no_trace_in_its_run() {
     let stage = Stage::wired().await;
@@ -53,7 +53,7 @@ async fn a_question_that_never_arrived_costs_nothing() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// The question waits on the wire, the edge gives up, and then it arrives and runs.
+/// The `authorize` request waits on the wire, the edge gives up, and then the request arrives and runs.
 #[tokio::test]
 async fn a_question_that_arrives_late_costs_nothing() {
     let stage = Stage::wired().await;
@@ -68,13 +68,13 @@ async fn a_question_that_arrives_late_costs_nothing() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// The void overtakes the question: when that arrives at last, it is refused, however late it is.
+/// The void overtakes the `authorize` request, which is refused when it arrives, however late.
 #[tokio::test]
 async fn a_question_that_was_overtaken_by_its_void_is_refused() {
     let stage = Stage::wired().await;
     stage.wire().hold_requests();
     let overtaking = async {
-        eventually("the question", SOON, async || {
+        eventually("the request", SOON, async || {
             stage.wire().is_holding().then_some(())
         })
         .await;
@@ -83,10 +83,10 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
     futures::future::join(stage.unavailable_call(), overtaking).await;
     stage.settled_at(ACTUAL).await;
     let scripts_before = stage.redis.calls("evalsha");
-    assert!(stage.wire().is_holding(), "the question is still on its way");
+    assert!(stage.wire().is_holding(), "the request is still in transit");
     stage.wire().release_requests();
     let arrived = async || (stage.redis.calls("evalsha") > scripts_before).then_some(());
-    eventually("the late question", SOON, arrived).await;
+    eventually("the late request", SOON, arrived).await;
     stage.settled_at(ACTUAL).await;
     stage.recovered().await;
     stage.settled_at(2 * ACTUAL).await;
@@ -95,7 +95,7 @@ async fn a_question_that_was_overtaken_by_its_void_is_refused() {
 #[tokio::test]
 async fn a_void_whose_reply_is_lost_gives_back_once() {
     let stage = Stage::wired().await;
-    // The store learns the script of the void, so that the next one is sent by its hash.
+    // This loads the void's script into the store, so that the next void is sent by its hash.
     stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
     stage.unavailable_call().await;
     stage.settled_at(ACTUAL).await;
@@ -109,7 +109,7 @@ async fn a_void_whose_reply_is_lost_gives_back_once() {
     stage.settled_at(2 * ACTUAL).await;
     assert!(
         stage.wire().replies_lost() >= 2,
-        "the void was heard at its second attempt or later"
+        "the void's second or a later attempt succeeded"
     );
     stage.recovered().await;
     stage.settled_at(3 * ACTUAL).await;
@@ -160,14 +160,14 @@ async fn what_is_answered_is_what_is_charged() {
     assert!(stage.wire().replies_lost() > 5, "{}", stage.wire().replies_lost());
 }
 
-/// The edge dies before a decision reaches it: the charge stays, and stays visible.
+/// The edge is killed before a decision reaches it: the hold stays charged, and visible.
 #[tokio::test]
 async fn a_decision_that_nobody_received_stays_visible() {
     let stage = Stage::wired().await;
     stage.wire().hold_requests();
     let call = stage.call();
     let killed = async {
-        eventually("the question", SOON, async || {
+        eventually("the request", SOON, async || {
             stage.wire().is_holding().then_some(())
         })
         .await;

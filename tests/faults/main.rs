@@ -12,8 +12,8 @@
 //! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers with
 //!   too many connections, headers or requests; [`shortages`]: a machine without free descriptors
 //! * [`hang_ups`], [`hang_ups_h2`]: callers that disconnect; [`process`]: the edge is stopped or killed
-//! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
-//! * [`torture`]: all of it at once
+//! * [`secrets`]: no key is written anywhere under any of these; [`memory`]: memory is returned after a load
+//! * [`torture`]: all faults at once
 #![cfg(test)]
 
 mod cluster;

@@ -7,8 +7,8 @@ use harness::eventually;
 /// Callers at the same time, and the length of their bodies.
 const CALLERS: usize = 8;
 const LENGTH: usize = 8 << 20;
-/// Least memory of all of them together, without which the test proves nothing: far less than their bodies, which come
-/// one after the other when the machine is slow.
+/// Minimum memory of all callers together, without which the test proves nothing. Far less than their bodies, which
+/// come one after the other when the machine is slow.
 const TAKEN_MIN_KIB: u64 = 24 << 10;
 /// Memory that may stay: connections, buffers, some pages.
 const KEPT_MAX_KIB: u64 = 6 << 10;
@@ -56,7 +56,7 @@ async fn memory_of_large_bodies_is_returned() {
     );
 }
 
-/// While providers work, the calls that wait for them have less than their bodies: those are sent.
+/// Calls that wait for the provider hold less memory than their bodies, which are sent by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_for_the_provider_keep_no_bodies() {
     const WAITING: usize = 128;

@@ -51,7 +51,7 @@ async fn large_bodies_of_one_account_leave_room_for_those_of_another() {
     }
     assert!(
         stage.metric(RESERVED) < 4 << 20,
-        "a quarter of it, and what is set aside"
+        "one account's quarter, and the reserve"
     );
     drop(slow);
     stage.at_rest().await;
@@ -108,7 +108,7 @@ async fn a_key_over_its_rate_is_rejected_before_its_large_body_is_read() {
     }
     assert_eq!(announced(&stage, "Transfer-Encoding: chunked").await, 429);
     assert_eq!(stage.rate(), 14);
-    // Its window ends: the large body is read, and counts once.
+    // The key's window ends: the large body is read, and counts once.
     let window = stage.bot.account.keys.rate(&stage.key_id);
     let _: u64 = stage.redis.command(&["DEL", &window]);
     let mut raw = stage.raw().await;
@@ -127,7 +127,7 @@ async fn a_revoked_key_is_rejected_before_its_large_body_is_read() {
     assert_eq!(stage.rate(), 1);
 }
 
-/// Decision D30: every request with a known key counts, also one whose body says that it is too long.
+/// Decision D30: every request with a known key counts, also one whose announced body is too long.
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_counts_against_the_rate() {
     let stage = Setup::default().start().await;

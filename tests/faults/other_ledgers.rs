@@ -18,7 +18,7 @@ enum OtherLedger {
     Empty,
     /// Another ledger.
     Initialised,
-    /// The same ledger as it was before the holds, as a replica has it that was behind.
+    /// The same ledger as before the holds, as on a replica that was behind.
     Behind,
     /// The same, restored from a backup that is not accepted.
     Restored,
@@ -94,7 +94,7 @@ async fn settlements_wait_for_the_ledger_of_their_holds() {
     }
 }
 
-/// A lost approval is taken back where it was made.
+/// A lost approval is voided in the ledger where it was made.
 #[tokio::test]
 async fn voids_wait_for_the_ledger_of_their_holds() {
     for kind in OtherLedger::ALL {
@@ -121,7 +121,7 @@ async fn voids_wait_for_the_ledger_of_their_holds() {
 }
 
 /// The store is exchanged behind a connection that stays, while a call is at the provider: its settlement finds no
-/// hold, and that says nothing.
+/// hold, which does not count as missing.
 #[tokio::test]
 async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
     let stage = Setup::default().start().await;
@@ -142,8 +142,8 @@ async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// A journal that was taken over goes to its own ledger too, and holds up nothing that another process leaves behind
-/// for this one.
+/// A journal that was taken over waits for its own ledger too, and does not block what other processes left for the
+/// present one.
 #[tokio::test]
 async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
     let stage = Stage::wired().await;
@@ -164,7 +164,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
             "{}",
             wrong.logs()
         );
-        // The next time it is a ledger, another one.
+        // In the next round the wrong store has a ledger, but another one.
         drop(Seed::new(&other.store()).await);
         wrong.kill9();
     }

@@ -119,7 +119,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
         .iter()
         .filter(|entry| entry.contains(" A kept ") && entry.contains(&hold.name.allow_id));
     assert_eq!(shown.count(), 1, "{entries:?}");
-    // The next edge serves the agent; nothing of the past is repeated.
+    // The next edge serves the agent; no earlier call is repeated.
     stage.upstream.set(|_| answer());
     let next = Edge::start(EdgeOptions::new(
         PROXY,
@@ -131,7 +131,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
-/// The same with the real admin server as the reaper. The operator lists the hold and corrects it.
+/// With the real admin server as the reaper: the operator lists the kept hold and corrects it.
 #[tokio::test]
 async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
     let stage = short_holds().start().await;
@@ -217,7 +217,7 @@ async fn a_frozen_edge_settles_when_it_goes_on() {
     eventually("a kept hold", SOON, kept).await;
     stage.edge.signal("CONT");
     let reply = raw.reply(SOON).await.expect("an answer");
-    // Its deadline passed while it slept: the first event that it sees decides, and the ledger agrees with its answer.
+    // The deadline passed while the edge was frozen: its first event decides, and the ledger agrees with the answer.
     stage.at_rest().await;
     let expected = match reply.status {
         200 => ACTUAL,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Expected outcome of a call.
 struct Expected {
     status: u16,
-    /// `error.code`, where it is ours.
+    /// `error.code` of the edge's own errors; empty if the provider's answer passes.
     code: &'static str,
     /// The answer says that repeating the call is charged again.
     charged_failure: bool,
@@ -171,7 +171,7 @@ async fn broken_answers_are_502_and_stay_charged() {
     .await;
 }
 
-/// No usage, or one that cannot be believed.
+/// Answers without usage, or with an implausible one.
 #[tokio::test]
 async fn answers_without_a_believable_usage_pass_and_keep_the_estimate() {
     let stage = Setup::default().start().await;

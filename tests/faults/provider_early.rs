@@ -12,17 +12,17 @@ use tokio::sync::Notify;
 
 /// More than the buffers of both machines hold: the request cannot be sent whole to a provider that does not read it.
 const LONG: usize = 16 << 20;
-/// Far below `upstream.timeout_ms`: nothing waits for that.
+/// Far below `upstream.timeout_ms`: nothing waits for that time-out.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// Behaviour of the provider once it has the head of a request.
 #[derive(Clone, Copy)]
 enum AfterHead {
-    /// Says this and goes on without reading.
+    /// Sends this and stays connected without reading.
     Stay(&'static str),
-    /// Says this and closes, which resets the connection, as there is something unread.
+    /// Sends this and closes, which resets the connection, since bytes are unread.
     Close(&'static str),
-    /// Says this, reads the whole request, and gives the usual answer.
+    /// Sends this, reads the whole request, and gives the usual answer.
     GoOn(&'static str),
 }
 
@@ -130,8 +130,8 @@ async fn who_closes_without_a_word_has_not_answered() {
     }
 }
 
-/// Sends an event before it reads the request, and the rest of the stream when the caller has the first event: behind
-/// the request, or at once.
+/// Sends an event before it reads the request. When the caller has the event, sends the rest of the stream: after the
+/// request if `reads`, else at once.
 async fn stream_early(listener: TcpListener, gate: Arc<Notify>, reads: bool) {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut received = Vec::new();
@@ -155,7 +155,7 @@ async fn stream_early(listener: TcpListener, gate: Arc<Notify>, reads: bool) {
         .write_all((last + "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n").as_bytes())
         .await
         .unwrap();
-    // What the edge has not sent of the request, it does not send behind the answer.
+    // The edge sends no more of the request after the answer.
     while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
 }
 
@@ -184,7 +184,7 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         assert_eq!(stream.status(), 200, "{}", stream.head);
         stream.until("early").await;
         if !reads {
-            eventually("the memory of what is not sent in time", AT_ONCE, async || {
+            eventually("the release of the unsent memory", AT_ONCE, async || {
                 (stage.metric("tollgate_proxy_body_memory_bytes") == 0).then_some(())
             })
             .await;

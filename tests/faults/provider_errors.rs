@@ -63,7 +63,7 @@ async fn call_answered(stage: &Stage, answer: Answer) -> RawReply {
     reply
 }
 
-/// No part of a key is left, in any JSON escaping.
+/// Asserts that no part of a key is left, in any JSON escaping.
 #[track_caller]
 fn clean(reply: &RawReply, what: &str) {
     let text = reply.text();
@@ -163,7 +163,7 @@ async fn what_cannot_be_searched_is_not_passed_on() {
 #[tokio::test]
 async fn errors_without_keys_are_unchanged() {
     let stage = Setup::default().start().await;
-    // A completion is the caller's, whatever it contains.
+    // A completion is passed on unchanged, whatever it contains.
     let quoting = r#"{"content":"a key starts with sk-abc"}"#;
     let reply = call_answered(&stage, Answer::bytes(200, quoting)).await;
     assert_eq!(reply.text(), quoting);

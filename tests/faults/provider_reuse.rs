@@ -32,7 +32,7 @@ async fn a_second_answer_reaches_nobody() {
         let reply = call_as(&stage, &who).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         assert_eq!(reply.json()["for"], who.as_str(), "another call's answer");
-        // Sometimes at once, sometimes after the extra bytes have arrived.
+        // The next call comes at once, or after the extra bytes have arrived.
         tokio::time::sleep(Duration::from_millis(5 * (number % 3))).await;
     }
     stage.settled_at(20 * ACTUAL).await;

@@ -23,7 +23,7 @@ fn has(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Calls of every kind, also malformed ones with the key in wrong places; all that the edge said.
+/// Makes calls of every kind, also malformed ones with the key in wrong places. Returns all that the edge sent.
 async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
     let mut texts = Vec::new();
     let echo = format!("Incorrect API key provided: {CANARY} ({CANARY})");
@@ -93,7 +93,7 @@ async fn canaries_are_found_nowhere() {
     for part in ["pending.jsonl", "log", "dump.rdb", ".aof"] {
         assert!(
             names.iter().any(|name| name.contains(part)),
-            "{part} was not looked at: {names:?}"
+            "{part} was not searched: {names:?}"
         );
     }
     let journal = texts

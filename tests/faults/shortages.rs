@@ -4,7 +4,7 @@ use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
 use harness::eventually;
 use std::process::Command;
 
-/// The lowest descriptor that a process has not open: with this limit it gets no other one.
+/// The lowest descriptor that is not open in a process: with this limit it can open no more.
 fn lowest_free(pid: u32) -> usize {
     let free = |number: &usize| !std::path::Path::new(&format!("/proc/{pid}/fd/{number}")).exists();
     (0..).find(free).expect("a number")

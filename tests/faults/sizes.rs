@@ -9,7 +9,7 @@ const LIMIT: usize = 32 << 20;
 /// A body of any size within the limit is read, forwarded and answered in this time, on a slow machine.
 const LARGE: Duration = Duration::from_secs(60);
 
-/// A call of exactly this many bytes, whose content is no repetition.
+/// A call of exactly this many bytes, whose content does not repeat.
 pub fn body_of(length: usize) -> Vec<u8> {
     let (start, end) = (
         br#"{"model":"gpt-4o-mini","max_tokens":1,"messages":[{"role":"user","content":""#,
@@ -26,7 +26,7 @@ pub fn body_of(length: usize) -> Vec<u8> {
     body
 }
 
-/// The head of a call whose body is framed so.
+/// The head of a call whose body has this framing.
 pub fn head(stage: &Stage, framing: &str) -> String {
     let key = &stage.key;
     format!(
@@ -35,7 +35,7 @@ pub fn head(stage: &Stage, framing: &str) -> String {
     )
 }
 
-/// Sends a body in chunks; false when the edge stopped listening.
+/// Sends a body in chunks. Returns false if the edge accepts no more.
 async fn send_chunks(raw: &mut RawClient, body: &[u8]) -> bool {
     for chunk in body.chunks(1 << 20) {
         let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
@@ -245,7 +245,7 @@ async fn bodies_share_a_bounded_memory() {
     assert_eq!(stage.upstream.requests().len(), 4);
 }
 
-/// Room for one such body of an account, and three whose calls take long: a body that was sent takes no room while the
+/// Room for one body of an account, and three whose calls take long: a body that was sent takes no room while the
 /// provider works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_sent_takes_no_memory() {
@@ -265,8 +265,8 @@ async fn a_body_that_is_sent_takes_no_memory() {
     }
 }
 
-/// Room for one such body of an account, and two that come at the same time: neither waits for the part that the other
-/// has.
+/// Room for one body of an account, and two that arrive at the same time: neither waits for memory that the other
+/// holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_bodies_do_not_wait_for_each_other() {
     let longest = 4 << 20;
@@ -281,7 +281,7 @@ async fn two_bodies_do_not_wait_for_each_other() {
     let call = async |raw: &mut RawClient| {
         for piece in body.chunks(128 << 10) {
             assert!(raw.send(piece).await);
-            // So slowly that they come in turns.
+            // Slowly enough for the pieces of both to alternate.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         raw.reply(LARGE).await.expect("an answer").status

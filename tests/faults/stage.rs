@@ -1,4 +1,4 @@
-//! The stage of every test: store, wire, provider, edge and one agent, and the questions asked of them afterwards.
+//! The stage of every test: store, wire, provider, edge and one agent, and checks of their state.
 
 use harness::{
     Answer, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 /// The built edge.
 pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-/// The store's deadline where a test waits for it: a busy machine keeps it as long as the store is there.
+/// The store's deadline where a test waits for it. A busy machine meets it while the store is up.
 pub const STORE_TIMEOUT_MS: u64 = 1500;
 /// Longest wait for something that should happen at once, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -97,15 +97,15 @@ impl Setup {
         self
     }
 
-    /// Puts a wire there and lets the store's clock appear ahead by `seconds` from the start. Does not wait until the
-    /// edge is ready.
+    /// Puts a wire between edge and store, and makes the store's clock appear ahead by `seconds` from the start. Does
+    /// not wait until the edge is ready.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
         self.clock_ahead = seconds;
         self.before = Some(|_| ());
         self.wired()
     }
 
-    /// Does this to the store before the edge starts, and does not wait until that one is ready.
+    /// Changes the store before the edge starts, and does not wait until the edge is ready.
     pub fn before_the_edge(mut self, change: fn(&Redis)) -> Self {
         self.before = Some(change);
         self
@@ -117,7 +117,7 @@ impl Setup {
         self
     }
 
-    /// A setting of the edge.
+    /// Sets the edge's setting `TOLLGATE_{name}`.
     pub fn env(mut self, name: &str, value: impl ToString) -> Self {
         self.env.push((format!("TOLLGATE_{name}"), value.to_string()));
         self
@@ -285,7 +285,7 @@ impl Stage {
     }
 }
 
-/// The answer that means: nothing was decided, nothing was forwarded, try again.
+/// Asserts the answer that means: nothing was decided, nothing was forwarded, try again.
 #[track_caller]
 pub fn unavailable(reply: &Reply) {
     assert_eq!(reply.status, 503, "{reply:?}");

@@ -1,6 +1,6 @@
-//! A single server with a standby: the operator has the standby take over, which never heard of the last changes that
-//! the first one acknowledged. What the running servers knew is not undone: the accounts are held, blocked addresses
-//! stay blocked (decision D47).
+//! A single server with a standby: the operator makes the standby take over, which never received the last changes that
+//! the first server acknowledged. Running servers do not forget what they knew: the accounts are refused, blocked
+//! addresses stay blocked (decision D47).
 
 use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
 use harness::{
@@ -93,13 +93,13 @@ impl Pair {
     }
 }
 
-/// The status of a call that the trusted proxy says comes from `client`.
+/// Status of a call from `client`, as named by the trusted proxy.
 async fn from(client: &str, caller: &Caller) -> u16 {
     let headers = [("x-forwarded-for", client)];
     caller.chat_with(&headers, body()).await.status
 }
 
-/// The status of a list of agents that the trusted proxy says is for `client`.
+/// Status of a request for agents from `client`, as named by the trusted proxy.
 async fn agents_for(client: &str, caller: &Caller) -> u16 {
     let headers = [("x-forwarded-for", client)];
     caller.send("GET", "/v1/agents", &headers, "").await.status
@@ -118,9 +118,9 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         Bot::new(&pair.seed).await,
         Bot::new(&pair.seed).await,
     );
-    // Its calls are lost, too.
+    // The calls of this agent are lost, too.
     let probe = Bot::new(&pair.seed).await;
-    // The first edge meets the changes, the second does not.
+    // The first edge sees the changes, the second does not.
     let (admin, edges) = (pair.admin(), [pair.edge(), pair.edge()]);
     for edge in &edges {
         for bot in [&frozen, &revoked, &free] {
@@ -139,7 +139,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         freeze.status < 300 && revoke.status < 300,
         "{freeze:?} {revoke:?}"
     );
-    // Nothing else acknowledges it: the standby followed a moment ago.
+    // Only `async` acknowledges the block: the standby followed a moment ago.
     let cli = Cli::new(ADMIN, pair.wire.redis_url()).env("TOLLGATE_STORE__DURABILITY", "async");
     assert!(cli.json(&["ip", "block", BLOCKED.0]).is_object());
     assert_eq!(

@@ -6,7 +6,7 @@ use harness::eventually;
 
 const DAY: i64 = 86_400;
 
-/// Calls until one is denied, and asserts that all are from then on.
+/// Calls until one is denied, and asserts that all later ones are denied.
 async fn denied(stage: &Stage) {
     eventually("a denial of everything", SOON, async || {
         (stage.call().await.status == 503).then_some(())
@@ -20,7 +20,7 @@ async fn denied(stage: &Stage) {
     assert_eq!(health.status, 503, "{health:?}");
 }
 
-/// Waits until the metric is `fits`, in seconds.
+/// Waits until the clock difference, in seconds, satisfies `fits`.
 async fn difference(stage: &Stage, fits: impl Fn(i64) -> bool) {
     eventually("the metric", SOON, async || {
         let (_, text) = stage.edge.ops("/metrics")?;

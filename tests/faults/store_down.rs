@@ -62,7 +62,7 @@ async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
     })
     .await;
     let reply = nobody.chat(body).await;
-    assert_eq!(reply.status, 401, "now it is known that the key is nobody's");
+    assert_eq!(reply.status, 401, "a ledger without this key answers now");
     assert_eq!(upstream.arrived(), 1);
     assert_eq!(bot.counters().await.day_nanos, ACTUAL);
 }
@@ -87,7 +87,7 @@ async fn a_killed_store_denies_and_a_restarted_one_serves() {
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
-/// The store is frozen with the questions in its sockets; it answers them when no caller waits any more.
+/// The store is frozen with requests in its sockets, and executes them when no caller waits any more.
 #[tokio::test]
 async fn a_frozen_store_charges_nothing_in_the_end() {
     let stage = setup().start().await;
@@ -116,7 +116,7 @@ async fn a_frozen_store_charges_nothing_in_the_end() {
     assert_eq!(stage.upstream.arrived(), 3);
 }
 
-/// As above, but the edge has lost its connections meanwhile: the questions are read from sockets that are closed.
+/// The edge loses its connections to the frozen store, which then reads the requests from closed sockets.
 #[tokio::test]
 async fn a_frozen_store_charges_nothing_to_callers_it_lost() {
     let stage = setup().wired().start().await;

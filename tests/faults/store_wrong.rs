@@ -28,7 +28,7 @@ async fn during_a_call(stage: &Stage, change: impl AsyncFnOnce()) {
     stage.upstream.set(|_| answer());
 }
 
-/// The edge says on `/readyz` that the store takes no writes, and once in its log.
+/// Waits until `/readyz` says that the store takes no writes, and the log says it once.
 async fn not_ready(stage: &Stage, why: &str) {
     eventually(why, SOON, async || {
         let (status, text) = stage.edge.ops("/readyz")?;
@@ -152,7 +152,7 @@ async fn a_busy_store_denies_until_it_is_free() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// An edge that may not use its store says why: on `/readyz` and once in its log, with the address, without a secret.
+/// An edge that may not use its store says why on `/readyz` and once in its log, with the address, without a secret.
 #[tokio::test]
 async fn an_edge_says_why_it_cannot_use_its_store() {
     let stage = Setup::default().start().await;
@@ -230,7 +230,7 @@ async fn a_wiped_store_denies_every_key() {
     assert_eq!(
         stage.redis.command::<u64>(&["DBSIZE"]),
         0,
-        "nothing was written into the void"
+        "nothing was written to the store"
     );
 
     let seed = harness::Seed::new(&stage.redis.store()).await;
@@ -259,7 +259,7 @@ async fn a_wiped_store_denies_every_key() {
     assert_eq!(charged(&stage.redis, &bot), Charged::all(ACTUAL));
 }
 
-/// A key that the edge has not met yet is not called unknown by a store that has forgotten everything.
+/// A wiped store does not make the edge call a new key unknown.
 #[tokio::test]
 async fn a_wiped_store_says_nothing_about_a_new_key() {
     let stage = Setup::default().start().await;
@@ -293,7 +293,7 @@ async fn a_store_that_evicts_is_not_used() {
     assert_eq!(stage.upstream.arrived() as u64, approved);
 }
 
-/// The store turns out to be none to trust while a caller sends its body: that it was good before says nothing.
+/// The store becomes unusable while a caller sends its body: an earlier check of the store does not count.
 #[tokio::test]
 async fn a_store_that_is_not_used_any_more_decides_no_call_that_came_before() {
     let stage = Setup::default().start().await;
@@ -319,14 +319,14 @@ async fn a_store_that_is_not_used_any_more_decides_no_call_that_came_before() {
     stage.settled_at(arrived as u64 * ACTUAL).await;
 }
 
-/// A store that refused a write of its own append-only file when it started has less than it answered for.
+/// A store that refused a write of its own append-only file when it started has less than it acknowledged.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_used() {
     let stage = Setup::default().redis(Redis::start_durable()).start().await;
     stage.approved_call().await;
     stage.at_rest().await;
     stage.redis.restart_without_a_write();
-    // At once: it is back before the edge has missed it.
+    // At once: the store is back before the edge has noticed its absence.
     for _ in 0..20 {
         stage.unavailable_call().await;
     }
@@ -390,7 +390,7 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     }
     let reply = other.chat(crate::stage::body()).await;
     assert_eq!(reply.status, 200, "another account continues: {reply:?}");
-    // Time heals nothing, and neither does another version below the one that was seen.
+    // Neither time nor another version below the one that was seen ends the denial.
     let _: u64 = stage
         .redis
         .command(&["HSET", &record, "version", &(version - 3).to_string()]);
@@ -408,8 +408,8 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     assert_eq!(charged, Charged::all(4 * ACTUAL));
 }
 
-/// Another ledger under the same address, which the edge meets first in a request for its health: it forgets the ledger
-/// before, no matter which request met the other one first.
+/// Another ledger under the same address: the edge forgets the ledger before, no matter which request meets the new one
+/// first. Here it is a request for the edge's health.
 #[tokio::test]
 async fn another_ledger_is_noticed_whoever_meets_it_first() {
     let stage = Setup::default().start().await;
@@ -427,7 +427,7 @@ async fn another_ledger_is_noticed_whoever_meets_it_first() {
     .await;
 }
 
-/// Prices that were imported and cannot be read are not known: no call is decided at those of the file.
+/// Imported prices that cannot be read are unknown: no call is decided at the prices of the file.
 #[tokio::test]
 async fn nothing_is_decided_before_the_imported_prices_were_read() {
     no_decision_without_imported_prices(|redis| {
@@ -436,7 +436,7 @@ async fn nothing_is_decided_before_the_imported_prices_were_read() {
     .await;
 }
 
-/// Such as those that a newer version has written.
+/// Imported prices that make no sense, such as those that a newer version has written.
 #[tokio::test]
 async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
     let make_no_sense = |redis: &Redis| {
@@ -449,11 +449,11 @@ async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
             .logs()
             .contains("without the imported prices every call is denied")
     );
-    // Those in force stay when others make no sense.
+    // The prices in force stay if a later import makes no sense.
     let failed = r#"tollgate_proxy_table_reads_total{result="failed",table="prices"}"#;
     let before = stage.metric(failed);
     make_no_sense(&stage.redis);
-    eventually("a look at the import", SOON, async || {
+    eventually("a failed read of the import", SOON, async || {
         (stage.metric(failed) > before).then_some(())
     })
     .await;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 /// Duration of the load.
 const CALLING: Duration = Duration::from_secs(25);
-/// Longest wait for the dust to settle: holds live 9 s, and stay until a sweep.
+/// Longest wait until all is settled: holds live 9 s, and stay until a sweep.
 const DUST: Duration = Duration::from_secs(60);
 /// Keys of each agent, so that none meets its rate limit.
 const KEYS: usize = 4;
@@ -69,7 +69,7 @@ impl Site {
     }
 }
 
-/// Watches the capped agent: at no moment is it charged more than its cap.
+/// Asserts that the capped agent is never charged more than its cap. Returns its highest charge.
 fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let key = agent.account.keys.agent(domain::mode::Mode::Live, &agent.id);

@@ -1,5 +1,5 @@
-//! What other accounts send to an account counts against them: its own calls continue, however much arrives (decision
-//! D71).
+//! Arrivals from other accounts count against the senders: the receiver's own calls continue, however much arrives
+//! (decision D71).
 
 use crate::fixture::{Fixture, PROVIDER_KEY, Setup};
 use domain::mode::Mode;
@@ -46,7 +46,7 @@ async fn what_arrives_counts_against_its_senders() {
     let sealed = async || (length(victim.keys.audit_hashes(Mode::Test)) == arrived).then_some(());
     eventually("the arrivals are sealed", SOON, sealed).await;
 
-    // The one who sent more than its budget is refused, and nobody else, also not two rounds of the guard later.
+    // Only the sender that exceeded its budget is refused, also two rounds of the guard later.
     let refused = || fixture.admin.metric("tollgate_admin_refused_accounts");
     eventually("an attacker is refused", SOON, async || {
         (refused() == Some(1)).then_some(())

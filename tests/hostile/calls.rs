@@ -1,5 +1,5 @@
-//! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with the archive within
-//! reach and not.
+//! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with and without a
+//! reachable archive.
 
 use crate::fixture::{Fixture, Setup};
 use harness::{Caller, CapPolicy, Nanos, chat_body, open_cap};
@@ -44,14 +44,14 @@ async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> F
     fixture
 }
 
-/// Denied calls, each with a run of its own, of an agent that is frozen on the way. Without D70 their runs alone fill
+/// Denied calls, each with a run of its own, of an agent that is frozen meanwhile. Without D70 their runs alone fill
 /// this store.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_denied_calls() {
     deny_runs(false, Vec::new()).await;
 }
 
-/// The same while nothing can be archived: the budget of audit entries ends it.
+/// The same without an archive: the budget of audit entries ends the calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_denied_calls_without_an_archive() {
     deny_runs(true, vec![("LIMITS__AUDIT_ENTRIES", "3000".to_owned())]).await;
@@ -78,7 +78,7 @@ async fn a_flood_over_the_rate() {
     flood_over_the_rate(false).await;
 }
 
-/// The same while nothing can be archived.
+/// The same without an archive.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_over_the_rate_without_an_archive() {
     flood_over_the_rate(true).await;

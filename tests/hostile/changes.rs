@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Longer than any store needs, so that the connections and not the machine are scarce.
 const DELAY: Duration = Duration::from_millis(600);
-/// More changes than all 32 connections finish within the deadline of a change: were they not shared fairly, every
-/// change of a neighbour behind them would be refused.
+/// More changes than all 32 connections finish within the deadline of a change. Unless the connections are shared
+/// fairly, every later change of a neighbour is refused.
 const AT_ONCE: usize = 400;
 const CHANGES: u64 = 1_200;
 

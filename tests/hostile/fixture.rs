@@ -1,4 +1,4 @@
-//! The servers, the attacker, and how an attack is driven.
+//! The servers, the attacker, and the driver of an attack.
 
 use crate::neighbours::Neighbours;
 use domain::mode::Mode;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 24;
 pub struct Setup {
     /// Megabytes of the store.
     pub megabytes: u64,
-    /// True for an archive that cannot be written.
+    /// Whether the archive cannot be written.
     pub no_archive: bool,
     /// Delay of a replica that confirms each change (`replicas(1)`); `None` without a replica.
     pub replica_delay: Option<Duration>,
@@ -109,8 +109,8 @@ impl Setup {
 }
 
 impl Fixture {
-    /// The attacker's caller of the management API, whose answers are not held against the document: it would be slower
-    /// than an attacker.
+    /// The attacker's caller of the management API. Its answers are not checked against the API's description, since
+    /// that would slow the attack down.
     pub async fn management(&self, mode: Mode) -> Caller {
         Caller::new(&self.admin.url(), &self.attacker.api_key(mode).await)
     }
@@ -124,8 +124,8 @@ impl Fixture {
         (agent, caller)
     }
 
-    /// Sends `count` requests as fast as they are answered, beside the neighbours, none of whose requests may fail, and
-    /// counts the answers by status.
+    /// Sends `count` requests as fast as they are answered, and counts the answers by status. The neighbours run beside
+    /// them, and none of their requests may fail.
     pub async fn attack(&self, count: u64, request: impl AsyncFn(u64) -> Reply) -> BTreeMap<u16, u64> {
         self.attack_with(AT_ONCE, count, request).await
     }
@@ -153,7 +153,7 @@ impl Fixture {
         answers
     }
 
-    /// The store never refused anything for lack of room.
+    /// Asserts that the store refused nothing for lack of memory.
     #[track_caller]
     pub fn assert_never_full(&self) {
         let errors: String = self.redis.command(&["INFO", "errorstats"]);

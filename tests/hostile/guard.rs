@@ -1,5 +1,5 @@
-//! The guard behind the budgets: an account that is within all of them and fills the store may make no more records,
-//! before the store is full for everybody (decision D71).
+//! The guard behind the budgets: an account that fills the store within its budgets may make no more records, before
+//! the store is full for everybody (decision D71).
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until whoever fills it is
-/// refused.
+/// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until the account that
+/// fills the store is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_fills_the_store_is_refused_before_it_is_full() {
     filled(false).await;
 }
 
-/// The same while nothing can be archived.
+/// The same without an archive.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_fills_a_store_without_an_archive_is_refused_before_it_is_full() {
     filled(true).await;
@@ -54,7 +54,7 @@ async fn filled(no_archive: bool) {
     let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
     assert_eq!(reply.status, 200);
     assert_eq!(fixture.admin.metric("tollgate_admin_refused_accounts"), Some(1));
-    // There is room again: the refusal ends by itself.
+    // With room again the refusal ends by itself.
     let _: String = fixture.redis.command(&["CONFIG", "SET", "maxmemory", "512mb"]);
     agent.frozen(false).await;
     let free = async || (spend().await.status == 200).then_some(());

@@ -1,7 +1,7 @@
 //! One hostile tenant (decisions D70 to D72): each attack at full speed, bounded in requests, on a small store, with
 //! and without a reachable archive, beside two well-behaved tenants whose calls, spends and sign-ins must not fail.
 //!
-//! * [`fixture`]: the servers, the attacker's account, and how an attack is driven
+//! * [`fixture`]: the servers, the attacker's account, and the driver of an attack
 //! * [`neighbours`]: the well-behaved tenants
 //! * [`records`]: mass creation of records through the management API
 //! * [`calls`]: calls that are denied

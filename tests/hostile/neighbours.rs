@@ -8,11 +8,11 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Rounds that each tenant has to come to, however short the attack is.
+/// Fewest rounds of each tenant, however short the attack is.
 const ROUNDS_MIN: u64 = 10;
 /// Rounds between two sign-ins.
 const LOGIN_EVERY: u64 = 10;
-/// Pause between two rounds: they are people and agents, not a load test.
+/// Pause between two rounds: the load of people and agents, not of a load test.
 const PAUSE: Duration = Duration::from_millis(25);
 
 struct Neighbour {
@@ -21,7 +21,7 @@ struct Neighbour {
     user: SeedUser,
 }
 
-/// Two of them.
+/// The two well-behaved tenants.
 pub struct Neighbours<'a> {
     admin: &'a Admin,
     all: Vec<Neighbour>,
@@ -46,7 +46,7 @@ impl<'a> Neighbours<'a> {
         Self { admin, all }
     }
 
-    /// Lets them live beside `attack`; its outcome. Panics when one of their requests fails.
+    /// Runs the tenants beside `attack`. Returns its outcome; panics when a tenant's request fails.
     pub async fn beside<T>(&self, attack: impl Future<Output = T>) -> T {
         let over = AtomicBool::new(false);
         let lives = self.all.iter().map(|neighbour| self.live(neighbour, &over));

@@ -1,5 +1,5 @@
-//! Records made through the management API at full speed: budgets of records and technical limits end each (decision
-//! D71).
+//! Records made through the management API at full speed: budgets of records or technical limits end each attack
+//! (decision D71).
 
 use crate::fixture::{Fixture, Setup};
 use domain::mode::Mode;
@@ -7,7 +7,7 @@ use harness::{CapPolicy, Nanos, Role, TEST_PASSWORD};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// More than a technical limit of the account lets through in a minute, which is 5 × 600, and in the next.
+/// More requests than a technical limit of the account allows in two minutes: 2 × 5 × 600.
 const BEYOND_RATE: u64 = 7_000;
 
 /// Both servers with the technical limits of the default configuration, which tests have raised.
@@ -177,7 +177,7 @@ async fn churn_of_keys(no_archive: bool) {
     assert!((900..1_000).contains(&made.into_inner()), "{answers:?}");
 }
 
-/// A webhook on a port where nobody listens, and spends that violate a policy.
+/// A webhook on a closed port, and spends that violate a policy.
 async fn violations_with_webhooks_on_a_dead_port(no_archive: bool) {
     let fixture = limited(no_archive, 40, &[]).start().await;
     let caller = fixture.management(Mode::Live).await;
@@ -200,7 +200,7 @@ async fn violations_with_webhooks_on_a_dead_port(no_archive: bool) {
     assert_eq!(answers.into_keys().collect::<Vec<_>>(), [402]);
 }
 
-/// Each row with the archive within reach, and while nothing can be archived.
+/// Each row with a reachable archive, and without one.
 macro_rules! rows {
     ($($(#[$attribute:meta])* $row:ident;)+) => {
         mod with_an_archive {

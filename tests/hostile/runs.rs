@@ -1,4 +1,4 @@
-//! An account with many runs: whose records ended long ago, and under way.
+//! An account with many runs, ended and under way.
 
 use crate::fixture::{Fixture, Setup};
 use clock::now_ms;
@@ -7,7 +7,7 @@ use harness::{chat_body, open_cap};
 use std::collections::BTreeMap;
 use store::call::authorize::RUN_LIFE;
 
-/// Runs that ended. Removing all of them takes a store a third of a second, in which it answers nobody.
+/// Runs that ended. The store takes a third of a second to remove all of them, and executes nothing else meanwhile.
 const ENDED: u64 = 500_000;
 /// Runs under way.
 const LIVE: u64 = 50_000;
@@ -15,11 +15,11 @@ const LIVE: u64 = 50_000;
 const AT_ONCE: u64 = 10_000;
 /// Most ended runs that one call removes from an index: `EXPIRED_MAX` of run.lua.
 const REMOVED_MAX: u64 = 10;
-/// Runs that a page of one status reads at most: `SCANNED_MAX` of store/run.rs.
+/// Most runs that a page of one status reads: `SCANNED_MAX` of store/run.rs.
 const SCANNED_MAX: u64 = 1_000;
 const CALLS: u64 = 6_000;
 const PAGES: u64 = 1_000;
-/// Records of runs that the neighbours' calls and other requests read, generous.
+/// Upper bound on the records of runs that other requests read, those of the neighbours included.
 const OTHERS: u64 = 50_000;
 
 /// Members `<prefix><n>` of a sorted set, by ascending scores from `ARGV[3]` on.
@@ -108,7 +108,7 @@ async fn pages_of_one_status(no_archive: bool) {
         BTreeMap::from(commands)
     };
     let before = reads(&fixture);
-    // No run has failed, so a page finds nothing in all that it may read.
+    // No run has failed, so a page reads as many runs as it may, and matches none.
     let answers = fixture
         .attack(PAGES, async |_| {
             caller.get("/v1/agents/bot/runs?status=failed&limit=100").await

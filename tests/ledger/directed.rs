@@ -19,7 +19,7 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A world to be arranged further before it is installed.
+    /// A world that the check can still change before it is installed.
     pub fn world(&self) -> World<'a> {
         World::new(self.scripts, self.period)
     }
@@ -45,7 +45,7 @@ pub async fn all(scripts: &Scripts) -> Checked {
     .await
 }
 
-/// The calendar alone, four centuries of it.
+/// The check of the calendar alone, over four centuries.
 pub async fn calendar(scripts: &Scripts) -> Checked {
     within_one_day(&scripts.store, async |period| {
         periods::calendar(&Bench { scripts, period }).await

@@ -1,5 +1,5 @@
-//! The model of one account's ledger. Counters are not moved but summed over the charges, so that the model cannot make
-//! the scripts' mistakes; the Cap decision is the pure rule of `domain::cap`.
+//! The model of one account's ledger. Counters are not stored but summed over the charges, so that the model cannot
+//! make the scripts' mistakes; the Cap decision is the pure rule of `domain::cap`.
 
 mod extending;
 mod render;
@@ -36,7 +36,7 @@ pub enum State {
     Voided,
 }
 
-/// An approved call, for ever.
+/// An approved call; it is never removed.
 #[derive(Debug, Clone)]
 pub struct Charge {
     pub id: String,
@@ -58,7 +58,7 @@ pub struct Agent {
     pub frozen: bool,
     pub no_provider_key: bool,
     pub cap: Option<CapPolicy>,
-    /// More fields that are there.
+    /// More fields of the record.
     pub extra: BTreeMap<String, String>,
 }
 
@@ -71,12 +71,12 @@ pub struct Run {
     pub first: Window,
     pub last: Window,
     pub expires: Window,
-    /// The status at the end.
+    /// The status of a run that has ended.
     pub status: Option<&'static str>,
 }
 
 impl Run {
-    /// One that was called once.
+    /// A run that was called once.
     pub const fn called(at: Window, expires: Window) -> Self {
         Self {
             calls: Some(1),
@@ -124,7 +124,7 @@ pub struct Model {
     pub tombstones: BTreeMap<String, Window>,
     /// The audit lines without number and moment.
     pub log: Vec<(Window, String)>,
-    /// The index of each agent's runs: when it saw them last.
+    /// The index of each agent's runs: when each run was last seen.
     pub listed: BTreeMap<(String, String), Window>,
     /// The same in the index of all agents' runs, by which they are counted.
     pub counted_runs: BTreeMap<(String, String), Window>,
@@ -175,8 +175,8 @@ pub struct Extension {
 }
 
 impl Model {
-    /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: then an
-    /// earlier version wrote it, whose indexes do not.
+    /// Puts a run that was seen at `at` into both indexes. They expire with the run, unless it has ended: such a run
+    /// was written by an earlier version, whose indexes do not expire.
     pub fn list(&mut self, run: (String, String), at: Window) {
         let expires = at.later(millis(RUN_LIFE));
         if expires.from > clock::now_ms() {
@@ -187,7 +187,7 @@ impl Model {
         self.counted_runs.insert(run, at);
     }
 
-    /// The runs that were seen after `ended`, the last moment at which a run had to be seen to have ended now.
+    /// Number of runs that were last seen after `ended`. A run that was last seen then or earlier has ended.
     pub fn live_runs(&self, ended: u64) -> usize {
         self.counted_runs
             .values()
@@ -273,7 +273,7 @@ impl Model {
         self.agents.keys().filter(took).count() as u64
     }
 
-    /// A window that was opened while the clock was ahead is none for a key beyond its rate.
+    /// Drops the window of a key beyond its rate if it was opened while the clock was ahead.
     fn forget_window_ahead(&mut self, call: &Call, now_ms: u64) {
         let (Some(limit), Some(key)) = (
             call.plan.proxy_requests_per_minute,

@@ -1,4 +1,4 @@
-//! Every pair of failing conditions against `authorize`: the first in the documented order answers.
+//! Every pair of failing conditions of `authorize`: the reply gives the first one in the documented order.
 
 use crate::model::{Charge, NO_CHECKS, State};
 use crate::scripts::{Scripts, Texts};
@@ -28,7 +28,7 @@ const ORDER: [&str; 14] = [
 ];
 
 const ESTIMATE: u64 = 10;
-/// Spent by another agent before, which the account's limits see.
+/// Earlier spend of another agent, which counts against the account's limits.
 const OTHERS: u64 = 7;
 
 /// Arranges the failing conditions, calls, and compares answer and store with the model.

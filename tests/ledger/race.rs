@@ -25,7 +25,7 @@ const ESTIMATE: u64 = 1_000_003;
 struct Race {
     redis: Redis,
     stores: Vec<Store>,
-    /// Of the first store.
+    /// On the first store.
     scripts: Scripts,
 }
 
@@ -40,7 +40,7 @@ impl Race {
         }
     }
 
-    /// A world that `arrange` has arranged, in a period that does not end during the test.
+    /// A world that `arrange` has changed, installed for the current period.
     async fn world(&self, arrange: impl Fn(&mut World<'_>)) -> World<'_> {
         let now = period(&self.stores[0]).await.unwrap();
         let mut world = World::new(&self.scripts, now);
@@ -49,7 +49,7 @@ impl Race {
         world
     }
 
-    /// All calls at once; which of them were approved.
+    /// Runs all calls at once. Returns which of them were approved.
     async fn run(&self, calls: &[Call]) -> Vec<bool> {
         let one = async |at: usize, call: &Call| {
             let charge = Charge {
@@ -73,7 +73,7 @@ impl Race {
         join_all(calls.iter().enumerate().map(|(at, call)| one(at, call))).await
     }
 
-    /// All charges, by the store's counters.
+    /// The store's counters of the agent and its account.
     async fn counters(&self, now: Period) -> AgentCounters {
         let keys = AccountKeys::new(ACCOUNT);
         let read = |key: &str, field: String| -> u64 {
@@ -91,7 +91,7 @@ impl Race {
     }
 }
 
-/// Races once under a policy and a plan, from one agent and key in one run; again when midnight fell into it.
+/// Races once under a policy and a plan, from one agent and key in one run; repeats the race if midnight fell into it.
 async fn approvals(policy: CapPolicy, limit: impl Fn(&mut Call)) -> u64 {
     let race = Race::new();
     loop {
@@ -214,14 +214,14 @@ async fn exactly_as_many_agents_and_keys_as_the_plan_allows() {
     }
 }
 
-/// Two settlements and a void of each hold at once: one of them wins, and the counters show whose.
+/// Two settlements and a void of each hold at once: exactly one succeeds, and the counters show which.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hold_is_resolved_exactly_once() {
     let race = Race::new();
     while !resolved_in_one_day(&race).await {}
 }
 
-/// False when midnight fell into it.
+/// Returns false if midnight fell into it.
 async fn resolved_in_one_day(race: &Race) -> bool {
     let mut world = race.world(|_| {}).await;
     let calls: Vec<Call> = (0..TASKS).map(|_| world.call_in("r", ESTIMATE)).collect();

@@ -12,8 +12,8 @@ use store::script::names::Names;
 use store::script::{Script, WhenFull, with_fragments};
 
 pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
-/// What keeps scripts from using a clock that is far from this process's. `servers/clock_bound.rs` notices changes of
-/// it.
+/// Keeps scripts from using a clock that is far from this process's. The checks of `servers/clock_bound.rs` notice
+/// changes of it.
 pub const CLOCK_BOUND_LUA: &str = include_str!("../../shared/store/src/script/clock_bound.lua");
 pub const PERIOD_LUA: &str = include_str!("../../shared/store/src/script/period.lua");
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
@@ -29,20 +29,19 @@ const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const LIVE_RUNS_LUA: &str = include_str!("../../shared/store/src/script/live_runs.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
 pub const END_HOLD_LUA: &str = include_str!("../../shared/store/src/script/end_hold.lua");
-/// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can tell it the
-/// time.
+/// The clock of `extend`, `settle`, `void` and `reap`. It is changed in `authorize`, where the tests can set the time.
 const CLOCK: &str = concat!(
     include_str!("../../shared/store/src/script/clock.lua"),
     include_str!("../../shared/store/src/script/clock_bound.lua"),
 );
 
-/// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
+/// Sets the hold's deadline to the very moment of the reaping, which only the script's own clock knows.
 const DUE_NOW: &str = "
 local at = redis.call('TIME')
 redis.call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
 ";
-/// Around the fragment: answers moment and day of the first two arguments, the clock's seconds and microseconds, and
-/// the months of those and of every further pair.
+/// Text around the fragment. ARGV has pairs of the clock's seconds and microseconds; the reply has the moment and day
+/// of the first pair, and the month of every pair.
 const SHOW_PERIODS: [&str; 2] = [
     "local out = {}\nfor at = 1, #ARGV, 2 do\n",
     "if at == 1 then out = {string.format('%d', now_ms), string.format('%d', today)} end
@@ -66,13 +65,13 @@ pub struct Scripts {
     pub store: Store,
     /// Reaps at the very moment of the deadline.
     pub at_deadline: Store,
-    /// The period fragment made visible: ARGV is the clock's seconds and microseconds, many times.
+    /// The period fragment as a script; ARGV has pairs of the clock's seconds and microseconds.
     pub period: Script,
     texts: Texts,
 }
 
 impl Scripts {
-    /// The same with a budget of `most` runs.
+    /// The same scripts with a budget of `most` runs.
     pub fn with_runs(&self, most: u64) -> Self {
         let budgets = self.store.budgets().with(Budget::Runs, most);
         self.texts.build(&self.store.clone().with_budgets(budgets))
@@ -117,7 +116,7 @@ impl Texts {
             prune: PRUNE_LUA.to_owned(),
             live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
-            // With positions in the place of names, so that a change of each is tried, too.
+            // With positions in place of names, so that each position is mutated too.
             resolve: SETTLE.inputs().resolve(END_HOLD_LUA),
             lacks_writes: SETTLE.inputs().resolve(LACKS_WRITES_LUA),
             authorize: AUTHORIZE.inputs().resolve(AUTHORIZE_LUA),

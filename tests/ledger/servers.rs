@@ -1,4 +1,4 @@
-//! The scripts on servers as they are in life: clustered, behind a socket, over TLS, full, or with lost replies.
+//! The scripts on servers as in production: clustered, behind a socket, over TLS, full, or with lost replies.
 
 mod clock_bound;
 mod extensions;
@@ -25,7 +25,7 @@ struct Payer {
 }
 
 impl Payer {
-    /// On an account of its own. Nothing of it is cached, so each call is as an edge's first.
+    /// Makes a payer on an account of its own. Nothing of it is cached, so each call is like an edge's first.
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("enterprise").await.agent("bot");
         agent.cap(open_cap()).await;
@@ -86,7 +86,7 @@ impl Payer {
         .await
     }
 
-    /// Authorizes, and insists.
+    /// Authorizes; panics unless approved.
     async fn approve(&self, store: &Store, estimate: u64) -> HoldName {
         let name = self.new_name();
         let answer = self.authorize(store, &name, estimate).await.unwrap();

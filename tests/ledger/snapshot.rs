@@ -47,14 +47,14 @@ pub enum Shape {
     Log(Vec<(u64, Window, String)>),
 }
 
-/// A key that should be there.
+/// An expected key.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub expires: Option<Window>,
     pub shape: Shape,
 }
 
-/// Everything that should be there, by key.
+/// The expected content of the store, by key.
 pub type Expected = BTreeMap<String, Record>;
 
 /// Compares the whole store with `expected`.

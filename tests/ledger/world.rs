@@ -143,7 +143,7 @@ impl<'a> World<'a> {
         format!("allow_{}", self.ids)
     }
 
-    /// A plain call: agent `a`, the first key, unnamed run, a new id, everything known as it is, no plan limit.
+    /// A plain call: agent `a`, the first key, unnamed run, a new id, the current view, no plan limit.
     pub fn call(&mut self, estimate: u64) -> Call {
         let id = self.new_id();
         let name = HoldName {
@@ -163,7 +163,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The same in a named run.
+    /// Like [`Self::call`], in a named run.
     pub fn call_in(&mut self, run: &str, estimate: u64) -> Call {
         let mut call = self.call(estimate);
         run.clone_into(&mut call.name.run);
@@ -171,7 +171,7 @@ impl<'a> World<'a> {
         call
     }
 
-    /// Does it to both and compares.
+    /// Authorizes in both and compares.
     pub async fn authorize(&mut self, call: &Call) -> Checked {
         let charge = call.estimate.map(|estimate| Charge {
             estimate: Nanos::new(estimate.get()),
@@ -217,7 +217,7 @@ impl<'a> World<'a> {
         self.compare().await
     }
 
-    /// Authorizes, and insists on the approval.
+    /// Authorizes; fails unless approved.
     pub async fn approve(&mut self, call: &Call) -> Checked {
         self.authorize(call).await?;
         match self.model.open(&call.name.allow_id) {
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
         self.compare().await
     }
 
-    /// The extension of an open call's hold to `to`, everything known as it is, for the plan of the call.
+    /// The extension of an open call's hold to `to`, with the current view, for the plan of the call.
     pub fn extension(&self, call: &Call, to: u64) -> Extension {
         let open = self.model.open(&call.name.allow_id);
         let estimate = open.map(|at| self.model.charges[at].estimate);
@@ -302,7 +302,7 @@ impl<'a> World<'a> {
             .await
     }
 
-    /// Settles; where there is no hold, the account must have come as far as `as_of`.
+    /// Settles; if the hold is missing, the account's version must be at least `as_of`.
     pub async fn settle_as_of(
         &mut self,
         name: &HoldName,
@@ -314,7 +314,7 @@ impl<'a> World<'a> {
             .await
     }
 
-    /// Settles for somebody else than the hold's edge.
+    /// Settles on behalf of another than the hold's edge.
     pub async fn settle_for(
         &mut self,
         ended_by: &EndedBy,
@@ -370,7 +370,7 @@ impl<'a> World<'a> {
         self.void_as_of(name, AsOf::default()).await
     }
 
-    /// Voids; where there is no hold, the account must have come as far as `as_of`.
+    /// Voids; if the hold is missing, the account's version must be at least `as_of`.
     pub async fn void_as_of(&mut self, name: &HoldName, as_of: AsOf) -> Checked {
         let from = clock::now_ms();
         let found = void(&self.scripts.store, name, as_of).await;
@@ -387,7 +387,7 @@ impl<'a> World<'a> {
         self.compare().await
     }
 
-    /// Reaps; waits until a deadline that is due lies in the past, so that the outcome does not hang on a millisecond.
+    /// Reaps; waits until a due deadline lies in the past, so that the outcome does not depend on a millisecond.
     pub async fn reap(&mut self, hold: &Hold) -> Checked {
         let id = &hold.name.allow_id;
         if let Some(State::Open { due }) = self.model.open(id).map(|at| self.model.charges[at].state) {
@@ -406,7 +406,7 @@ impl<'a> World<'a> {
         self.compare().await
     }
 
-    /// The hold of a call, as the reaper reads it: the open one with its id, or one that would be the call's.
+    /// The hold of a call, as the reaper reads it: the open one with its id, or the one that the call would open.
     pub fn hold(&self, call: &Call) -> Hold {
         let open = self
             .model
@@ -424,7 +424,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Changes the model, and makes the store follow with a change of the account's version, as the product does.
+    /// Changes the model and then the store, with a change of the account's version, as the product does.
     pub async fn change(&mut self, change: impl FnOnce(&mut Model)) -> Checked {
         change(&mut self.model);
         self.model.version += 1;

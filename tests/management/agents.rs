@@ -267,7 +267,7 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     let listed = success(&caller.get("/v1/agents").await, 200);
     assert_eq!(listed["total"], json!(6));
 
-    // Refused agents leave no place of a wallet number behind, and later numbers are larger, in both modes.
+    // Refused agents leave no look-up of a wallet number behind, and later numbers are larger, in both modes.
     let places: Vec<String> = world.redis.command(&["KEYS", "{b*}/wallet/*"]);
     assert_eq!(places.len(), 13, "{places:?}");
     let number = made["agent"]["walletId"].as_u64().unwrap();
@@ -278,8 +278,8 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     assert_eq!(place, format!("{} live {id} {wallet}", account.id));
 }
 
-/// Clients resolve `.` and `..` in paths, so no new agent or run is called so (D6). What is called so already can be
-/// read and frozen.
+/// Clients resolve `.` and `..` in paths, so no new agent or run may have these names (D6). Existing ones can be read
+/// and frozen.
 #[tokio::test]
 async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
     let world = World::start().await;

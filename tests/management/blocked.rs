@@ -1,4 +1,4 @@
-//! Blocked addresses on the admin server (decision D11): everything it serves, within seconds, without a restart.
+//! Blocked addresses on the admin server (decision D11): refused on every path, within seconds, without a restart.
 
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::mode::Mode;
@@ -23,12 +23,12 @@ fn cli(world: &World) -> Cli {
     Cli::new(BINARY, world.redis.url())
 }
 
-/// Blocks a range; the list.
+/// Blocks a range. Returns the command's document.
 fn block(cli: &Cli, range: &str) -> Value {
     cli.json(&["ip", "block", range])
 }
 
-/// Answers it again.
+/// Unblocks a range that is blocked.
 fn unblock(cli: &Cli, range: &str) {
     assert_eq!(cli.json(&["ip", "unblock", range])["changed"], json!(true));
 }
@@ -38,7 +38,7 @@ async fn behind_a_proxy() -> World {
         .await
 }
 
-/// The status for a client whom the proxy names.
+/// Returns the status for a client with this `X-Forwarded-For`.
 async fn from(caller: &Caller, address: &str) -> u16 {
     let headers = [("x-forwarded-for", address)];
     caller.send("GET", "/v1/agents", &headers, "").await.status
@@ -51,7 +51,7 @@ async fn until(caller: &Caller, address: &str, status: u16) {
     .await;
 }
 
-/// A caller whose connections come from this address of the machine itself.
+/// A caller that connects from this loopback address.
 fn local(world: &World, key: &str, address: &str) -> Caller {
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -75,7 +75,7 @@ async fn nothing_at_all_is_served_to_a_blocked_address() {
         (there.get("/v1/agents").await.status == 403).then_some(())
     })
     .await;
-    // Before the form of the key, before the key itself, with any forwarding headers.
+    // The block comes before all checks of the key, whatever the forwarding headers say.
     for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
         let there = local(&world, secret, "127.0.0.2");
         for (method, path) in PATHS {
@@ -117,11 +117,11 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         // The proxy appends the address that it saw to the client's own header.
         ("192.0.2.1, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1", 200),
-        // No such header hides the client either.
+        // A malformed address does not hide the client either.
         ("é, 203.0.113.9", 403),
         ("x, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1, 127.0.0.9", 200),
-        // An address that is not known could be any of those on the list (decision D73).
+        // An unknown address could be any of the blocked ones (decision D73).
         ("unknown", 403),
         ("", 403),
         ("fe80::1%eth0", 403),
@@ -174,7 +174,7 @@ async fn a_list_that_cannot_be_read_stays_as_it_was() {
     let (_, caller) = world.account("enterprise").await;
     block(&cli(&world), "203.0.113.7");
     until(&caller, "203.0.113.7", 403).await;
-    // An entry that makes no sense, and a version that says that there is something new.
+    // A malformed entry, with a version that announces a change.
     let _: u64 = world
         .redis
         .command(&["HSET", keys::BLOCKED, "nonsense", "1 x", "version", "other"]);
@@ -191,7 +191,7 @@ async fn a_list_that_cannot_be_read_stays_as_it_was() {
     let _: u64 = world.redis.command(&["HDEL", keys::BLOCKED, "nonsense"]);
     block(&cli(&world), "203.0.113.8");
     until(&caller, "203.0.113.8", 403).await;
-    // The store goes away: the list stays, and everything else is refused anyway.
+    // Without the store the list stays in force, and all other requests are refused anyway.
     world.redis.stop();
     eventually("a refusal", SOON, async || {
         (from(&caller, "203.0.113.9").await == 503).then_some(())
@@ -235,7 +235,7 @@ async fn ten_thousand_ranges_are_searched() {
     for (address, status) in [("11.0.1.1", 200), ("11.78.29.255", 200), ("11.78.28.255", 403)] {
         assert_eq!(from(&caller, address).await, status, "{address}");
     }
-    // One more is the last.
+    // One more fills the list.
     let cli = cli(&world);
     assert_eq!(block(&cli, "203.0.113.7")["total"], json!(10_000));
     let full = cli.run(&["ip", "block", "203.0.113.8", "--json"]);
@@ -261,7 +261,7 @@ async fn the_body_of_a_blocked_address_is_not_waited_for() {
     assert_eq!(connection.reply(SOON).await.expect("an answer").status, 403);
 }
 
-/// Restores the list of before a change, as a failover to a replica without the change does.
+/// Restores the state of before a change, as a failover to a replica without the change does.
 const TAKE_BACK: &str =
     "redis.call('HDEL', KEYS[1], ARGV[1]); redis.call('HSET', KEYS[1], 'version', ARGV[2]); return 1";
 
@@ -286,7 +286,7 @@ async fn a_block_that_the_store_lost_stays_until_it_is_made_again() {
     says("the store lost changes of the blocked addresses").await;
     assert_eq!(from(&caller, "203.0.113.8").await, 403);
     assert!(world.admin.logs().contains("203.0.113.8/32"), "it is named");
-    // Changes beyond the version that was lost do not let it in, either.
+    // Changes beyond the lost version do not unblock the address, either.
     block(&cli, "203.0.113.9");
     block(&cli, "203.0.113.10");
     until(&caller, "203.0.113.10", 403).await;

@@ -1,5 +1,5 @@
-//! Budgets of records (decision D71): the record beyond one is refused with 403 `TIER_LIMIT`, which names kind and
-//! limit, and changes nothing, on every plan; the operator sees what is used. The scripts of money are checked in
+//! Budgets of records (decision D71), on every plan: a record beyond its budget is refused with 403 `TIER_LIMIT`, which
+//! names kind and limit, and changes nothing. The operator sees the usage. The scripts of money are checked in
 //! `tests/money_model`.
 
 use crate::world::{BINARY, World, problem, success};
@@ -29,7 +29,7 @@ async fn with(budgets: &[(&str, u64)]) -> World {
     .await
 }
 
-/// The answer to a record too many; nothing changed since `version`.
+/// Checks the refusal of a record beyond its budget, and that nothing changed since `version`.
 async fn over(world: &World, account: &SeedAccount, version: u64, reply: &Reply, budget: &str, most: u64) {
     let body = reply.json();
     let sentence = body["error"].as_str().unwrap();
@@ -39,7 +39,8 @@ async fn over(world: &World, account: &SeedAccount, version: u64, reply: &Reply,
     assert_eq!(world.version(account).await, version, "nothing was changed");
 }
 
-/// Posts until the budget is used up, of which some records are `there`: the last one within it passes, and no more do.
+/// Posts records, of which `there` exist already, until their budget is used up. The last one within it passes, and no
+/// more.
 async fn fill(
     world: &World,
     account: &SeedAccount,
@@ -88,7 +89,7 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
             caller.post(&path, body).await
         };
         fill(&world, &account, ("policies", 4, 0), policy).await;
-        // One that is there can be changed.
+        // An existing one can be changed.
         let body = json!({ "maxSpendPerDay": 5 });
         success(&caller.post("/v1/policies/bot-0", body).await, 200);
     }
@@ -96,9 +97,9 @@ async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
     let path = |at| format!("/v1/agents/bot-{at}/provider-keys");
     let store = async |at| live.post(&path(at), key.clone()).await;
     fill(&world, &account, ("provider_keys", 2, 0), store).await;
-    // An agent that has one can have it replaced.
+    // An agent's existing key can be replaced.
     assert_eq!(live.post(&path(0), key.clone()).await.status, 201);
-    // Two API keys are there.
+    // Two API keys exist already.
     let issue = async |at| {
         let path = format!("/v1/agents/bot-{at}/virtual-keys");
         live.post(&path, json!({ "name": "k" })).await
@@ -170,7 +171,7 @@ async fn the_operator_sees_what_is_used() {
     assert!(shown["storeBytes"]["live"].as_u64().unwrap() > 3000, "{shown}");
     let table = cli.run(&["account", "show", "--account", &account.id]).stdout;
     assert!(table.contains("LIMIT") && table.contains("text_bytes"), "{table}");
-    // An operator with other budgets sees those.
+    // The operator sees configured budgets.
     let cli = cli.env("TOLLGATE_LIMITS__AGENTS", "7");
     let shown = cli.json(&["account", "show", "--account", &account.id]);
     assert_fields!(shown["budgets"]["test"], { "agents": { "used": 2, "limit": 7 } });
@@ -224,7 +225,7 @@ async fn listed_accounts_cannot_create_records_but_everything_else() {
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let cli = Cli::new(BINARY, world.redis.url());
     assert_fields!(cli.json(&["account", "show", "--account", &account.id]), { "refused": true });
-    // Without anybody to renew it the list ends, and so does the refusal.
+    // Without a worker that renews the list it expires, and so does the refusal.
     let left: u64 = world.redis.command(&["PTTL", "tollgate/refused"]);
     assert!(left <= 60_000, "{left}");
     let _: u64 = world.redis.command(&["DEL", "tollgate/refused"]);
@@ -260,7 +261,7 @@ async fn whoever_has_too_many_audit_entries_waits_for_the_archive() {
     );
     let entries: u64 = world.redis.command(&["LLEN", &account.keys.audit(Mode::Live)]);
     assert!((30..1000).contains(&entries), "{entries}");
-    // Another account is not concerned, and there is room again when entries were archived.
+    // Another account is not affected, and archiving entries makes room again.
     let other = world.account("enterprise").await.1;
     success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 /// `admin.client_timeout_ms` of the servers here.
 const TIMEOUT_MS: &str = "1000";
-/// Long enough for anything that ends after that time-out.
+/// Longest wait for an effect of that time-out.
 const ENDED: Duration = Duration::from_secs(15);
-/// The account's share of the least memory for bodies is as long as the longest body.
+/// Smallest memory for bodies, in bytes: an account's share of it is as long as the longest body.
 const LEAST_MEMORY: usize = 4 << 20;
 
 async fn world(settings: &[(&str, &str)]) -> World {
@@ -50,7 +50,7 @@ async fn key(world: &World) -> String {
     key.secret
 }
 
-/// Both limits: of an address, and in all.
+/// Both limits: per address, and in total.
 #[tokio::test]
 async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_work() {
     for (setting, limit) in [
@@ -163,7 +163,7 @@ async fn who_sends_no_whole_head_or_pauses_too_long_is_cut_off() {
     reaches(&world, r#"connections{listener="management"}"#, 0).await;
 }
 
-/// A body that stops and one that drips, of a known caller and of a stranger.
+/// A body that stops and one that arrives byte by byte, of a known caller and of a stranger.
 #[tokio::test]
 async fn a_body_that_is_not_there_in_time_is_answered_with_408() {
     let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
@@ -242,7 +242,8 @@ async fn a_head_may_have_64_kib_and_100_lines_and_the_answers_of_the_library_hav
     }
 }
 
-/// What two servers could read differently, and what hyper takes or closes without an answer, is malformed HTTP.
+/// Requests that two servers could read differently, or that hyper accepts or closes without an answer, are malformed
+/// HTTP.
 #[tokio::test]
 async fn malformed_requests_are_refused_before_the_router() {
     let world = world(&[]).await;
@@ -293,8 +294,8 @@ async fn malformed_requests_are_refused_before_the_router() {
     }
 }
 
-/// Most clients write head and body apart. A refusal does not wait for the body, and the next request on the connection
-/// is not to blame.
+/// Most clients write head and body separately. A refusal does not wait for the body, and does not affect the next
+/// request on the connection.
 #[tokio::test]
 async fn an_answer_before_the_body_keeps_its_connection_or_says_that_it_closes_it() {
     let world = world(&[]).await;
@@ -366,7 +367,7 @@ async fn a_stranger_sends_at_most_8_kib() {
     let body = json!({ "email": "a@example.com", "password": "x".repeat(9000) });
     let response = stranger.post("/api/user/login", body).await;
     problem(&response, 413, "PAYLOAD_TOO_LARGE");
-    // In pieces, without a length.
+    // A chunked body, without a length.
     let mut client = RawClient::connect(world.admin.addr()).await;
     let head = "POST /api/user/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert!(client.send(head).await);
@@ -401,7 +402,7 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     success(&greedy.post("/v1/agents", json!({ "name": "a" })).await, 200);
 }
 
-/// Bodies of one caller leave room for those of others of the account, such as who stops an agent.
+/// Bodies of one caller leave room for those of other callers of the account, such as one that freezes an agent.
 #[tokio::test]
 async fn a_callers_bodies_take_a_quarter_of_the_accounts_share_at_most() {
     let memory = (8 * LEAST_MEMORY).to_string();

@@ -107,7 +107,7 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
     );
 }
 
-/// However many keys of an agent were revoked, no script has to forget them all at once.
+/// However many revoked keys an agent has, no script removes all of them at once.
 #[tokio::test]
 async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() {
     const REVOKED: usize = 2500;
@@ -141,7 +141,7 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     assert_eq!(caller.delete(&path).await.status, 409);
     assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
     let _: u64 = world.redis.command(&["HSET", &record, "balance", "0"]);
-    // Active ones cannot end in small steps: an agent is deleted with all that acts for it, or not at all.
+    // Active keys cannot be removed in small steps: an agent is deleted with all its active keys, or not at all.
     let mut activate = redis::pipe();
     for n in 0..1000 {
         activate.zadd(keys.active_keys(), format!("vk_{n:026}"), 1000 + n);

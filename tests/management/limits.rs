@@ -13,7 +13,7 @@ use store::api_key::script::count;
 use store::api_key::script::count::{Allowed, Counted};
 use store::script::change::Scope;
 
-/// Small limits, one without, and one of nothing at all.
+/// Small limits, a plan without limits, and a limit of 0.
 const PLANS: &str = "
 [free]
 wallet_requests_per_minute = 3
@@ -53,7 +53,7 @@ async fn account_with_caller(world: &World, plan: &str, mode: Mode) -> (SeedAcco
     (account, key, caller)
 }
 
-/// Limit and remaining, after checking that the window ends within its length from now.
+/// Returns limit and remaining requests. Checks that the window ends within its length from now.
 #[track_caller]
 fn rate_headers(reply: &Reply, window_s: u64) -> (u64, u64) {
     let [limit, remaining, reset] = HEADERS.map(|name| {
@@ -77,7 +77,7 @@ fn silent(reply: &Reply) {
     }
 }
 
-/// The answer to one request too many; seconds to wait.
+/// Checks the refusal of a request over the limit. Returns the seconds to wait.
 #[track_caller]
 fn over(reply: &Reply, limit: u64, window_s: u64) -> u64 {
     let sentence = problem(reply, 429, "API_KEY_RATE_LIMITED");
@@ -116,7 +116,7 @@ async fn each_key_has_each_rate_and_both_bases_share_it() {
     over(&caller.get("/v1/wallets/17").await, 3, 60);
     over(&caller.get("/api/v1/transactions").await, 2, 86_400);
     assert_eq!(rate_headers(&caller.get("/v1/policies").await, 60), (5, 1));
-    // Another key of the account begins anew.
+    // Another key of the account has windows of its own.
     let other = world.caller(&account, Mode::Live).await;
     assert_eq!(rate_headers(&other.get("/v1/audit").await, 86_400), (2, 1));
 }
@@ -195,7 +195,7 @@ async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
     assert!((49_000..=50_001).contains(&wait), "{wait}");
     let left: u64 = world.redis.command(&["PTTL", &name]);
     assert!(left <= 50_000_000, "{left}");
-    // A counter that would stay for ever is none.
+    // A counter without an expiry is ignored.
     let _: String = world.redis.command(&["SET", &name, "2"]);
     assert_eq!(rate_headers(&caller.get("/v1/audit").await, 86_400), (2, 1));
     assert!(world.redis.command::<i64>(&["PTTL", &name]) > 0);
@@ -356,7 +356,7 @@ async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
     let (world, _dir) = limited().await;
     let (_, _, counted) = account_with_caller(&world, "builder", Mode::Live).await;
     let (_, _, free) = account_with_caller(&world, "enterprise", Mode::Live).await;
-    // The first of each loads the script and notes the minute.
+    // The first request of each caller loads the script and records the minute.
     success(&counted.get("/v1/policies").await, 200);
     success(&free.get("/v1/policies").await, 200);
     let scripts = async |caller: &Caller| {
@@ -386,7 +386,7 @@ async fn when_a_key_was_used_is_listed() {
         caller.get("/v1/nothing").await;
         assert_eq!(list()["lastUsedAt"], json!(null), "it was used for nothing");
         success(&caller.get("/v1/agents").await, 200);
-        // To the minute, and not before it was made.
+        // Rounded down to the minute, but not before the key was made.
         let (used, made) = (list()["lastUsedAt"].clone(), list()["createdAt"].clone());
         let used = used.as_str().unwrap();
         assert!(used.ends_with(":00.000Z") || used == made, "{used} {made}");

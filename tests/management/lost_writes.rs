@@ -1,5 +1,5 @@
-//! An account that lost a change which was acknowledged, on a single server: a standby without it has taken over, say.
-//! The guard finds it and holds it on every server until the operator accepts it (decision D47).
+//! An account that lost an acknowledged change, on a single server: for example, a standby without the change took
+//! over. The guard finds the account, and every server refuses it until the operator accepts it (decision D47).
 
 use crate::world::{BINARY, FULL, World, problem, success};
 use domain::id::Kind;
@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Accounts that the guard checks in one round (`admin/workers/src/guard/lost.rs`).
 const IN_A_ROUND: usize = 5000;
 
-/// Makes a change through the API and takes it back behind the server.
+/// Makes a change through the API and reverts it in the store.
 async fn lose_change(world: &World, account: &SeedAccount, caller: &Caller) {
     let before = world.version(account).await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
@@ -27,7 +27,7 @@ fn set_version(world: &World, account: &SeedAccount, version: u64) {
     let _: u64 = world.redis.command(&["HSET", &record, "version", &version]);
 }
 
-/// Waits until the guard's list names exactly these accounts since they lost writes.
+/// Waits until the guard's list names exactly these accounts as those with lost writes.
 async fn named(world: &World, accounts: &[&SeedAccount]) {
     eventually("the guard's list", SOON, async || {
         let list = refused::read(&world.store).await.unwrap().lost;
@@ -43,7 +43,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     let (account, caller) = world.account("builder").await;
     let (called, other) = world.account("builder").await;
     lose_change(&world, &account, &caller).await;
-    // The lost changes may be calls, which every failover can take back.
+    // The lost changes may be calls, which any failover can lose.
     success(&other.get("/v1/agents").await, 200);
     let full = world.version(&called).await;
     set_version(&world, &called, full - 1);
@@ -51,14 +51,14 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     named(&world, &[&account]).await;
     assert_eq!(world.admin.metric("tollgate_admin_lost_accounts"), Some(1));
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
-    // No later change makes up for it, and a server that had not met the account learns of it.
+    // A later change does not end the refusal, and a server without an earlier request of the account refuses it, too.
     let later = world.version(&account).await + (1 << 30);
     set_version(&world, &account, later);
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     let young = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
     let key = world.issue(&account, Mode::Live, FULL, &[], None);
     let stranger = young.caller(&key.await.secret);
-    eventually("a server that was told", SOON, async || {
+    eventually("a server with the guard's list", SOON, async || {
         (stranger.get("/v1/agents").await.status == 503).then_some(())
     })
     .await;
@@ -70,7 +70,7 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     named(&world, &[]).await;
 }
 
-/// One account more than the guard checks in one round: the last one has its turn in the next.
+/// One account more than the guard checks in one round: the last one is checked in the next.
 #[tokio::test]
 async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
     let world = World::start().await;

@@ -1,7 +1,7 @@
 //! The management API through the real `tollgate-admin serve` on a real Redis.
 //!
 //! * [`world`]: a server with its store, accounts and API keys
-//! * [`matrix`]: every row of the route tables, by everybody: keys, sessions, forged calls
+//! * [`matrix`]: every row of the route tables, by every kind of caller: keys, sessions, forged calls
 //! * [`sweep`]: access from another account and mode, unknown paths, headers and addresses
 //! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to
 //!   the letter
@@ -10,10 +10,10 @@
 //! * [`store_clock`]: a store whose clock is wrong by days
 //! * [`lost_writes`]: an account that lost a change is refused until it is accepted
 //! * [`technical`]: technical limits of test-mode keys and sessions, on every plan
-//! * [`scripts`]: each mutant of the scripts behind these is noticed
+//! * [`scripts`]: the scripts behind these; their checks detect every mutant
 //! * [`race`]: many callers at once
-//! * [`connections`]: how many there may be, and what a client may make a connection wait for or hold
-//! * [`memory`]: memory that slow and large heads and bodies took is given back
+//! * [`connections`]: limits on their number, their waiting and their memory
+//! * [`memory`]: the release of the memory of slow and large heads and bodies
 //! * [`server`]: the process: store faults, signals, limits, logs, metrics, the reaper
 #![cfg(test)]
 

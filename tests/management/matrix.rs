@@ -1,5 +1,5 @@
-//! Every row of both route tables, under each of its prefixes, by everybody: who is refused follows from the row alone;
-//! the outcome of the others is listed for each row, so that an unlisted row fails.
+//! Every row of both route tables, under each of its prefixes, by every kind of caller. The refusals follow from the
+//! row alone. The outcome of an authorised call is listed for each row, so that an unlisted row fails.
 
 mod through;
 
@@ -19,13 +19,13 @@ use through::through;
 enum Who {
     /// Without any credential.
     Nobody(Caller),
-    /// With a key that is none: malformed, unknown, expired or revoked.
+    /// With an invalid key: malformed, unknown, expired or revoked.
     BadKey(Caller),
     Key(Caller, Mode, &'static [Permission]),
-    /// With a cookie that is none: forged, or of a session that has ended.
+    /// With an invalid cookie: forged, or of a session that has ended.
     BadCookie(Caller, String),
     Session(Role, Mode),
-    /// With a session of an owner and these headers only, of which none proves whose page it is.
+    /// With a session of an owner and these headers only, none of which proves that a page of ours sent the request.
     Forged(Vec<(&'static str, String)>),
 }
 
@@ -73,14 +73,14 @@ fn expected(route: &Route, who: &Who) -> Outcome {
     }
 }
 
-/// Returns true for the headers of a page of another site.
+/// Whether these are the headers of a page of another site.
 fn is_cross_site(headers: &[(&'static str, String)]) -> bool {
     headers
         .iter()
         .any(|(name, _)| ["origin", "sec-fetch-site"].contains(name))
 }
 
-/// A path with ids in the place of its parameters. They are well-formed and unknown.
+/// Returns the path of a row with ids as its parameters. They are well-formed and unknown.
 fn path(prefix: &str, route: &Route) -> String {
     const ULID: &str = "01KAH3V9J80123456789ABCDEF";
     let kind = match route.path {
@@ -94,7 +94,7 @@ fn path(prefix: &str, route: &Route) -> String {
         path if path.starts_with("/team/") => format!("usr_{ULID}"),
         path if path.starts_with("/invitations/") => format!("inv_{ULID}"),
         "/policies/{id}" if route.method == Method::DELETE => format!("pol_{ULID}"),
-        // These make an agent by its id.
+        // These create an agent with this id.
         path if ["/policies/{id}", "/agents/{id}/virtual-keys"].contains(&path)
             && route.method == Method::POST =>
         {
@@ -114,7 +114,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static Route)> {
     all.flat_map(|route| route.prefixes().map(move |prefix| (prefix, route)))
 }
 
-/// The account that everything is tried on, and everybody who tries.
+/// The account of the calls, and all its callers.
 struct Callers {
     world: World,
     account: SeedAccount,
@@ -125,7 +125,7 @@ struct Callers {
 impl Callers {
     async fn gather() -> Self {
         let world = World::start().await;
-        // Without limits that would get in the way.
+        // On a plan without rate limits.
         let account = world.seed.account("enterprise").await;
         let mut users = Vec::new();
         for role in Role::ALL {
@@ -216,7 +216,7 @@ impl Callers {
         self.world.admin.sign_in(email, TEST_PASSWORD).await
     }
 
-    /// One call.
+    /// Calls the operation of a row.
     async fn send(&self, who: &Who, prefix: &str, route: &Route) -> Reply {
         let (method, path) = (route.method.as_str(), path(prefix, route));
         let json = ("content-type", "application/json");

@@ -1,4 +1,4 @@
-//! Memory that slow and large heads and bodies took is given back.
+//! Slow and large heads and bodies: their memory is released.
 
 use crate::world::{FULL, World};
 use domain::mode::Mode;
@@ -15,10 +15,10 @@ const PIECE: usize = 32 << 10;
 /// Connections with a head that has no end, and its length.
 const HEADS: usize = 256;
 const HEAD: usize = 48 << 10;
-/// Least memory of all bodies together, and of all heads, without which the tests prove nothing.
+/// Least memory that all bodies, and all heads, must have taken for the tests to prove anything.
 const BODIES_MIN_KIB: u64 = 24 << 10;
 const HEADS_MIN_KIB: u64 = 8 << 10;
-/// Memory that may stay: connections, buffers, some pages.
+/// Memory that may remain: connections, buffers, some pages.
 const KEPT_MAX_KIB: u64 = 8 << 10;
 
 /// A line of `/proc/PID/status`, in KiB.
@@ -30,7 +30,8 @@ fn kib(world: &World, name: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a size")
 }
 
-/// Waits until the memory, of which at least `least` more was taken, is `before` and a little more.
+/// Checks that at least `least` KiB were taken beyond `before`, and waits until they are released, up to
+/// [`KEPT_MAX_KIB`].
 async fn given_back(world: &World, before: u64, least: u64) {
     let taken = kib(world, "VmHWM:").saturating_sub(before);
     assert!(taken >= least, "{taken} KiB at the peak");

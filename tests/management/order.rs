@@ -1,5 +1,5 @@
-//! When several things speak against a request, the documented one answers (specification "Authentication", decisions
-//! D10, D11, D63): all sets of flaws, of each the first.
+//! The precedence of refusals (specification "Authentication", decisions D10, D11, D63): a request with several flaws
+//! is refused for the first of the documented order. Tests all sets of flaws.
 
 use crate::world::{FULL, World};
 use domain::mode::Mode;
@@ -40,7 +40,7 @@ impl FlawSet {
         self.0 & (1 << at.unwrap_or_else(|| panic!("no such flaw: {name}"))) != 0
     }
 
-    /// The error that is answered. Test mode has no rate to be over.
+    /// Returns the expected error. Test mode has no rate that could be exceeded.
     fn first(self) -> Option<(&'static str, u16, &'static str)> {
         let reported = |name: &str| self.has(name) && !(name == "over the rate" && self.has("test mode"));
         FLAWS.into_iter().find(|(name, ..)| reported(name))
@@ -95,7 +95,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> Reply
     } else {
         "application/json"
     };
-    // The head alone gets an oversized body refused.
+    // An oversized body is refused by the head alone.
     let (length, body) = match flawed.has("too large") {
         true => ((1 << 20) + 1, ""),
         false => (2, "{}"),
@@ -127,7 +127,7 @@ impl ReplyHead {
     }
 }
 
-/// A server behind a proxy, with one address that is blocked.
+/// A server behind a proxy, with one blocked address.
 async fn stage() -> (World, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("plans.toml");

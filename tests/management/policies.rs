@@ -82,7 +82,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
         &kinds[1..],
         ["policy.set", "policy.set", "policy.set", "policy.deleted"]
     );
-    // The audit trail names fields as the API does; amounts are numbers, and exact beside them.
+    // The audit trail names fields as the API does; amounts are numbers, with exact nano-USD beside them.
     let logged = success(&caller.get("/v1/audit?type=policy.set").await, 200);
     let data = |n: usize| logged["logs"][n]["data"].clone();
     let first = json!({ "policyId": id, "new": true, "fields": {
@@ -126,7 +126,7 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
         effect("live").await,
         some(["1", "2000000000", "3000000000", "9000000000"])
     );
-    // Longer texts are not larger numbers, and zero is a limit.
+    // Limits are compared as numbers, not as texts, and zero is a limit.
     let off =
         set(json!({ "name": "b", "capEnabled": false, "maxSpendPerDay": 10, "maxSpendPerRun": 0 })).await;
     assert_eq!(effect("live").await, some(["0", "0", "3000000000", "9000000000"]));
@@ -150,7 +150,8 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
     assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
 }
 
-/// The limits of spends: the smallest binds, and of the thresholds for a low balance the one that is met first.
+/// Of several limits of spends the smallest applies, and of several thresholds for a low balance the one that is
+/// reached first.
 #[tokio::test]
 async fn the_strictest_limits_of_spends_bind() {
     let world = World::start().await;

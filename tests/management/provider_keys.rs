@@ -1,4 +1,4 @@
-//! Provider keys: sealed in the store, and only four characters ever shown.
+//! Provider keys: sealed in the store; answers show four characters only.
 
 use crate::world::{World, fresh, minted, problem, success, text};
 use crypto::seal::SealedFor;
@@ -109,7 +109,7 @@ async fn the_providers_of_an_agent_are_bounded() {
     success(&store("p31".to_owned()).await, 201);
 }
 
-/// The key of an upstream by name starts as its configuration says; all others as the specification says.
+/// The key of a named upstream has the prefix of its configuration, all others that of the specification.
 #[tokio::test]
 async fn keys_of_upstreams_by_name_have_their_own_form() {
     let world = World::start_with(|options| {

@@ -124,7 +124,7 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
         });
         let (deleted, made) = tokio::join!(caller.delete(&path), join_all(keys));
         success(&deleted, 200);
-        // The deletion removes earlier keys; a later key belongs to an agent that the key itself makes.
+        // The deletion removes earlier keys; a later key creates the agent again.
         let mut range = redis::cmd("ZRANGE");
         let of_agent: Vec<String> = world
             .store
@@ -150,7 +150,8 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
     }
 }
 
-/// The plan can change between a request's read of it and its script: the script knows, and refuses the old limit.
+/// The plan can change between a request's read of it and its script: the script detects that, and refuses the old
+/// limit.
 #[tokio::test]
 async fn a_limit_of_another_plan_is_never_applied() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
 //! The scripts behind the limits, the blocked addresses and the notices of thresholds: the effect of each on the store.
-//! The checks notice every small change of a script.
+//! The checks detect every mutant of a script.
 
 use domain::blocked::BLOCKED_MAX;
 use domain::mode::Mode;
@@ -23,7 +23,7 @@ const NOW_MS: u64 = 1_800_000_012_345;
 const MINUTE_MS: &str = "1800000000000";
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// Changes that cannot be noticed, because the changed script does the same.
+/// Equivalent mutants: the changed script has the same effect.
 const EQUIVALENT: &[(&str, &str)] = &[
     (
         "if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 9: >= -> >",
@@ -57,7 +57,7 @@ const fn standing(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
     }
 }
 
-/// Checks that the window ends between so many milliseconds from now, and gives how many.
+/// Checks that the window ends between `least` and `most` milliseconds from now. Returns the milliseconds.
 fn left(counted: Counted, least: u64, most: u64) -> Result<u64, String> {
     match counted {
         Counted::Passed(stands) | Counted::Over(stands) if (least..=most).contains(&stands.left_ms) => {
@@ -115,7 +115,7 @@ async fn counts(store: &Store) -> Checked {
     let raised_left = left(raised, 20_000, 30_000)?;
     same!(raised, Counted::Passed(standing(5, 1, raised_left)));
 
-    // The minute is noted once.
+    // The minute is recorded once.
     let _: String = execute(store, &["CONFIG", "RESETSTAT"]).await?;
     counted(store, "key_1", three).await?;
     let commands: String = execute(store, &["INFO", "commandstats"]).await?;
@@ -133,7 +133,7 @@ async fn counts(store: &Store) -> Checked {
         (50_000..=60_000).contains(&execute::<u64>(store, &["PTTL", &counter]).await?),
         true
     );
-    // A counter that does not end is none.
+    // A counter without an expiry is ignored.
     let _: String = execute(store, &["SET", &counter, "3"]).await?;
     let anew = counted(store, "key_1", three).await?;
     same!(anew, Counted::Passed(standing(3, 2, 60_000)));
@@ -179,7 +179,7 @@ async fn list(store: &Store) -> Result<List, String> {
     execute(store, &["HGETALL", keys::BLOCKED]).await
 }
 
-/// A field of the list; empty when it is not there.
+/// A field of the list; empty if it is absent.
 fn field<'a>(list: &'a List, name: &str) -> &'a str {
     list.get(name).map_or("", String::as_str)
 }
@@ -214,7 +214,7 @@ async fn changes(store: &Store) -> Checked {
     let commands: String = execute(store, &["INFO", "commandstats"]).await?;
     same!(commands.contains("cmdstat_hset:calls=2,"), true);
 
-    // It was blocked at another time than now.
+    // The range was blocked at another time than now.
     let _: u64 = execute(store, &["HSET", keys::BLOCKED, RANGE, "17 "]).await?;
     for reason in ["a 1", "b  2"] {
         let before = list(store).await?;
@@ -262,7 +262,7 @@ fn counted_to(list: &List) -> Result<u64, String> {
     count.parse().map_err(|error| format!("{version}: {error}"))
 }
 
-/// As many ranges as there can be.
+/// A full list of ranges.
 async fn crowded(store: &Store) -> Checked {
     let block = Change::Block(None);
     for with_version in [false, true] {
@@ -293,7 +293,7 @@ async fn crowded(store: &Store) -> Checked {
     Ok(())
 }
 
-/// Each threshold is noticed once for a limit, an agent and a period, and forgotten a day after its end.
+/// Each threshold is recorded once for a limit, an agent and a period, and removed a day after the end of the period.
 async fn notices(store: &Store) -> Checked {
     const DAYS: u64 = NOW_MS / DAY_MS;
     let keys = AccountKeys::new("acct_1");
@@ -331,7 +331,7 @@ async fn notices(store: &Store) -> Checked {
     Ok(())
 }
 
-/// The checks of a script whose text is this.
+/// Checks a script with this text.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
     let parts = [&clock, text];

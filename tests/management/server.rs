@@ -28,7 +28,7 @@ async fn without_a_store_everything_is_503_until_it_is_back() {
     .await;
     assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
 
-    // The server comes back empty: that is no fresh start, but a ledger that is gone (decision D52).
+    // The server comes back empty: the ledger is lost, which is not a fresh start (decision D52).
     world.redis.restart();
     let wiped = async || {
         let reply = caller.get("/v1/agents").await;
@@ -73,7 +73,7 @@ async fn it_starts_while_the_store_is_down() {
     problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
 }
 
-/// Also by the first request after it is back, before the next health check.
+/// Not even by the first request after its return, before the next health check.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_trusted() {
     let redis = Redis::start_durable();
@@ -91,7 +91,7 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
         (status == 503 && why.contains("refused 1 writes")).then_some(())
     })
     .await;
-    // Nor do workers write into it, until it is the right store.
+    // Workers do not write to it, either, until it is the right store.
     let sealed = || admin.metric::<u64>("tollgate_admin_audit_entries_sealed_total");
     let before = sealed().unwrap();
     Seed::new(&redis.store()).await.account("builder").await;
@@ -237,7 +237,7 @@ async fn bodies_are_bounded_and_must_be_json() {
     }
 }
 
-/// As paths are: no byte is replaced by another.
+/// As paths are: an invalid byte is not replaced by another.
 #[tokio::test]
 async fn queries_are_utf_8() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
 //! A store whose clock is wrong by days. A wire moves the time in replies to `TIME` and `INFO`; scripts keep the right
-//! one.
+//! time.
 
 use crate::world::{BINARY, problem, success};
 use domain::mode::Mode;
@@ -95,7 +95,7 @@ async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
     }
 }
 
-/// Ahead by more than the age at which intents and entries are archived.
+/// The clock is ahead by more than the age at which intents and entries are archived.
 #[tokio::test]
 async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
     let stage = Stage::start().await;
@@ -118,7 +118,8 @@ async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
     assert_eq!(stage.records(), before);
 }
 
-/// Within what clocks may differ: a timeline has the store's time, which all servers share, and never runs backwards.
+/// With a clock ahead by less than the accepted difference: a timeline has the store's time, which all servers share,
+/// and never runs backwards.
 #[tokio::test]
 async fn timelines_follow_the_clock_of_the_store() {
     const AHEAD: i64 = 240;

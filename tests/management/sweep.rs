@@ -1,5 +1,5 @@
-//! Every row of the route tables from another account and in the other mode; paths that do not exist; keys as they now
-//! are.
+//! Every row of the route tables from another account and in the other mode; unknown paths; keys whose restrictions
+//! took effect meanwhile.
 
 use crate::world::{FULL, World, problem, success, text};
 use api_docs::table::routes;
@@ -11,7 +11,7 @@ use serde_json::json;
 use store::api_key;
 use store::script::change::{Scope, VERSION_STEP};
 
-/// What a 404 says to a key of test mode, whatever live mode has.
+/// The sentence of every 404 to a test-mode key, whatever records live mode has.
 const IN_TEST_MODE: &str = " Your API key is in test mode, which has records of its own.";
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn no_operation_reaches_another_account_or_mode() {
     );
 }
 
-/// The ids of one of each thing of an account.
+/// The ids of one record of each kind of an account.
 struct Ids {
     agent: String,
     virtual_key: String,
@@ -118,7 +118,7 @@ impl Ids {
         }
     }
 
-    /// The path of an operation on these ids; `None` for one that takes none, or makes something of the caller's own
+    /// Returns the path of an operation on these ids; `None` if it takes none, or creates a record of the caller's own
     /// under the same id (decision D6).
     fn path(&self, route: &Route) -> Option<String> {
         let acts = ["/freeze", "/unfreeze", "/test", "/redeliver"];
@@ -143,7 +143,7 @@ impl Ids {
         Some(path.replace("{runId}", "a-run").replace("{id}", id))
     }
 
-    /// A body that the operation takes.
+    /// A valid body of the operation.
     fn body(&self, route: &Route) -> &'static str {
         match route.path {
             "/team/{id}" => r#"{"role":"viewer"}"#,

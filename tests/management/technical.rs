@@ -1,5 +1,5 @@
-//! The technical limits (decision D71): test-mode API keys and sessions have requests a minute of their own, whatever
-//! the plan, and so have all of them together in an account.
+//! The technical limits (decision D71), on every plan: each test-mode API key and each session has requests a minute of
+//! its own, and so have all of them together in an account.
 
 use crate::world::{FULL, World, problem, success};
 use domain::mode::Mode;
@@ -23,7 +23,7 @@ async fn limited() -> World {
     .await
 }
 
-/// The answer to one request too many; seconds to wait.
+/// Checks the refusal of a request over the limit. Returns the seconds to wait.
 #[track_caller]
 fn over(reply: &Reply, whose: &str, most: u64) -> u64 {
     let sentence = problem(reply, 429, "API_KEY_RATE_LIMITED");
@@ -63,7 +63,7 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
         success(&live.get("/v1/agents").await, 200);
         let other = world.caller(&account, Mode::Test).await;
         success(&other.get("/v1/agents").await, 200);
-        // Waiting as long as said helps.
+        // A request after the stated wait passes.
         let name = account.keys.management_rate(Rate::Test, &key.id);
         let _: String = world
             .redis
@@ -109,7 +109,7 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
         counter(&world, &account, Rate::Session, &user.id).await,
         Some(MOST)
     );
-    // Others of the account go on, until it has made what it may.
+    // Other users of the account pass, until the account's limit is used up.
     let boss = sign_in(Role::Owner).await;
     for _ in 0..CALLERS_AT_ONCE - 1 {
         let another = sign_in(Role::Viewer).await;
@@ -123,14 +123,14 @@ async fn a_user_has_one_limit_for_all_sessions_in_both_modes() {
     );
     let refused = boss.get("/api/v1/agents").await;
     over(&refused, "The sessions of this account", MOST * CALLERS_AT_ONCE);
-    // What ends and protects goes on within the own limit.
+    // Operations that end or protect something pass within the caller's own limit.
     success(&boss.get("/api/user/me").await, 200);
     let path = format!("/api/user/team/{}", user.id);
     success(&boss.delete(&path).await, 200);
     let frozen = boss.post("/api/v1/agents/nobody/freeze", json!({})).await;
     problem(&frozen, 404, "NOT_FOUND");
     success(&boss.post("/api/user/logout", json!({})).await, 200);
-    // Neither an API key nor another account is concerned.
+    // Neither an API key nor another account is affected.
     let live = world.caller(&account, Mode::Live).await;
     success(&live.get("/v1/agents").await, 200);
     let other = world.seed.account("free").await.user(Role::Viewer).await;
@@ -189,14 +189,14 @@ async fn both_windows_count_what_passes() {
         assert_eq!(get(name).as_deref(), Some("2"), "what is over is not counted");
         assert!(left(name) <= 30_000, "the window keeps its length");
     }
-    // The account's window decides for a key that has made none yet, and the key's counter stays as it is.
+    // The account's window also refuses a key without earlier requests, whose counter stays as it is.
     let _: String = world.redis.command(&["SET", &all, "10", "PX", "5000"]);
     let Counted::AccountOver(wait) = limit.count(store, &keys, "key_2").await.unwrap() else {
         panic!("the account's window was used up");
     };
     assert!(wait <= Duration::from_secs(5), "{wait:?}");
     assert_eq!(get(&keys.management_rate(Rate::Test, "key_2")), None);
-    // What is counted alone looks at no window of the account, and leaves it as it is.
+    // `count_alone` neither reads nor changes the account's window.
     assert_eq!(
         limit.count_alone(store, &keys, "key_2").await.unwrap(),
         Counted::Passed
@@ -214,7 +214,7 @@ async fn both_windows_count_what_passes() {
     let _: u64 = world
         .redis
         .command(&["DEL", &keys.management_rate(Rate::Test, "key_2")]);
-    // Sessions are counted elsewhere, and a counter that would stay for ever is none.
+    // Sessions have a counter of their own, and a counter without an expiry is ignored.
     let session = Limit {
         rate: Rate::Session,
         ..limit

@@ -11,7 +11,7 @@ use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 use store::sanity;
 
-/// Asks the ledger about a request with this key, as the edge does.
+/// Executes `authorize` for a request with this key, as the edge does.
 async fn probe(world: &World, secret: &str) -> Option<Outcome> {
     let key = WellFormed::parse(secret.as_bytes()).unwrap();
     let owner = VirtualKeyOwner::find(&world.store, &key.hash()).await.unwrap()?;

@@ -23,8 +23,8 @@ pub struct Named {
     pub id: String,
 }
 
-/// An invalid amount of each kind (decision D4), and a part of its error message. The tests of `domain::amount` have
-/// every other one.
+/// An invalid amount of each kind (decision D4), and a part of its error message. The tests of `domain::amount` cover
+/// all others.
 pub const BAD_AMOUNTS: &[(&str, &str)] = &[
     ("0", "must be greater than zero"),
     ("-1", "must not be negative"),
@@ -60,7 +60,7 @@ impl AccountFixture {
         }
     }
 
-    /// Brings money into a wallet.
+    /// Deposits money into a wallet.
     pub async fn fund(&self, wallet: impl Into<Value>, amount: impl Into<Value>) {
         let reference = Kind::Transaction.mint(now_ms()).unwrap();
         let body = json!({ "wallet": wallet.into(), "amount": amount.into(), "reference": reference });
@@ -95,7 +95,7 @@ impl AccountFixture {
         }
     }
 
-    /// The number of the user wallet, which is opened by asking for it.
+    /// The number of the user wallet, which this request opens.
     pub async fn user(&self) -> u64 {
         let body = success(&self.caller.get("/v1/wallet").await, 200);
         assert_eq!(body["user_wallet"]["agentId"], Value::Null);
@@ -115,7 +115,7 @@ impl AccountFixture {
         all
     }
 
-    /// Sum of the balances of all its wallets.
+    /// Sum of the balances of the user wallet and of these agents' wallets.
     pub async fn total(&self, world: &World, agents: &[&str]) -> u64 {
         let mut sum = 0;
         for owner in agents.iter().copied().chain([USER]) {

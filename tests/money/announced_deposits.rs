@@ -1,4 +1,4 @@
-//! The look-up of a pending deposit: only a deposit that is made has one.
+//! The look-up of a pending deposit: it exists only if the deposit was made.
 
 use crate::account_fixture::AccountFixture;
 use crate::world::{World, problem, success};
@@ -66,7 +66,7 @@ async fn deposit(
     deposit.execute(store, &scope(fixture)).await
 }
 
-/// A request that makes no deposit leaves no look-up behind, and takes none away.
+/// A refused request neither leaves a look-up nor removes one.
 #[tokio::test]
 async fn a_pending_deposit_that_is_refused_is_not_announced() {
     let world = World::start().await;
@@ -97,7 +97,7 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
     assert_eq!(there, [format!("{} {}", fixture.account.id, fixture.mode)]);
     assert_eq!(ask(1, "other", &known).await, Made::Known);
     assert_eq!(places(&world, "other").await, none);
-    // There is a deposit of the reference.
+    // The reference has a deposit.
     assert_eq!(ask(1, "r", &known).await, Made::Known);
     assert_eq!(ask(2, "r", &once(&fixture)).await, Made::OtherDeposit);
     assert!(matches!(
@@ -119,7 +119,7 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
     }
 }
 
-/// Only a store that lost the record leads here, and a process that never saw the account: else the account is refused.
+/// Possible only if the store lost the record and the process never saw the account: otherwise the account is refused.
 #[tokio::test]
 async fn a_pending_deposit_of_an_account_that_vanished_is_not_announced() {
     let world = World::start().await;
@@ -140,7 +140,7 @@ async fn a_pending_deposit_of_an_account_that_vanished_is_not_announced() {
     assert_eq!(places(&world, "r").await, Vec::<String>::new());
 }
 
-/// References that an earlier version took: shown, confirmed and repeated as before, and not taken anew.
+/// References that an earlier version stored are shown, confirmed and repeated as before, and not used again.
 #[tokio::test]
 async fn a_reference_of_an_earlier_version_still_works() {
     let world = World::start().await;

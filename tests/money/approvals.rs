@@ -1,5 +1,4 @@
-//! Spends that wait for approval: who decides, that the checks run again, and that a decision is final (decisions D23,
-//! D49).
+//! Spends pending approval: who decides, that the checks run again, and that a decision is final (decisions D23, D49).
 
 use crate::spender::{Spender, denied, replayed};
 use crate::world::{World, problem, success, text};
@@ -8,7 +7,7 @@ use futures::future::join;
 use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 
-/// Spends so much, which must wait. Returns the intent's id and the answer.
+/// Sends a spend that must become pending. Returns the intent's id and the answer.
 async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {
     let body =
         json!({ "agent": agent, "amount": amount, "recipient": "R", "description": "D", "runId": "r" });
@@ -103,7 +102,7 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
     for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
         problem(&again, 409, "INTENT_NOT_PENDING");
     }
-    // The request itself was answered with 202, and still is.
+    // A repetition of the request still gets its first answer, 202.
     let body =
         json!({ "agent": bot, "amount": "1.01e-7", "recipient": "R", "description": "D", "runId": "r" });
     replayed(&first, &spender.spend("k", body).await);
@@ -214,13 +213,13 @@ async fn the_checks_run_again_on_approval() {
         problem(&approve(&approver, &id).await, 409, "INTENT_NOT_PENDING");
         assert_eq!(spender.balance(&world, &bot).await, balance);
     }
-    // A denial comes before the wait: what cannot pass is not put before anybody.
+    // A denial precedes the approval: a spend that cannot pass never becomes pending.
     let policy = json!({ "approvalThreshold": 0, "maxSpendPerTransaction": 0 });
     let bot = spender.agent(&world, 1000, policy).await;
     denied(&spender.spend_nanos(&bot, 1).await, "per_transaction_limit");
 }
 
-/// Whoever approves decides about the agent that asked and its wallet, not about another one of the same id.
+/// An approval is for the agent and wallet of the request, not for a later agent of the same id.
 #[tokio::test]
 async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
     let world = World::start().await;
@@ -262,7 +261,7 @@ async fn an_approval_is_for_the_wallet_that_was_there_when_it_was_asked_for() {
     success(&approve(&approver, &own).await, 200);
     assert_eq!(spender.balance(&world, "bot").await, 999);
 
-    // One that is tracked only has no wallet, until it gets one.
+    // An agent that is only tracked has no wallet, until it gets one.
     spender.policy("tracked", waits).await;
     let (before, _) = waiting(&spender, "", "tracked", "1e-9").await;
     let (after, _) = waiting(&spender, "", "tracked", "1e-9").await;
@@ -326,7 +325,7 @@ async fn only_the_account_and_mode_of_an_intent_decide_on_it() {
         problem(&approve(&approver, unknown).await, 404, "NOT_FOUND");
     }
     assert_eq!(spender.intent(&world, &id).await.state, State::PendingApproval);
-    // In test mode approvals work alike.
+    // Approvals work the same in test mode.
     let bot = test.agent(&world, 1000, json!({ "approvalThreshold": 0 })).await;
     let (id, _) = waiting(&test, "", &bot, "1e-9").await;
     let (approver, _) = test.approver(&world).await;

@@ -1,4 +1,4 @@
-//! The list of deposits, and deposits that the operator takes back before they arrive.
+//! The list of deposits, and deposits that the operator cancels before they arrive.
 
 use crate::account_fixture::AccountFixture;
 use crate::world::{World, fresh, problem, success, text};
@@ -49,7 +49,7 @@ async fn deposits_are_listed_newest_first_and_by_state() {
     for reference in ["a", "b", "c", "d"] {
         success(&announce(&fixture, "bot", reference).await, 200);
     }
-    // One that was refused is no deposit.
+    // A refused announcement is no deposit.
     problem(&announce(&fixture, &gone.id, "e").await, 409, "WALLET_CLOSED");
     let body = json!({ "wallet": "user", "amount": "0.1", "reference": "f" });
     success(&fixture.caller.post(PATH, body).await, 200);

@@ -1,4 +1,4 @@
-//! Deposits: confirmed and pending, once for each rail reference, by whom (decisions D17, D56, D59).
+//! Deposits: confirmed and pending, once for each rail reference, and who may make them (decisions D17, D56, D59).
 
 use crate::account_fixture::{AccountFixture, BAD_AMOUNTS, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
@@ -147,7 +147,7 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
     assert_eq!(other.balance(&world, "user").await, 7 * USD);
 }
 
-/// A rail that posts twice, announced and arrived, must not take the second answer for the money's arrival.
+/// A rail that posts a deposit first as announced, then as arrived, must not read the second answer as an arrival.
 #[tokio::test]
 async fn a_deposit_that_was_announced_does_not_arrive_by_being_sent_again() {
     let world = World::start().await;

@@ -24,7 +24,7 @@ async fn two(world: &World) -> (Side, Side) {
     (Side::new(world).await, Side::new(world).await)
 }
 
-/// Rows that wait in the payer's bucket.
+/// Number of rows in transit in the payer's bucket.
 async fn in_transit(world: &World, payer: &Side) -> u64 {
     let key = payer.account.keys.bucket().transit();
     world.store.command(redis::cmd("HLEN").arg(key)).await.unwrap()
@@ -118,7 +118,7 @@ async fn the_payee_releases_and_has_the_intent() {
         json!({ "success": true, "escrowId": number, "status": "released", "intentId": intent, "intent_id": intent,
             "error": "The escrow is already resolved.", "code": "ESCROW_RESOLVED", "replayed": true })
     );
-    // The payer's own key of the same text is another one.
+    // The same key in the payer's account is another key.
     let late = payer.call("dispute", "r", id(number)).await;
     let lost = refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
     payer.blocked(&lost, Reason::EscrowReleased).await;

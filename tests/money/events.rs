@@ -22,7 +22,7 @@ pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {
         .collect()
 }
 
-/// The events that follow from them.
+/// The events that follow from the entries.
 pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
     entries(world, spender)
         .await
@@ -53,7 +53,7 @@ impl<'a> Watch<'a> {
         new
     }
 
-    /// The only event since the last look.
+    /// The data of the only event in `new`, which must have this name.
     #[track_caller]
     pub fn only(new: Vec<(&'static str, Value)>, name: &str) -> Value {
         let [(found, data)] = new.as_slice() else {

@@ -1,4 +1,4 @@
-//! Links of an intent: to its escrow and to the intents that exclude it, wherever they live (specification "Payout
+//! Links of an intent: to its escrow and to the intents that exclude it, in whichever account (specification "Payout
 //! intent").
 
 use crate::intents::{export, exported, verified};
@@ -63,7 +63,7 @@ fn id_of(number: usize) -> String {
     format!("int_{number:026}")
 }
 
-/// Of release and dispute one settles: each names the others, also those of the other party, which lives elsewhere.
+/// Only one release or dispute settles: each names the others, also those of the other party in another account.
 #[tokio::test]
 async fn the_intents_of_an_escrow_name_each_other() {
     let world = World::start().await;
@@ -111,7 +111,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     plant(&world, &payee.account.keys, &payee, &id_of(4), Kind::Spend, None).await;
     let siblings = payer.account.keys.escrow_siblings(payer.mode, 7);
     let (a, b) = (&payer.account.id, &payee.account.id);
-    // One that is listed twice, one whose intent has not arrived yet, and the one that is none.
+    // A sibling that is listed twice, one whose intent has not arrived yet, and one that is no release or dispute.
     for item in [
         format!("{a} {}", id_of(1)),
         format!("{b} {}", id_of(2)),
@@ -168,7 +168,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
         shown, 97,
         "of the 101 items that are read, four are its own, twice there, not there yet, or none"
     );
-    // A sibling that was tampered with is no fact either.
+    // A sibling that was tampered with is not shown either.
     run(redis::cmd("HSET")
         .arg(payee.account.keys.intent(payee.mode, &id_of(2)))
         .arg("amount")

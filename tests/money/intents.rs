@@ -58,7 +58,7 @@ pub async fn export(spender: &Spender, id: &str, query: &str) -> Reply {
         .await
 }
 
-/// The document of a JSON export, which must be a file of its name.
+/// The document of a JSON export, which must be an attachment with the intent's file name.
 pub async fn exported(spender: &Spender, id: &str) -> Value {
     let reply = export(spender, id, "").await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -231,7 +231,7 @@ async fn lists_are_newest_first_and_filtered() {
         .post(&format!("/v1/intents/{}/approve", ids[2]), json!({}))
         .await;
     success(&reply, 200);
-    // By the time they came into the state.
+    // In the order in which they came into the state.
     assert_eq!(list("?state=settled").await, (vec![2, 4, 0], 3));
     assert_eq!(list("?state=blocked").await, (vec![3, 1], 2));
     assert_eq!(list("").await, (vec![4, 3, 2, 1, 0], 5));
@@ -293,7 +293,7 @@ async fn an_intent_is_visible_in_its_account_and_mode_only() {
     }
 }
 
-/// A record that was changed behind our back is not passed off as proof.
+/// A record that was changed directly in the store is not exported as proof.
 #[tokio::test]
 async fn what_was_tampered_with_is_not_exported() {
     let world = World::start().await;
@@ -390,7 +390,7 @@ async fn intents_are_found_by_run_and_time() {
     let (found, listed) = page("runId=a&limit=1&offset=1").await;
     assert_eq!((found, &listed["partial"]), (vec![2], &json!(true)));
 
-    // Page by page: a page ends right behind its last match.
+    // Page by page: a page ends right after its last match.
     for limit in [1, 2] {
         let (mut cursor, mut found) = (String::new(), Vec::new());
         loop {

@@ -11,7 +11,7 @@ use harness::{Caller, Reply, assert_fields};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// The id that a refusal names, under which no intent is found.
+/// Checks a refusal that names an id without an intent. Returns the id.
 async fn unkept(caller: &Caller, reply: &Reply, status: u16, code: &str) -> String {
     problem(reply, status, code);
     let body = reply.json();
@@ -51,7 +51,7 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
             "a new one each"
         );
     }
-    // Under a key it is the id that the call has once it succeeds.
+    // With a key, it is the id that the call has once it succeeds.
     let refused = unkept(
         &spender.caller,
         &spender.spend("k", nobody).await,
@@ -62,7 +62,7 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     let body = json!({ "agent": bot, "amount": "0.25" });
     let done = success(&spender.spend("k", body.clone()).await, 200);
     assert_eq!(done["intent_id"], json!(refused));
-    // The key is another request's now, whose intent it is not.
+    // The key now belongs to the request that succeeded: another request with it names a new id.
     let other = json!({ "agent": bot, "amount": "0.5" });
     let reused = spender.spend("k", other).await;
     let id = unkept(&spender.caller, &reused, 422, "IDEMPOTENCY_KEY_REUSED").await;
@@ -74,8 +74,8 @@ async fn refused_spends_name_the_intent_that_they_would_have_had() {
     assert_eq!((broken.status, &broken.json()["intent_id"]), (400, &Value::Null));
 }
 
-/// A full budget is found when the call runs. A key's rate is found before the body is read, in which its idempotency
-/// key may be.
+/// A full budget is detected when the call runs, an exceeded rate of a key before the body is read, which may contain
+/// the idempotency key.
 #[tokio::test]
 async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_does_not() {
     let world = World::start_with(|options| options.env("TOLLGATE_LIMITS__INTENTS", "1")).await;
@@ -169,7 +169,7 @@ async fn refused_escrow_calls_name_the_intent_that_they_would_have_had() {
     );
 }
 
-/// On the code before it an id copied from an answer into the body was a new key, and the money left a second time.
+/// Regression: an id copied from an answer into the body was once a new key, and the money left a second time.
 #[tokio::test]
 async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
     let world = World::start().await;
@@ -197,7 +197,7 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
         let transfer = json!({ "from": bot, "to": "user", "amount": "0.25", "intent_id": id });
         let reply = spender.caller.post("/v1/wallet/transfer", transfer).await;
         problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
-        // In the header it is a key like any other, and so is the id of nobody's intent.
+        // In the header it is a key like any other, and so is an id without an intent.
         let reply = spender.spend(id, json!({ "agent": bot, "amount": "0.25" })).await;
         let fresh = success(&reply, 200);
         assert_ne!(fresh["intent_id"], done["intent_id"]);
@@ -207,7 +207,7 @@ async fn the_id_of_an_intent_in_the_body_is_its_own_key() {
     assert_ne!(first["intent_id"], json!(unknown));
     let again = success(&spender.spend("", body("0.1", "intent_id", unknown)).await, 200);
     assert_fields!(again, { "intent_id": first["intent_id"], "replayed": true });
-    // An intent of another account, or of the other mode, is none of the caller's.
+    // An intent of another account, or of the other mode, is not one of the caller's.
     let stranger = Spender::new(&world, "builder").await;
     let theirs = stranger.agent(&world, USD, json!({})).await;
     let id = text(&first, "/intent_id");
@@ -259,7 +259,7 @@ async fn the_id_of_an_escrow_intent_in_the_body_is_its_own_key() {
     .await;
 }
 
-/// `updatedAt` of a wallet and its agent is the last change of the record. It stayed at the making before.
+/// `updatedAt` of a wallet and its agent is the last change of the record. Regression: it once stayed at the creation.
 #[tokio::test]
 async fn updated_at_follows_money_and_freezing() {
     let world = World::start().await;

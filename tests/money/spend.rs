@@ -58,7 +58,7 @@ async fn a_spend_moves_the_wallet_and_every_counter() {
     );
 }
 
-/// Old counters go with the first spend of a day; a run is kept for 35 days after its last spend.
+/// Old counters are dropped at the first spend of a day; a run is kept for 35 days after its last spend.
 #[tokio::test]
 async fn a_spend_keeps_the_books_of_agent_and_run() {
     let world = World::start().await;
@@ -294,7 +294,7 @@ async fn metadata_as_deep_as_it_may_be_is_replayed_and_approved() {
     assert_eq!(spender.balance(&world, &bot).await, 96 * USD);
 }
 
-/// The header counts before `intent_id`, and that before `idempotency_key`.
+/// The header takes precedence over `intent_id`, and that over `idempotency_key`.
 #[tokio::test]
 async fn one_key_is_one_spend_wherever_it_stands() {
     let world = World::start().await;
@@ -361,7 +361,7 @@ async fn the_same_key_with_another_request_is_refused() {
         changed[name] = value;
         problem(&spender.spend("k", changed).await, 422, "IDEMPOTENCY_KEY_REUSED");
     }
-    // The same request in other words.
+    // The same request in another JSON form.
     let spelled = format!(
         r#" {{"metadata":{{"b":[1,2.0],"n":9007199254740993,"a":1}},"runId":"r","description":"D","recipient":"\u0052",
         "currency":"USD","amount":"1.0","agent":"{bot}"}}"#
@@ -423,7 +423,7 @@ async fn what_was_not_found_or_not_covered_can_be_repeated() {
     assert_eq!(spender.intents(&world).await, 4);
 }
 
-/// Other kinds of agent: the test mode knows no provider and virtual keys, a freeze alone makes no agent.
+/// The records that make an agent. Test mode has no provider and virtual keys; a freeze alone makes no agent.
 #[tokio::test]
 async fn an_agent_exists_by_a_wallet_a_policy_or_a_key() {
     let world = World::start().await;

@@ -20,7 +20,7 @@ async fn spend(spender: &Spender, agent: &str, nanos: u64) -> harness::Reply {
     spender.spend("", body).await
 }
 
-/// 60 of 100, then one too many, then exactly the rest, then nothing more.
+/// Spends 60 of 100; then 41 are refused, 40 settle, and nothing more does.
 async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
     success(&spend(spender, agent, 60).await, 200);
     denied(&spend(spender, agent, 41).await, reason);
@@ -126,7 +126,7 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
     let () = world.store.pipeline(&set).await.unwrap();
 }
 
-/// A denial that is stored under the key is replayed in the same words, also when nothing denies any more.
+/// A denial that is stored under the key is replayed in the same words, also when no check denies any more.
 #[tokio::test]
 async fn stored_denials_are_returned_again() {
     let world = World::start().await;
@@ -224,7 +224,7 @@ async fn nothing_leaves_the_wallet_of_a_frozen_agent() {
 #[tokio::test]
 async fn counters_that_are_full_refuse_without_a_trace() {
     const CEILING: u64 = 9_000_000_000_000_000_000;
-    // As many nanos as lie between two doubles of that size, or a multiple of them.
+    // The distance between doubles of that size, in nanos.
     const STEP: u64 = 1024;
     let world = World::start().await;
     let spender = Spender::new(&world, "enterprise").await;

@@ -38,7 +38,7 @@ impl Spender {
         }
     }
 
-    /// A new agent whose wallet holds so much, with this policy.
+    /// A new agent whose wallet holds `balance` nanos, with this policy.
     pub async fn agent(&self, world: &World, balance: u64, policy: Value) -> String {
         let made = self.caller.post("/v1/agents", json!({ "name": "Bot" })).await;
         let id = text(&success(&made, 200), "/agent/id").to_owned();
@@ -77,7 +77,7 @@ impl Spender {
         self.caller.send("POST", "/v1/spend", headers, body).await
     }
 
-    /// A spend of so many nanos.
+    /// Spends this many nanos.
     pub async fn spend_nanos(&self, agent: &str, nanos: u64) -> Reply {
         self.spend("", json!({ "agent": agent, "amount": decimal(nanos) }))
             .await
@@ -172,7 +172,7 @@ pub fn decimal(nanos: u64) -> String {
     format!("{}.{:09}", nanos / USD, nanos % USD)
 }
 
-/// A denial: its status and reason, every field in its place. Returns the intent's id.
+/// Checks a denial: its status, its reason and every field. Returns the intent's id.
 #[track_caller]
 pub fn denied(reply: &Reply, reason: &str) -> String {
     let status = match reason {

@@ -153,7 +153,7 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
     fixture.bot("bot").await;
     let all = history(&world, &fixture, 260).await;
     agree_with_a_scan(&fixture, &all).await;
-    // As by a failover to a server whose clock is behind, within what is allowed.
+    // As after a failover to a server whose clock is behind, within the allowed difference.
     for number in 131..=260_usize {
         let key = fixture.account.keys.transactions(fixture.mode);
         let line: String = world

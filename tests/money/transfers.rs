@@ -331,7 +331,7 @@ async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
     assert!((days - 60_000..=days).contains(&life_ms), "{life_ms}");
 }
 
-/// Other accounts fill a tenth of a wallet: the rest is for what its own account does.
+/// Other accounts can fill a wallet to a tenth: the rest is reserved for its own account.
 #[tokio::test]
 async fn no_wallet_holds_more_than_an_int64() {
     let world = World::start().await;
@@ -362,7 +362,7 @@ async fn no_wallet_holds_more_than_an_int64() {
         set(most - USD).await;
         success(&who.caller.post(PATH, body).await, 200);
         assert_eq!(fixture.balance(&world, "rich").await, most);
-        // Without the money nothing is said about the wallet of the other side.
+        // A sender without the money learns nothing about the wallet of the other side.
         let more = json!({ "from": "user", "to": rich.number, "amount": 5 });
         for balance in [0, most - 5 * USD, most] {
             set(balance).await;

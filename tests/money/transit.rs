@@ -1,4 +1,4 @@
-//! Money between two accounts: what a crash between the two steps leaves, and how it arrives, once (decision D28).
+//! Money between two accounts: a crash between the steps leaves a row in transit, which arrives once (decision D28).
 
 use crate::account_fixture::AccountFixture;
 use crate::world::{BINARY, World};
@@ -41,7 +41,7 @@ fn scope(of: &AccountFixture) -> Scope<'_> {
     }
 }
 
-/// Transfers without a server; the id of the transaction, which is that of a row in transit.
+/// Transfers without a server. Returns the id of the transaction, which is that of a row in transit.
 async fn transfer(
     store: &Store,
     from: &AccountFixture,
@@ -71,7 +71,7 @@ async fn transfer(
     transfer.transaction.to_owned()
 }
 
-/// The first step only, as if the process had died after it; the id of the row.
+/// Runs the first step only, as if the process had crashed after it. Returns the id of the row.
 async fn send(world: &World, from: &AccountFixture, to: &AccountFixture, nanos: u64) -> String {
     let places = (from.place(world, USER).await, to.place(world, "bot").await);
     let store = crashing_at(&world.store, "transit_arrive");
@@ -129,7 +129,7 @@ async fn the_worker_carries_on_where_a_crash_left_it() {
             .await
             .ends_with(&["transfer.received".to_owned(), "transfer.received".to_owned()])
     );
-    // Once more by hand: it has arrived before, also when its row is gone.
+    // A repeated delivery by hand: the arrival is known, also after its row is removed.
     deliver(&world.store, &first).await.unwrap();
     assert_eq!(to.balance(&world, "bot").await, 3 * USD);
     eventually("the metrics of the round", CARRIED, async || {

@@ -276,6 +276,6 @@ async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
     assert_eq!(noted, [4], "the notes of the others are gone");
     let record = account.escrow(fixture.mode, 4);
     run(redis::cmd("HSET").arg(record).arg("status").arg("refunded")).await;
-    // The status changed and not a field was added, so HSET answered 0; the deletion looks again.
+    // HSET answered 0, since it added no field although the status changed; the deletion reads the status again.
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);
 }

@@ -1,4 +1,4 @@
-//! Everything that can happen to money, as concrete actions: done to the store and to the model alike.
+//! Every action on money, concrete enough to be performed on the store and on the model alike.
 
 use crate::model::{At, Limits, Place};
 use store::agent::freeze::Authority;
@@ -16,7 +16,7 @@ pub struct RequestId {
     pub spare: String,
     pub fp: String,
     pub at_ms: u64,
-    /// A number that no other action has; ids that are not derived from the key are made of it.
+    /// Unique among all actions. Ids that are not derived from the key are made of it.
     pub n: u64,
 }
 
@@ -38,7 +38,7 @@ impl RequestId {
     }
 }
 
-/// The plan that a spend believes in, with its agents a month and tracked nano-USD.
+/// The plan that a spend expects, with its limits of agents a month and tracked nano-USD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Spend {
     pub plan: Option<Plan>,
     pub recipient: Option<String>,
     pub description: Option<String>,
-    /// Its text was found to instruct the agent.
+    /// True if its text was found to contain a prompt injection.
     pub injection: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Transfer {
     pub amount: u64,
     pub memo: Option<String>,
     pub closed: bool,
-    /// Nothing is delivered after the first step.
+    /// The process crashes after the first step: nothing is delivered.
     pub crash: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct NewEscrow {
     pub amount: u64,
     /// A wallet was seen closed.
     pub closed: bool,
-    /// Nothing is delivered after the first step.
+    /// The process crashes after the first step: nothing is delivered.
     pub crash: bool,
 }
 
@@ -121,7 +121,7 @@ pub struct Decide {
 #[derive(Debug, Clone)]
 pub enum Act {
     Spend(Spend),
-    /// An approval or denial of a spend that waits, or waited; `stale` means that it is not as it was seen.
+    /// An approval or denial of a spend that is or was pending. `stale`: its record changed since it was read.
     Resolve {
         at: At,
         id: String,
@@ -138,7 +138,7 @@ pub enum Act {
         keyed: bool,
         reference: String,
     },
-    /// The operator takes a pending deposit back.
+    /// The operator cancels a pending deposit.
     Cancel {
         at: At,
         reference: String,
@@ -149,13 +149,13 @@ pub enum Act {
         escrow: u64,
     },
     Decide(Decide),
-    /// The operator ends a dispute.
+    /// The operator resolves a dispute.
     End {
         escrow: u64,
         refund: bool,
         crash: bool,
     },
-    /// Delivers a row in transit, also one that was delivered; with `half`, without removing it.
+    /// Delivers a row in transit, or delivers one again; with `half`, without removing it.
     Deliver {
         id: String,
         half: bool,
@@ -190,7 +190,7 @@ pub enum Act {
     },
 }
 
-/// The requests that are acts by themselves.
+/// The requests that are an act by themselves.
 macro_rules! acts {
     ($($name:ident of $request:ident),*) => {
         $(impl From<$request> for Act {
@@ -203,7 +203,7 @@ macro_rules! acts {
 
 acts!(Spend of Spend, Transfer of Transfer, Deposit of Deposit, Escrow of NewEscrow, Decide of Decide);
 
-/// The request of an act, borrowed as the act is.
+/// The request id of an act, borrowed as the act is.
 macro_rules! request_id_of {
     ($act:expr) => {
         match $act {

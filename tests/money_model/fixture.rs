@@ -41,7 +41,7 @@ impl Fixture {
         Self { redis, cli, tenants }
     }
 
-    /// `ledger check` finds nothing wrong.
+    /// Asserts that `ledger check` finds nothing wrong.
     #[track_caller]
     pub fn books_are_right(&self, what: &str) {
         let output = self.cli.run(&["ledger", "check", "--json"]);

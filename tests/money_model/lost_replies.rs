@@ -1,4 +1,4 @@
-//! An answer that never came: the same key and body again, on every route. One execution, the same record (invariant
+//! A lost answer and a retry with the same key and body, on every route: one execution, the same record (invariant
 //! I10).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The lost reply of each try: the reply of the n-th command that names the record, counted from its first.
+/// How many replies to commands that name a request's record are lost, counted from the first.
 const LOSSES: u32 = 3;
 
 struct Stage {
@@ -34,7 +34,7 @@ impl Stage {
         self.admin.caller(&self.fixture.tenants[at].key)
     }
 
-    /// Sends until there is an answer that is one.
+    /// Repeats the request until an answer is not a server error.
     async fn until_answered(&self, caller: &Caller, path: &str, body: &Value) -> Reply {
         eventually("an answer", Duration::from_secs(10), async || {
             let sent = caller.try_send("POST", path, &[], body.to_string()).await.ok()?;
@@ -43,7 +43,7 @@ impl Stage {
         .await
     }
 
-    /// Everything that the store holds, but for what a read or a worker may touch.
+    /// Number of transactions of both accounts.
     fn transactions(&self) -> u64 {
         let account = |at: usize| &self.fixture.tenants[at].account.keys;
         (0..2)
@@ -55,13 +55,13 @@ impl Stage {
     }
 }
 
-/// Loses the answer of a request of ours, asks again with the same key, and compares with what a third time says.
+/// Loses replies of the store to a request, repeats it with the same key, and compares the answer with a third one.
 async fn once(stage: &Stage, who: usize, path: &str, mut body: Value, transactions: u64) -> Value {
     let caller = stage.caller(who);
     let before = stage.transactions();
     body["idempotency_key"] = json!(format!("{path} {body}"));
-    // The commands of a request carry its record's key. Those of a spend begin with a read, and only its script carries
-    // the name of the fingerprint.
+    // The commands of a request contain the key of its record. Those of a spend begin with a read; only its script
+    // contains the field name of the fingerprint.
     let needle = match path {
         "/v1/spend" => "\r\nfp\r\n",
         _ => "/intent/int_",

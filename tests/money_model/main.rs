@@ -12,7 +12,7 @@
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must equal the model
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
 #![cfg(test)]
-// The future of a whole table of acts, each through the layers of the store, is deeper than the compiler's default.
+// The futures of a whole table of acts, through all layers of the store, nest deeper than the compiler's default.
 #![recursion_limit = "256"]
 
 mod act;

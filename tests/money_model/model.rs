@@ -1,4 +1,4 @@
-//! The model of two accounts in both modes. Balances and counters are not moved but summed over movements and charges,
+//! The model of two accounts in both modes. Balances and counters are not stored but summed over movements and charges,
 //! so that the model cannot make the scripts' mistakes.
 
 mod agents;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{AccountKeys, Series, USER};
 use store::script::change::VERSION_STEP;
 
-/// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
+/// The largest sum that a wallet or counter may reach: as the double that the scripts compare with, and exactly.
 pub const CEILING: f64 = 9e18;
 pub const MOST: u64 = 9_000_000_000_000_000_000;
 /// The largest sum up to which other accounts may fill a wallet.
@@ -34,10 +34,10 @@ pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
 /// The currency of everything.
 pub const USD: &str = "USD";
 
-/// The last place of each series, by account; none before the first.
+/// The last place of each series, by account; `None` before the first.
 pub type Drawn = [[Option<u64>; 2]; 2];
 
-/// One account in one mode: twice the account, and one more in test mode.
+/// Index of an account and mode: twice the account's index, and one more in test mode.
 pub type At = usize;
 
 pub fn mode(at: At) -> Mode {
@@ -59,7 +59,7 @@ pub fn keys(at: At) -> AccountKeys {
 #[derive(Debug, Clone)]
 pub struct Model {
     pub period: Period,
-    /// When the action under way happens.
+    /// When the current action happens.
     pub window: Window,
     pub names: Names,
     pub plans: [String; 2],
@@ -72,22 +72,22 @@ pub struct Model {
     pub found: Drawn,
     /// Number of requested escrows. Actions name an escrow by it.
     pub asked_escrows: u64,
-    /// Every wallet there ever was.
+    /// Every wallet that was ever opened.
     pub wallets: Vec<Place>,
-    /// Deposits that were announced: by reference, where.
+    /// Accounts and modes of announced deposits, by reference.
     pub announced: BTreeMap<String, BTreeSet<At>>,
-    /// By the number of their request.
+    /// By the number of the request.
     pub escrows: BTreeMap<u64, Escrow>,
     /// Every departure from one account to another.
     pub sent: Vec<Transit>,
     pub waiting: BTreeSet<String>,
     pub arrivals: Vec<Arrival>,
-    /// What was written while its money waits for room.
+    /// Arrivals whose records are written while their money waits for room.
     pub notices: Vec<Arrival>,
 }
 
 impl Model {
-    /// Two accounts with nothing.
+    /// Two accounts without records.
     pub fn new(period: Period) -> Self {
         Self {
             period,
@@ -113,7 +113,7 @@ impl Model {
         self.names.moment(self.window)
     }
 
-    /// Draws a number, as the store must have: the millisecond of the drawing, or the one after the last drawn.
+    /// Draws the number that the store must have drawn: the millisecond of the drawing, or the one after the last.
     pub fn draw(&mut self, series: Series, at: At) -> u64 {
         let (series, of) = (series as usize, at / 2);
         let last = self.drawn[series][of].unwrap_or(0);
@@ -126,7 +126,7 @@ impl Model {
         number.expect("a number").get()
     }
 
-    /// The id of something in transit, where `id` names its escrow as actions do.
+    /// The id of a row in transit. `id` contains the number that actions use for its escrow.
     pub fn transit_id(&self, id: &str) -> String {
         let parts = id.strip_prefix("escrow:").and_then(|rest| rest.split_once(':'));
         let named = parts.and_then(|(escrow, word)| Some((self.escrows.get(&escrow.parse().ok()?)?, word)));
@@ -152,7 +152,7 @@ impl Model {
         of_wallet.map(|deposit| i128::from(deposit.amount)).sum()
     }
 
-    /// The wallet of an owner as it now is.
+    /// The current wallet of an owner.
     pub fn wallet(&self, at: At, owner: &str) -> Option<&Wallet> {
         match owner {
             USER => self.sides[at].user.as_ref(),
@@ -183,8 +183,8 @@ impl Model {
         self.balance(at, number) + i128::from(amount) <= i128::from(MOST)
     }
 
-    /// Words of the audit log for a debit that leaves `after`: more when the wallet fell below its threshold, which
-    /// is that of its agent's policy, or of the account's policies where it has none.
+    /// Words of the audit log for a debit that leaves `after`, with the threshold if the wallet fell below it: that of
+    /// its agent's policy, or else of the account's policies.
     pub fn debit_words(&self, at: At, owner: &str, amount: u64, after: i128) -> String {
         let settled = "outcome=settled";
         let low = self.effective(at, owner).and_then(|(limits, _)| limits.low);
@@ -213,12 +213,12 @@ impl Model {
         self.request(at, id).is_some() || self.sides[at].claims.contains_key(id)
     }
 
-    /// The span of time in which refusals are counted together, as long as a record lives.
+    /// The number of the current span, as long as a record's life, in which refusals are counted together.
     pub fn span(&self) -> u64 {
         self.window.from / transfers::millis(transfers::RECORD_LIFE)
     }
 
-    /// A refusal is kept under a key.
+    /// Counts a refusal that is recorded under a key.
     pub fn count_refusal(&mut self, at: At) {
         let now = self.span();
         let (this, before) = match self.sides[at].refusals {
@@ -240,7 +240,7 @@ impl Model {
         side.file(id, moment);
     }
 
-    /// An intent leaves for the archive.
+    /// Removes an intent that was archived.
     pub fn archive(&mut self, at: At, id: &str) {
         let side = &mut self.sides[at];
         side.requests.remove(id);

@@ -21,7 +21,7 @@ struct Mutant {
     text: String,
 }
 
-/// Every change of every part that is changed.
+/// Every mutant of every part that is mutated.
 fn all() -> Vec<Mutant> {
     let mut all = Vec::new();
     for recipe in texts::RECIPES {
@@ -44,7 +44,7 @@ fn all() -> Vec<Mutant> {
     all
 }
 
-/// The scripts as they are.
+/// The unchanged scripts, as mutants.
 fn unchanged() -> Vec<Mutant> {
     let recipes = texts::RECIPES.iter();
     let same = recipes.map(|recipe| Mutant {
@@ -74,7 +74,7 @@ fn every_changed_script_is_noticed() {
         let check = async |store: &Store, mutant: &Mutant| checks(store, mutant, &cases).await;
         scripts::survivors(mutants, |mutant| &mutant.name, check)
     };
-    // The scripts as they are pass the same checks in the same way, or the death of a mutant would say nothing.
+    // The unchanged scripts must pass the same checks in the same way, or a failing mutant would prove nothing.
     let unchanged = unchanged();
     assert_eq!(survivors(&unchanged).len(), unchanged.len());
     let mutants = all();

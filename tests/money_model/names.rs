@@ -1,5 +1,5 @@
-//! An id or moment that the product generates is a [`Names`] entry in an expected text: the first text met in
-//! its place gives it its value, and from then on every place must show the same.
+//! Placeholders for the ids and moments that the product generates. Each is a [`Names`] entry in an expected text: the
+//! first text found in its place sets its value, and every later place must show the same.
 
 pub use harness::scripts::Window;
 
@@ -13,7 +13,7 @@ const CLOSE: char = '⟧';
 #[derive(Debug, Clone, Copy)]
 enum ValueKind {
     Moment(Window),
-    /// An id with this prefix, which nothing else has.
+    /// An id with this prefix, different from all others.
     Id(&'static str),
 }
 
@@ -61,7 +61,7 @@ impl Names {
         })
     }
 
-    /// Gives every name that has no value yet one: what is laid out by a test was made up by it.
+    /// Makes up a value for every name that has none, for records that a test lays out.
     pub fn settle(&mut self) {
         for (number, (what, value)) in self.all.iter_mut().enumerate() {
             value.get_or_insert_with(|| match what {
@@ -89,7 +89,7 @@ impl Names {
         expected == text
     }
 
-    /// The text with the names that are known in it.
+    /// The text with the values of the names that are known.
     pub fn show(&self, expected: &str) -> String {
         let mut shown = String::with_capacity(expected.len());
         let mut left = expected;

@@ -12,7 +12,7 @@ const RACERS: usize = 16;
 /// Rounds that run at the same time.
 const AT_ONCE: u64 = 4;
 
-/// One round on an escrow of its own; whether the release won.
+/// Plays one round on an escrow of its own. Returns whether the release won.
 async fn race_once(payer: &Caller, payee: &Caller, (from, to): (u64, u64), number: u64) -> bool {
     let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": "0.000000007" });
     let made = ok(&payer.post("/v1/escrow/create", body).await);

@@ -15,9 +15,9 @@ use store::Store;
 
 /// Cases of the property test.
 const CASES: u32 = 300;
-/// They are divided among so many.
+/// Threads that share the cases.
 const RUNNERS: u32 = 2;
-/// Longest case.
+/// Most operations of a case.
 const OPS: usize = 100;
 
 /// The same `count` cases each time, for comparing scripts.
@@ -38,7 +38,7 @@ pub async fn play(store: &Store, case: &Case) -> Checked {
 
 #[test]
 fn the_store_is_always_as_the_model_says() {
-    // Each on a store of its own, side by side.
+    // Each runner has a store of its own.
     std::thread::scope(|scope| {
         for _ in 0..RUNNERS {
             scope.spawn(|| compare(CASES / RUNNERS));
@@ -46,7 +46,7 @@ fn the_store_is_always_as_the_model_says() {
     });
 }
 
-/// Compares so many cases with the model.
+/// Compares this many cases with the model.
 fn compare(cases: u32) {
     let redis = Redis::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -35,26 +35,26 @@ pub enum Shape {
     Log(Vec<Entry>),
 }
 
-/// A row in transit, by the parts that the receiver uses.
+/// A row in transit, reduced to the parts that the receiver uses.
 pub type Row = Vec<(&'static str, String)>;
 
-/// A key that should be there.
+/// An expected key.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub expires: Option<Window>,
     pub shape: Shape,
 }
 
-/// Everything that should be there, by key.
+/// The expected content of the store, by key.
 pub type Expected = BTreeMap<String, Record>;
 
 type Items<'a> = &'a [String];
 
-/// Compares the whole store with `expected`, and learns the names.
+/// Compares the whole store with `expected`, and sets the values of the names.
 pub async fn compare(store: &Store, expected: &Expected, names: &mut Names) -> Result<(), String> {
     let rows = dump(store).await?;
     let mut found: HashMap<&str, &[String]> = rows.iter().map(|row| (row[0].as_str(), &row[1..])).collect();
-    // Keys that contain a name are read after the records that have the name.
+    // Keys that contain a name are compared after the records that set the name.
     let (plain, named): (Vec<_>, Vec<_>) = expected.iter().partition(|(key, _)| !key.contains(OPEN));
     for (key, record) in plain.into_iter().chain(named) {
         let key = names.show(key);
@@ -163,7 +163,7 @@ fn waiting(rows: &BTreeMap<String, Row>, items: Items<'_>, names: &mut Names) ->
             });
             (all && names.agree(id, &pair[0])).then_some(())
         };
-        // Names are learned only from the row that fits altogether.
+        // Only a row that matches completely sets names.
         let fitting = items.chunks(2).find_map(|pair| {
             let mut learned = names.clone();
             of_row(pair, &mut learned).map(|()| learned)

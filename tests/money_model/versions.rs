@@ -1,5 +1,5 @@
-//! The version of an account, which every script that changes an account answers: the next script, of any kind, notices
-//! that an acknowledged change is gone, and changes nothing.
+//! The version of an account, which every script that changes an account returns: the next script, of any kind, detects
+//! that an acknowledged change is lost, and changes nothing.
 
 use crate::world::Checked;
 use domain::mode::Mode;
@@ -20,14 +20,14 @@ use store::{Store, StoreError};
 const ACCOUNT: &str = "acct_00000000000000000000000001";
 const OTHER: &str = "acct_00000000000000000000000002";
 const WRAPPER: &str = include_str!("../../shared/store/src/script/versioned.lua");
-/// Keys and arguments that no script takes more of.
+/// At least as many keys, and arguments, as any script takes.
 const MOST: usize = 40;
 
 const fn view(generation: u64, version: u64) -> AccountVersion {
     AccountVersion { generation, version }
 }
 
-/// An account at version 7 of generation 3, and nothing else, of which nothing was seen.
+/// Lays out an account at version 7 of generation 3 and nothing else; no version of it is acknowledged.
 async fn fresh(store: &Store) -> Result<String, String> {
     for account in [ACCOUNT, OTHER] {
         store.versions().forget(account);
@@ -94,8 +94,7 @@ async fn floors(store: &Store) -> Checked {
             "an account that is gone",
         )?;
     }
-    // A change is lost, and an agent goes on calling: as many calls as a change weighs make up for it, and fewer do
-    // not.
+    // A change is lost, and an agent continues to call: as many calls as a change weighs make up for it, fewer do not.
     for (calls, outcome) in [(0, "lost"), (VERSION_STEP - 1, "lost"), (VERSION_STEP, "done")] {
         let record = fresh(store).await?;
         let what = format!("{calls} calls after a change was lost");
@@ -134,7 +133,7 @@ async fn an_account_that_lost_an_acknowledged_version_is_refused() {
     floors(&redis.store()).await.unwrap();
 }
 
-/// What a change answers on whose authority, and whether it was made.
+/// The answer of a change under each authority, and whether the change was made.
 async fn authorities(store: &Store) -> Checked {
     const EMAIL: &str = "a@example.com";
     let keys = AccountKeys::new(ACCOUNT);
@@ -204,13 +203,13 @@ async fn authorities(store: &Store) -> Checked {
     )
     .await?;
 
-    // Another account judges nobody, and lost writes come first.
+    // An authority of another account is not checked, and lost writes come first.
     let elsewhere = Authority::of_key(OTHER, "key_1").scope(planned(store, ACCOUNT, "gold"));
     same(elsewhere.await?, "done", "of another account")?;
     store.versions().record(ACCOUNT, view(900, 1));
     let lost = of_key().scope(planned(store, ACCOUNT, "silver"));
     same(lost.await?, "lost", "lost writes")?;
-    // What is behind the script's own keys is gone before it runs.
+    // The wrapper removes the authority's keys, which follow the script's own, before the script runs.
     fresh(store).await?;
     put("usr_1", Role::Owner).await?;
     let mut sessions = redis::cmd("HSET");
@@ -266,7 +265,7 @@ async fn each_small_change_of_that_is_noticed() {
     let store = redis.store();
     let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
     let mut unnoticed = Vec::new();
-    // With positions in the place of names, so that a change of each is tried, too.
+    // With positions in place of names, so that each position is mutated too.
     let changes = mutants(&SET_PLAN.inputs().resolve(WRAPPER));
     assert!(changes.len() > 20, "only {} changes", changes.len());
     for mutant in changes {
@@ -290,7 +289,7 @@ async fn each_small_change_of_that_is_noticed() {
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
 }
 
-/// Changes of the wrapper that change nothing: Lua begins to look at the first character for both.
+/// Equivalent changes of the wrapper: Lua begins to search at the first character for both.
 const EQUIVALENT: [&str; 2] = [
     "if not open or not user or string.find(user, start, 1, true) ~= 1 then return 'no_session' end | 53: 1 -> 0",
     "return not string.find(roles, string.match(user, '\"role\":\"(%l+)\"'), 1, true) and 'no_role' | 69: 1 -> 0",

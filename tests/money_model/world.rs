@@ -18,12 +18,12 @@ use store::script::Script;
 use store::transit::Transit;
 use store::versions::AccountVersion;
 
-/// No attempt takes longer, in ms.
+/// Longest attempt, in ms.
 const LONGEST_MS: u64 = 60_000;
 
 pub struct World {
     store: Store,
-    /// On which nothing arrives.
+    /// The same store for a process that crashes before each delivery.
     crashing: Store,
     pub model: Model,
     /// Every row that was ever in transit, by id.
@@ -31,7 +31,7 @@ pub struct World {
 }
 
 impl World {
-    /// Takes a claim away behind the product's back.
+    /// Removes a claim directly in the store.
     pub async fn forget_claim(&mut self, at: At, id: &str) -> Checked {
         self.model.sides[at].claims.remove(id);
         let key = keys(at).intent(mode(at), id);
@@ -61,7 +61,7 @@ impl World {
         })
     }
 
-    /// Does it to both and compares everything.
+    /// Performs an action on both and compares everything.
     pub async fn go(&mut self, act: &Act) -> Result<String, String> {
         let from = clock::now_ms();
         let found = self.perform(act).await;
@@ -86,7 +86,7 @@ impl World {
         Ok(expected)
     }
 
-    /// Each account is as far as the last script that changed it said.
+    /// Checks that each account's version is the one that the last script returned.
     async fn versions_are_known(&self) -> Checked {
         for id in ACCOUNTS {
             let mut read = redis::cmd("HMGET");
@@ -122,7 +122,7 @@ impl World {
         Ok(drawn)
     }
 
-    /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.
+    /// Like [`Self::go`]; also requires that the outcome begins with `outcome`, so that a directed check hits its case.
     pub async fn want(&mut self, outcome: &str, act: impl Into<Act>) -> Checked {
         let act = act.into();
         let expected = self.go(&act).await?;
@@ -134,8 +134,7 @@ impl World {
         }
     }
 
-    /// Runs a script as its twin would if something else came in between; it must answer these words and change
-    /// nothing.
+    /// Runs a script with the arguments of a twin whose read is outdated; it must answer `words` and change nothing.
     pub async fn refused(
         &mut self,
         words: &[&str],
@@ -147,7 +146,7 @@ impl World {
             .await
     }
 
-    /// The same for one that is no change of an account.
+    /// Like [`Self::refused`], for a script that does not change an account.
     pub async fn answers(
         &mut self,
         words: &[&str],
@@ -172,12 +171,12 @@ impl World {
         snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await
     }
 
-    /// Does it to the store alone.
+    /// Performs an action on the store alone.
     pub async fn attempt(&self, act: &Act) -> Result<String, String> {
         self.perform(act).await
     }
 
-    /// Checks that the store still equals the model. Numbers are taken before the scripts that refuse.
+    /// Checks that the store still equals the model. A refused action has still drawn its number.
     pub async fn unchanged(&mut self, act: &Act) -> Checked {
         let to = clock::now_ms();
         let from = to - LONGEST_MS;
@@ -197,7 +196,7 @@ impl World {
         compared.map_err(|error| format!("after {act:?}, which was refused: {error}"))
     }
 
-    /// Sets a field of a record behind the product's back.
+    /// Sets a field of a record directly in the store.
     pub async fn put_field(&self, key: &str, field: &str, value: &str) -> Checked {
         let mut set = redis::cmd("HSET");
         let set = set.arg(key).arg(field).arg(value);
@@ -276,7 +275,7 @@ impl Model {
         }
     }
 
-    /// Conservation (invariant I1), from the movements alone: what came in from outside and did not leave is in
+    /// Checks conservation (invariant I1) from the movements alone: what came in from outside and did not leave is in
     /// wallets, in escrows or in transit; and no wallet is below zero.
     pub fn is_conserved(&self) -> Checked {
         for at in 0..2 {

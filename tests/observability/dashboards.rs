@@ -1,4 +1,4 @@
-//! The dashboards name only metrics and labels that there are, and need no plugin.
+//! The dashboards name only metrics and labels that exist, and need no plugin.
 
 use crate::queries::missing;
 use crate::rules::{check, promtool};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/grafana/dashboards");
-/// Panels that come with Grafana and are used.
+/// Built-in panels of Grafana that are used.
 const PANELS: [&str; 2] = ["timeseries", "stat"];
 
 fn dashboards() -> Vec<(PathBuf, Value)> {
@@ -27,7 +27,7 @@ fn dashboards() -> Vec<(PathBuf, Value)> {
     files.into_iter().map(read).collect()
 }
 
-/// The expressions of a dashboard, as Prometheus gets them from Grafana.
+/// The expressions of a dashboard, as Prometheus receives them from Grafana.
 fn expressions(dashboard: &Value) -> Vec<String> {
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels

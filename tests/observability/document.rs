@@ -23,7 +23,7 @@ const EITHER: &str = "tollgate_*_";
 /// Rows of a table: the cells behind a metric's name, by its name.
 type Rows = BTreeMap<String, String>;
 
-/// The rows of one program's metrics whose names begin so.
+/// The rows of one program's metrics with one of these prefixes.
 fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
     let families = scrape.families.iter();
     let wanted = families.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)));
@@ -48,7 +48,7 @@ fn rows(scrape: &Scrape, prefixes: &[&str]) -> Rows {
     wanted.map(row).collect()
 }
 
-/// Moves the rows that both programs have in the same words out of their tables.
+/// Moves the rows that are equal in both tables out of them.
 fn shared(edge: &mut Rows, admin: &mut Rows) -> Rows {
     let mut shared = Rows::new();
     edge.retain(|name, cells| {
@@ -79,7 +79,7 @@ async fn every_metric_is_in_the_document() {
     for scrape in [&edge, &admin] {
         for (name, family) in &scrape.families {
             assert!(family.help.ends_with('.'), "{name}: {:?}", family.help);
-            // Neither here nor in `/metrics` does a metric stand beside the one that its author had in mind.
+            // A help text must make sense by itself: neither the tables nor `/metrics` keep the order of the source.
             for word in ["Its ", "Their ", "Of these", "of them", "these"] {
                 assert!(!family.help.contains(word), "{name}: {:?}", family.help);
             }
@@ -95,7 +95,7 @@ async fn every_metric_is_in_the_document() {
         }
     }
     let mut both = rows(&edge, &BOTH);
-    assert_eq!(both, rows(&admin, &BOTH), "both tell the same of their processes");
+    assert_eq!(both, rows(&admin, &BOTH), "both describe process metrics alike");
     let [mut edge, mut admin] = [rows(&edge, &[EDGE]), rows(&admin, &[ADMIN])];
     both.extend(shared(&mut edge, &mut admin));
     let mut tables = format!("{BEGIN}\n### Both\n\n{}", table(&both));

@@ -1,11 +1,11 @@
-//! Gauges of open, waiting and broken things, on the server that knows them.
+//! Gauges of open, waiting and broken records, on the server that exposes them.
 
 use crate::stage::{SOON, Stage, body, scrape};
 use harness::{Answer, eventually};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Waits until the admin server's metric is as it should be.
+/// Waits until a metric of the admin server has a value that fits.
 async fn wait_for_metric(stage: &Stage, metric: &str, labels: &[(&str, &str)], fits: impl Fn(f64) -> bool) {
     eventually(metric, SOON, async || {
         fits(scrape(&stage.admin).sum(metric, labels)).then_some(())

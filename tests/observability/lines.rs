@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Lines of requests and decisions, by their word.
+/// Lines of requests and decisions, by their `decision`.
 fn decisions(logs: &str) -> BTreeMap<String, Vec<Value>> {
     let mut found = BTreeMap::<_, Vec<Value>>::new();
     for line in logs.lines() {
@@ -237,7 +237,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
 
 /// More lines than a pipe (64 KiB) and the library's first look at it hold.
 const UNREAD_CALLS: usize = 300;
-/// Longest end of a process that has nothing to finish.
+/// Longest wait for the end of a process without calls under way.
 const END: Duration = Duration::from_secs(10);
 
 /// A program whose stderr is a pipe that is open and that nobody reads: a collector of logs that hangs.

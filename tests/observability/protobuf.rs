@@ -1,5 +1,5 @@
-//! Reading protobuf's binary form without knowing the message: enough to check what a collector gets, by the numbers of
-//! `opentelemetry/proto/trace/v1/trace.proto`.
+//! A parser of protobuf's binary form that needs no schema: enough to check what a collector receives, by the field
+//! numbers of `opentelemetry/proto/trace/v1/trace.proto`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The metrics and labels that a PromQL expression names, compared with those that the programs expose. `promtool`
-//! judges the syntax ([`crate::rules`]).
+//! checks the syntax ([`crate::rules`]).
 
 use crate::scrape::Scrape;
 
@@ -10,7 +10,7 @@ const ADDED: [&str; 2] = ["instance", "job"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub metric: String,
-    /// Each with the value that it is compared with for equality, if it is.
+    /// Each label with the value that it must equal, if the expression says so.
     pub labels: Vec<(String, Option<String>)>,
 }
 
@@ -47,7 +47,7 @@ pub fn named(expression: &str) -> Vec<Named> {
     found
 }
 
-/// `a="x", b=~"y|z"`
+/// Parses matchers: `a="x", b=~"y|z"`.
 fn matched(matchers: &str) -> Vec<(String, Option<String>)> {
     let matchers = matchers.split("\",").map(str::trim).filter(|one| !one.is_empty());
     matchers

@@ -1,5 +1,5 @@
-//! The alert rules: `promtool` judges them and runs their tests; the tests here check what it does not know: that every
-//! metric and label is there, that each alert has a severity, a section in the runbook, and a test of both kinds.
+//! The alert rules: `promtool` checks them and runs their tests. The tests here check the rest: every metric and label
+//! exists, and each alert has a severity, a section in the runbook, and a test of both kinds.
 
 use crate::queries::missing;
 use crate::stage::Stage;
@@ -24,7 +24,7 @@ pub fn promtool() -> Command {
     command
 }
 
-/// Runs it; a complaint fails the test.
+/// Runs `promtool`; an error that it finds fails the test.
 #[track_caller]
 pub fn check(command: &mut Command) {
     let output = command

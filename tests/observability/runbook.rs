@@ -1,4 +1,4 @@
-//! The runbook's searches: each text that it searches the log for is one that a program logs.
+//! The runbook's searches: a program logs each text that the runbook searches for.
 
 use std::path::Path;
 

@@ -16,7 +16,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// All that one `/metrics` says.
+/// The content of one `/metrics`.
 #[derive(Debug, Clone, Default)]
 pub struct Scrape {
     pub families: BTreeMap<String, Family>,
@@ -25,7 +25,7 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// Reads the text; a line that makes no sense fails the test.
+    /// Parses the text; a malformed line fails the test.
     #[track_caller]
     pub fn parse(text: &str) -> Self {
         let mut scrape = Self::default();
@@ -50,7 +50,7 @@ impl Scrape {
         scrape
     }
 
-    /// The sum of the samples of this name whose labels are as given.
+    /// The sum of the samples of this name with these labels.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let samples = self.samples.get(name).into_iter().flatten();
         let fits = |sample: &&Sample| {

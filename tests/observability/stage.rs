@@ -67,8 +67,7 @@ impl Stage {
         Actor { agent, key, caller }
     }
 
-    /// Something of everything that makes a metric or a line: approved, denied and refused calls, and management
-    /// requests.
+    /// Causes metrics and log lines of every kind: approved, denied and refused calls, and management requests.
     pub async fn traffic(&self) -> Actor {
         let rich = self.actor(None).await;
         let poor = self.actor(Some(1)).await;
@@ -100,7 +99,7 @@ pub fn scrape(daemon: &Daemon) -> Scrape {
     Scrape::parse(&text)
 }
 
-/// A call.
+/// The body of a call.
 pub fn body() -> Value {
     chat_body(MODEL, PROMPT)
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A span as the collector got it.
+/// A span as the collector received it.
 #[derive(Debug, Clone)]
 struct Span {
     service: String,

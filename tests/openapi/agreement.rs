@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const UNKNOWN: &str = "nobodyKnowsThis";
-/// The complaint about a query parameter of an operation that has none.
+/// The error for a query parameter of an operation that has none.
 const WITHOUT_QUERY: &str = "is not a query parameter here; this operation has none.";
 
-/// The names behind `mark` in a complaint about an unknown one.
+/// Returns the names after `mark` in the error for an unknown one.
 fn known(reply: &Reply, mark: &str) -> Option<BTreeSet<String>> {
     let sentence = reply.json()["error"].as_str()?.to_owned();
     let (_, names) = sentence.split_once(mark)?;

@@ -14,7 +14,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Requests for each operation, beside those that cover each field's edges.
 const EXAMPLES: &str = "6";
 
-/// Runs it with these headers and options; panics with its findings.
+/// Runs Schemathesis with these headers and options; panics with its findings.
 fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&str]) {
     let installed = python_package(env!("CARGO_TARGET_TMPDIR"), "schemathesis", SCHEMATHESIS);
     let dir = tempfile::tempdir().expect("a directory");
@@ -65,9 +65,10 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
     );
 }
 
-/// Routes for sessions alone.
+/// Routes for sessions only.
 const OF_PEOPLE: &str = "^/api/(user|v1/(api-keys|account|wallet/deposits))";
-/// Operations that end the session which all others need. Ids from answers are tried too, its own id among them.
+/// Operations that end the session of all other requests. Ids from answers are tried too, that of the session among
+/// them.
 const ENDINGS: &str = "^/api/user/(logout|sessions/[{]id[}])$";
 
 /// Refusals of requests that are well-formed: the record does not exist, the money does not suffice, or it was done
@@ -106,7 +107,7 @@ async fn the_management_api_with_a_session() {
         OF_PEOPLE,
         "--exclude-path-regex",
         ENDINGS,
-        // The cookie and the token of the headers above go along each time; the check `ignored_auth` leaves them out.
+        // The cookie and the token of the headers above are sent each time; the check `ignored_auth` leaves them out.
         "--generation-with-security-parameters",
         "false",
     ];
@@ -155,7 +156,7 @@ async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
     run("edge.json", &edge.url(), &headers, REFUSALS, options);
 }
 
-/// With defaults: a path that is off is a 404 for every request, with any method and without a key.
+/// With defaults: the path of a disabled feature is a 404 for every request, with any method and without a key.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: make verify runs it"]
 async fn the_edge() {

@@ -1,10 +1,10 @@
-//! The OpenAPI documents: that they are those of the code, valid, and true.
+//! The OpenAPI documents: that they match the code, are valid, and are accurate.
 //!
-//! * [`documents`]: the files in docs/reference/openapi are what the code says, follow OpenAPI 3.1, and every example
-//!   is one of its schema
-//! * [`agreement`]: bodies and queries have exactly what is documented, as the server itself says
-//! * [`fuzz`]: Schemathesis finds no 5xx and no answer that is not documented
-//! * [`pages`]: what the server serves of all this
+//! * [`documents`]: the files in docs/reference/openapi match the code, follow OpenAPI 3.1, and every example follows
+//!   its schema
+//! * [`agreement`]: bodies and queries have exactly the documented fields, by the server's own errors
+//! * [`fuzz`]: Schemathesis finds no 5xx and no undocumented answer
+//! * [`pages`]: the documents and pages that the server serves
 //! * [`world`]: a server with an account, and the operations of the document
 #![cfg(test)]
 

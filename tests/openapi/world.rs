@@ -93,7 +93,7 @@ impl World {
 }
 
 impl Operation {
-    /// The schema of its body.
+    /// The schema of the operation's body.
     pub fn body<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         let reference = self.json["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str()?;
         document.pointer(reference.strip_prefix('#')?)

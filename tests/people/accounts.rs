@@ -1,5 +1,5 @@
-//! People in several accounts (decision D74): each invited, accepted and removed by itself, with one address; signing
-//! in names the account where the password is that of several.
+//! One person in several accounts (decision D74), with one e-mail: invited, accepted and removed in each account
+//! separately. A sign-in names the account if the password is that of several.
 
 use crate::factors::enable_with;
 use crate::world::{World, problem, success, text};
@@ -10,7 +10,7 @@ use store::keys::{Tries, attempts};
 const PASSWORD: &str = "a password of mine";
 const EMAIL: &str = "grace@example.com";
 
-/// Invites an address and accepts in its place; the answer.
+/// Invites an address and accepts the invitation. Returns the answer.
 async fn join(world: &World, boss: &SessionCaller, email: &str, password: &str) -> Reply {
     let body = json!({ "email": email, "role": "viewer" });
     let invited = success(&boss.post("/api/user/invitations", body).await);
@@ -58,7 +58,7 @@ async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() 
     success(&join(&world, &first, EMAIL, "what a stranger chose").await);
     let joined = join(&world, &second, EMAIL, PASSWORD).await;
     assert_eq!(account_of(&world, &joined).await, two.account.id);
-    // Each password leads into its account.
+    // Each password signs in to its account.
     let of_stranger = json!({ "password": "what a stranger chose" });
     assert_eq!(
         account_of(&world, &login(&world, of_stranger.clone()).await).await,
@@ -67,7 +67,7 @@ async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() 
     let mine = login(&world, json!({})).await;
     assert_eq!(account_of(&world, &mine).await, two.account.id);
     let mine = world.admin.session(&mine);
-    // The other account's user, password and removal are nothing to this one.
+    // The other account's user, password and removal do not affect this one.
     let team = success(&first.get("/api/user/team").await);
     let stranger = team["users"]
         .as_array()
@@ -83,7 +83,7 @@ async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() 
         account_of(&world, &login(&world, json!({})).await).await,
         two.account.id
     );
-    // Twice in one account it is not.
+    // One account cannot invite the address twice.
     let body = json!({ "email": EMAIL, "role": "viewer" });
     let reply = second.post("/api/user/invitations", body.clone()).await;
     problem(&reply, 409, "CONFLICT");
@@ -113,7 +113,7 @@ async fn one_password_in_several_accounts_asks_which() {
         let reply = login(&world, json!({ "account": account.id })).await;
         assert_eq!(account_of(&world, &reply).await, account.id);
     }
-    // Without the password no account is named.
+    // Without the right password no answer names an account.
     let unknown = world.try_login("nobody@example.com", "wrong password").await;
     let mut reported = vec![unknown.text()];
     problem(&unknown, 401, "INVALID_CREDENTIALS");
@@ -132,7 +132,7 @@ async fn one_password_in_several_accounts_asks_which() {
     for bad in [json!({ "account": 5 }), json!({ "account": "x".repeat(65) })] {
         assert!(problem(&login(&world, bad).await, 400, "VALIDATION").contains("account"));
     }
-    // A wrong password may have been about each of them; one with an account about that one.
+    // A wrong password counts as a failure in every account; if the request names one, in that account only.
     assert_eq!(failures(&world, &accounts[0]).await, 1);
     assert_eq!(failures(&world, &accounts[2]).await, 2);
 }
@@ -188,7 +188,7 @@ async fn each_account_of_an_e_mail_has_its_own_attempts() {
             .command::<i64>(&["LLEN", &attempts(Tries::LoginAccount, &user)]),
         10
     );
-    // Without an account the locked one is left out, and nothing is said about it.
+    // A sign-in without an account skips the locked one, and the answer does not mention it.
     let reply = login(&world, json!({})).await;
     assert_eq!(account_of(&world, &reply).await, two.account.id);
     for _ in 0..10 {
@@ -196,11 +196,11 @@ async fn each_account_of_an_e_mail_has_its_own_attempts() {
         problem(&reply, 429, "LOGIN_LOCKED");
         assert_eq!(reply.header("retry-after"), Some("900"));
     }
-    // These were ten of the e-mail, which lock every account.
+    // These were ten attempts at the e-mail, which lock every account.
     problem(&login(&world, named(&two.account)).await, 429, "LOGIN_LOCKED");
 }
 
-/// What one account's people do elsewhere is not for the others: without an account no address is written down.
+/// An account does not learn what its people do elsewhere: a failed sign-in without an account records no IP address.
 #[tokio::test]
 async fn a_wrong_password_without_an_account_leaves_no_address() {
     let world = World::start().await;

@@ -121,7 +121,7 @@ async fn secrets_are_shown_once_and_are_nowhere() {
     let invited = json!({ "email": "a@example.com", "role": "viewer" });
     let invited = success(&session.post("/api/user/invitations", invited).await);
     let token = text(&invited, "/link").rsplit_once('/').unwrap().1.to_owned();
-    // Every command that the store ran is in here.
+    // The append-only file has every command that the store executed.
     let files = std::fs::read_dir(world.redis.dir().join("appendonlydir")).unwrap();
     let written: String = files
         .map(|file| std::fs::read(file.unwrap().path()).unwrap())
@@ -129,7 +129,7 @@ async fn secrets_are_shown_once_and_are_nowhere() {
         .collect();
     assert!(
         written.contains("canary-name"),
-        "what is looked through is what the store has"
+        "the searched files are those of the store"
     );
     let logs = world.admin.logs();
     let cookie = &session.cookie()["tollgate_session=".len()..];
@@ -139,7 +139,7 @@ async fn secrets_are_shown_once_and_are_nowhere() {
     }
 }
 
-/// Keys that are revoked stay listed until their places are needed; then the oldest of them go.
+/// Revoked keys stay listed until their places are needed; then the oldest of them are removed.
 #[tokio::test]
 async fn revoked_keys_make_room_for_new_ones() {
     let world = World::start().await;
@@ -154,7 +154,7 @@ async fn revoked_keys_make_room_for_new_ones() {
     let [a, b, c] = ids.collect::<Vec<_>>()[..] else {
         panic!("three keys")
     };
-    // Keys enough that the account has as many as it can have.
+    // As many keys as the account can have.
     let mut fill = redis::pipe();
     for n in made.len()..API_KEYS_MAX {
         let id = format!("key_{n:026}");
@@ -210,7 +210,7 @@ async fn revoked_keys_make_room_for_new_ones() {
     );
 }
 
-/// The status of a key as its owner sees it.
+/// Returns the status of a key as its owner sees it.
 async fn status(boss: &SessionCaller, key: &Value) -> String {
     let list = success(&boss.get("/v1/api-keys?limit=200").await);
     let keys = list["apiKeys"].as_array().unwrap();
@@ -265,7 +265,8 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
     }
 }
 
-/// A role that can make no keys revokes those that the user made, unless they are kept; a role that can leaves them.
+/// A demotion to a role that can make no keys revokes the user's keys, unless they are kept. Any other demotion keeps
+/// them.
 #[tokio::test]
 async fn a_demotion_revokes_the_keys_of_the_user() {
     let world = World::start().await;
@@ -310,7 +311,7 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
     assert!(sentence.contains("keepApiKeys"), "{sentence}");
 }
 
-/// A removal that is refused revokes no keys.
+/// A refused removal revokes no keys.
 #[tokio::test]
 async fn the_last_owner_stays_with_the_keys() {
     let world = World::start().await;

@@ -111,7 +111,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
     success(&session.post("/api/user/totp/confirm", body).await);
     let reply = world.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 401, "TOTP_REQUIRED");
-    // A link does not go around the second factor.
+    // A link does not bypass the second factor.
     let link = document(&run(&cli, &[&["reset-password"], &email[..]].concat(), ""), 0);
     let token = link["link"]
         .as_str()

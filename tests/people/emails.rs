@@ -1,5 +1,5 @@
-//! The look-ups of e-mails: an address has one user in each account (decision D74), and the remains of a crash keep
-//! nobody out.
+//! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves behind
+//! blocks nobody.
 
 use crate::world::{World, problem, success};
 use clock::now_ms;
@@ -48,7 +48,7 @@ async fn owners(world: &World) -> Vec<(String, String)> {
 async fn an_address_has_a_user_in_each_account_and_one_in_each() {
     let world = World::start().await;
     let mut accounts = Vec::new();
-    // Many at once: each is named, however often others are faster.
+    // Many at once: each is added to the look-up, however many others change it meanwhile.
     for _ in 0..64 {
         accounts.push(world.seed.account("free").await);
     }
@@ -80,7 +80,7 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     let (a, b) = (world.seed.account("free").await, world.seed.account("free").await);
     let (first, second) = (new(EMAIL), new(EMAIL));
     assert_eq!(add(&world, &a, &first).await, UserAdded::Done);
-    // The record is gone, and the look-up is not: the process died in between.
+    // The record is gone, but not the look-up: the process died in between.
     world.redis.command::<i64>(&["HDEL", &a.keys.users(), EMAIL]);
     let reply = world.try_login(EMAIL, TEST_PASSWORD).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
@@ -88,7 +88,7 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     let session = world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
     let me = success(&session.get("/api/user/me").await);
     assert_eq!(me["account"]["id"], json!(b.id));
-    // Should that removal go on after all, it takes out nothing that is not its own.
+    // If that removal continues later, it removes nothing of others.
     let late = EmailOwner {
         account: a.id.clone(),
         user: first.id.clone(),
@@ -110,7 +110,7 @@ async fn what_a_crash_leaves_keeps_nobody_out() {
     world.admin.sign_in(EMAIL, TEST_PASSWORD).await;
 }
 
-/// Look-ups that name the account only, or are reserved for an hour, are those of earlier versions.
+/// Earlier versions wrote look-ups that name the account only, or that are reserved for an hour.
 #[tokio::test]
 async fn look_ups_of_earlier_versions_work_on() {
     let world = World::start().await;
@@ -146,7 +146,7 @@ async fn a_look_up_is_bounded_and_who_is_beyond_it_names_the_account() {
     problem(&reply, 401, "INVALID_CREDENTIALS");
 }
 
-/// A repeated creation has another id: what a failed one left would stay.
+/// A repeated creation has another id, so the records of a failed one would stay.
 #[tokio::test]
 async fn an_account_that_was_not_made_is_not_named() {
     let world = World::start().await;
@@ -158,7 +158,7 @@ async fn an_account_that_was_not_made_is_not_named() {
         plan: "free",
         owner: Some(&user),
     };
-    // Its record may be there when the reply is lost.
+    // Its record may exist when the reply is lost.
     for (failing, left) in [
         ("lookup_note", vec![]),
         ("account_create", vec![(id.clone(), user.id.clone())]),

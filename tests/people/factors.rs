@@ -13,7 +13,7 @@ use serde_json::json;
 use sha1::Sha1;
 use store::keys::{Tries, attempts};
 
-/// The code that an app with this secret shows at `at_ms` (RFC 6238, written down once more).
+/// The code that an app with this secret shows at `at_ms` (RFC 6238, implemented independently).
 pub fn code_at(secret: &str, at_ms: u64) -> String {
     let key = BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
     let mut mac = Hmac::<Sha1>::new_from_slice(&key).unwrap();
@@ -24,7 +24,7 @@ pub fn code_at(secret: &str, at_ms: u64) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// A code that the server takes after the one of now was used.
+/// A code that the server accepts after the present one was used.
 fn next_code(secret: &str) -> String {
     code_at(secret, now_ms() + 30_000)
 }
@@ -37,12 +37,12 @@ async fn login(world: &World, user: &SeedUser, totp: Option<&str>) -> Reply {
     world.admin.login(&body).await
 }
 
-/// Sets a second factor up: its secret and the recovery codes.
+/// Sets a second factor up. Returns its secret and the recovery codes.
 async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
     enable_with(session, TEST_PASSWORD).await
 }
 
-/// The same for a user with this password.
+/// Sets a second factor up for a user with this password.
 pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Vec<String>) {
     let body = json!({ "password": password });
     let begun = success(&session.post("/api/user/totp", body).await);
@@ -90,7 +90,7 @@ async fn a_second_factor_is_set_up_and_required() {
     let again = success(&session.post("/api/user/totp", body).await);
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
     let secret = text(&again, "/secret");
-    // Not confirmed, it does not count.
+    // An unconfirmed factor is not required.
     success(&login(&world, &user, None).await);
     let right = code_at(secret, now_ms());
     let wrong = if right == "000000" { "000001" } else { "000000" };
@@ -159,10 +159,10 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
     let reply = login(&world, &user, Some(&code)).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
 
-    // With a recovery code, however it is typed, ten times.
+    // Recovery codes, in any spelling; each works once.
     let key = attempts(Tries::Login, &user.email);
     for code in &recovery[..9] {
-        // Wrong codes stay counted.
+        // Wrong codes stay counted, so the counter is reset.
         world.redis.command::<i64>(&["DEL", &key]);
         let typed = format!(" {} ", code.to_uppercase().replace('-', ""));
         success(&login(&world, &user, Some(&typed)).await);
@@ -227,7 +227,7 @@ async fn a_stolen_session_cannot_guess_the_password() {
     let reply = session.post("/api/user/password", body).await;
     problem(&reply, 429, "LOGIN_LOCKED");
     success(&session.get("/api/user/me").await);
-    // Signing in is counted by itself.
+    // Sign-ins are counted separately.
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
 }
 
@@ -253,7 +253,7 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let confirmed = admin.sign_in(&pending.email, TEST_PASSWORD).await;
     let body = json!({ "code": code });
     success(&confirmed.post("/api/user/totp/confirm", body).await);
-    // A server without the new key cannot judge, and does not.
+    // A server without the new key cannot check a code, and refuses.
     let reply = login(&world, &user, Some(&next_code(&secret))).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
 }

@@ -42,7 +42,7 @@ async fn a_change_needs_the_token_of_its_session() {
             problem(&reply, 403, "CSRF_FAILED");
         }
     }
-    // A viewer without the token learns nothing of roles, and reading needs none.
+    // Without the token a viewer's refusal says nothing of roles, and reading needs none.
     let (_, viewer) = world.member(&user.account, Role::Viewer).await;
     let reply = viewer.send_bare("POST", "/v1/agents", &[], BODY).await;
     problem(&reply, 403, "CSRF_FAILED");
@@ -68,7 +68,7 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
         vec![("origin", "https://gate.example.com")],
         vec![("origin", &here), ("sec-fetch-site", "same-origin")],
         vec![("sec-fetch-site", "none")],
-        // The referrer does not count, the token does.
+        // The referrer is not checked, the token is.
         vec![("referer", "https://evil.example.org/x")],
     ] {
         let reply = session.send("POST", "/v1/agents", &headers, BODY).await;

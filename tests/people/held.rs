@@ -1,4 +1,4 @@
-//! Requests whose body is held back: what was taken away from their caller meanwhile is gone for them as well.
+//! Requests whose body is held back: authority that their caller loses meanwhile is lost for them, too.
 
 use crate::world::{World, success, text};
 use harness::{RawClient, RawReply, Role, SessionCaller, eventually};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use store::api_key::ApiKey;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Longer than the authority of a caller may be old when a handler begins.
+/// Longer than the greatest age of a caller's authority when a handler begins.
 const LONG: Duration = Duration::from_millis(1300);
 
 /// A request of which the last byte has not been sent.
@@ -45,7 +45,7 @@ impl Held {
     }
 }
 
-/// What the operator does about a stolen session: the person sets another password, which ends it.
+/// Ends a stolen session as the operator does: by a link with which the person sets another password.
 async fn set_another_password(world: &World, email: &str) {
     let issued = world.cli(&["user", "reset-password", "--email", email]);
     let token = text(&issued, "/link").split_once("/#/reset/").unwrap().1;
@@ -68,7 +68,7 @@ fn refused(reply: &RawReply, status: u16, code: &str) {
     assert_eq!((reply.status, &body["code"]), (status, &json!(code)), "{body}");
 }
 
-/// The step that makes a change judges its caller, however shortly before the authority was taken away.
+/// The step that makes a change checks its caller's authority, even if it was lost just before.
 #[tokio::test]
 async fn a_session_that_lost_its_authority_changes_nothing() {
     let world = World::start().await;
@@ -98,7 +98,7 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
             refused(&held.finish().await, 401, "SESSION_REQUIRED");
         }
     }
-    // A role that is too low, and nobody makes himself owner again.
+    // A role that is too low now: nobody can become owner again by a held request.
     for wait in [Duration::ZERO, LONG] {
         let (user, session) = world.member(account, Role::Owner).await;
         let path = format!("/api/user/team/{}", user.id);
@@ -133,7 +133,7 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
     assert!(!made.iter().any(|kind| kind.starts_with("deposit.")), "{made:?}");
 }
 
-/// A role that still suffices is enough, and a held request of somebody who lost nothing goes on.
+/// A lower role that suffices is accepted, and so is a held request of a caller who lost nothing.
 #[tokio::test]
 async fn a_session_that_lost_nothing_it_needs_goes_on() {
     let world = World::start().await;
@@ -178,7 +178,7 @@ async fn a_revoked_key_changes_nothing_and_learns_nothing() {
     assert_eq!(agents["total"], json!(0), "{agents}");
 }
 
-/// Who removes themselves leaves no key behind, and is told so.
+/// Users who remove themselves leave no key behind, and the answer says so.
 #[tokio::test]
 async fn an_owner_who_removes_himself_gets_the_whole_answer() {
     let world = World::start().await;

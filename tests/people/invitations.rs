@@ -1,4 +1,4 @@
-//! Invitations: links by which a person joins, once, with the role of the invitation.
+//! Invitations: links by which a person joins once, with the role of the invitation.
 
 use crate::world::{World, problem, success, text};
 use clock::now_ms;
@@ -181,7 +181,7 @@ async fn invitations_have_their_bounds() {
     assert_eq!(list["total"], json!(100));
 }
 
-/// A look-up is outside of the account's bucket, where no budget counts it: there is one for each open invitation and
+/// A look-up is outside the account's bucket, where no budget counts it: so there is one for each open invitation and
 /// no more.
 #[tokio::test]
 async fn an_invitation_that_is_none_leaves_no_look_up() {
@@ -251,7 +251,7 @@ async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back
     success(&boss.delete(&path).await);
     assert_eq!(accepted().await, Joined::Missing, "removed");
     assert_eq!(success(&boss.get("/api/user/team").await)["total"], json!(1));
-    // The e-mail was not kept from anybody.
+    // The e-mail is not taken.
     success(&invite(&boss, "back@example.com", "viewer").await);
     let owned: Option<String> = world
         .redis
@@ -264,7 +264,7 @@ async fn who_joined_is_in_whatever_the_browser_had_before() {
     let world = World::start().await;
     let (_, boss) = world.user(Role::Owner).await;
     let token = token(&success(&invite(&boss, "new@example.com", "viewer").await));
-    // The look-up of the browser's earlier session makes no sense: it cannot be ended.
+    // The look-up of the browser's earlier session is malformed, so the session cannot be ended.
     let earlier = "0a".repeat(32);
     let lookup = keys::session_lookup(&sha256_hex(earlier.as_bytes()));
     world.redis.command::<String>(&["SET", &lookup, "nonsense"]);
@@ -279,7 +279,7 @@ async fn who_joined_is_in_whatever_the_browser_had_before() {
     success(&world.admin.session(&reply).get("/api/user/me").await);
 }
 
-/// One that was made while the store's clock was ahead ends later than one that is made now, and lives until then.
+/// An invitation from a store clock that was ahead ends later than one that is made now, and stays valid until then.
 #[tokio::test]
 async fn a_later_invitation_shortens_no_earlier_one() {
     const AHEAD_MS: i64 = 280_000;

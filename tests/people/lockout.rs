@@ -9,7 +9,7 @@ use store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";
 
-/// Checks a refusal; how long it says to wait, in seconds.
+/// Checks a refusal. Returns the seconds to wait.
 #[track_caller]
 fn locked(reply: &Reply) -> u64 {
     problem(reply, 429, "LOGIN_LOCKED");
@@ -78,10 +78,10 @@ async fn a_right_password_gives_its_own_attempt_back() {
     locked(&world.try_login(&user.email, TEST_PASSWORD).await);
 }
 
-/// The password that somebody chose for a user of another person's e-mail.
+/// The password that a stranger chose for a user with another person's e-mail.
 const OWN: &str = "a password of mine";
 
-/// Makes such a user.
+/// Creates a user with this e-mail and the password [`OWN`].
 fn own_user(world: &World, account: &SeedAccount, email: &str) {
     let create = ["user", "create", "--account", &account.id, "--email", email];
     let more = ["--role", "viewer", "--password-stdin", "--json"];
@@ -90,7 +90,7 @@ fn own_user(world: &World, account: &SeedAccount, email: &str) {
     assert_eq!(made.code, Some(0), "{made:?}");
 }
 
-/// Who has a user of somebody's e-mail in an account of his own guesses at that person as seldom as anybody.
+/// A user with the same e-mail in an account of one's own gives no further guesses at the other person's password.
 #[tokio::test]
 async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
     let world = World::start().await;
@@ -114,7 +114,7 @@ async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
     assert_eq!(failures, vec!["user.login_failed"; 10]);
 }
 
-/// Whoever has a user of somebody's e-mail signs in as often as anybody, and locks nobody by it.
+/// A person with a user of somebody else's e-mail can sign in as often as anybody, and locks nobody by that.
 #[tokio::test]
 async fn right_sign_ins_lock_no_other_user_of_the_e_mail() {
     let world = World::start().await;
@@ -130,8 +130,8 @@ async fn right_sign_ins_lock_no_other_user_of_the_e_mail() {
     success(&world.try_login(&victim.email, TEST_PASSWORD).await);
 }
 
-/// Without an account a right password was a guess at the other users. Different ones are bounded, in the same way
-/// where there is no other user.
+/// In a sign-in without an account, the right password of one user is a guess at the others of the e-mail. The number
+/// of different right passwords is limited, even where there is no other user.
 #[tokio::test]
 async fn different_right_passwords_are_guesses() {
     let world = World::start().await;
@@ -154,7 +154,7 @@ async fn different_right_passwords_are_guesses() {
     locked(&world.try_login(&victim.email, TEST_PASSWORD).await);
 }
 
-/// While an e-mail is locked nothing is checked, so its attempts are no guesses of the address.
+/// While an e-mail is locked no password is checked, so its attempts are no guesses of the IP address.
 #[tokio::test]
 async fn attempts_at_a_locked_e_mail_lock_no_address() {
     let world = World::start().await;
@@ -197,7 +197,7 @@ async fn one_address_has_a_hundred_wrong_attempts() {
     let key = attempts(Tries::Login, &user.email);
     let taken: i64 = world.redis.command(&["EXISTS", &key]);
     assert_eq!(taken, 0, "a refused address takes no attempt from the user");
-    // Links are counted by themselves.
+    // Links are counted separately.
     problem(&open_link(&world).await, 404, "NOT_FOUND");
     problem(&reset(&world).await, 404, "NOT_FOUND");
 }
@@ -209,7 +209,7 @@ async fn open_link(world: &World) -> Reply {
     nobody.post("/api/user/invitations/look", body).await
 }
 
-/// A link of a new password that is none.
+/// A new password through an invalid link.
 async fn reset(world: &World) -> Reply {
     let body = json!({ "token": "0a".repeat(32), "newPassword": "a new password of mine" });
     let nobody = world.admin.caller("");
@@ -248,7 +248,7 @@ async fn a_stranger_who_locks_an_e_mail_locks_nobody_out_who_is_in() {
     let changed = change(&session, TEST_PASSWORD, new).await;
     success(&changed);
     let session = session.renewed(&changed);
-    // A stolen session has its own ten guesses, and they lock no sign-in.
+    // A stolen session has ten guesses of its own, and they lock no sign-in.
     for _ in 0..10 {
         problem(&change(&session, WRONG, new).await, 401, "INVALID_CREDENTIALS");
     }

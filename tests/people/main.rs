@@ -10,11 +10,11 @@
 //! * [`team`]: roles, removal, the last owner; [`invitations`]: invitations
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
-//! * [`plan`]: the plan, and what it has in the dashboard
+//! * [`plan`]: the plan, and its features in the dashboard
 //! * [`accounts`]: one person in several accounts
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
-//! * [`scripts`]: each small change of the scripts that decide who is in is noticed
+//! * [`scripts`]: the scripts of sessions and users; their checks detect every mutant
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 

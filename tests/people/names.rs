@@ -52,12 +52,12 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
         named(&agent, "agent", "Invoice reader"),
         named(&virtual_key, "virtual_key", "Laptop"),
     ]);
-    // A viewer sees them, too: they are labels, and stand beside ids that the trail shows to everybody.
+    // A viewer sees names, too: they are labels of ids that the trail shows to everybody.
     assert_eq!(success(&reader.get(&path).await)["names"], expected);
     // Agents are those of the mode; keys and people are the account's.
     let in_test = success(&reader.in_mode(Mode::Test).get(&path).await);
     assert_eq!(in_test["names"][3], named(&toy, "agent", "Toy"));
-    // Another account learns nothing.
+    // Another account sees no names of this one.
     let foreign = success(&other.get(&path).await);
     assert_fields!(foreign, { "names": [named(&stranger.id, "user", &stranger.email)] });
 

@@ -68,7 +68,7 @@ async fn a_reset_link_works_once_and_for_an_hour() {
     let second = token(text(&issue(), "/link"), "/#/reset/");
     problem(&reset(&world, &old, NEW).await, 404, "NOT_FOUND");
     problem(&reset(&world, &second, "short").await, 400, "VALIDATION");
-    // Ten at once: one is in.
+    // Of ten at once, one succeeds.
     let at_once = join_all((0..10).map(|_| reset(&world, &second, NEW))).await;
     let done: Vec<_> = at_once.iter().filter(|reply| reply.status == 200).collect();
     assert_eq!(done.len(), 1);
@@ -81,7 +81,7 @@ async fn a_reset_link_works_once_and_for_an_hour() {
     }
     world.admin.sign_in(&user.email, NEW).await;
 
-    // It ends by itself, and with a password that is set otherwise.
+    // A link expires, and ends when the password is set by other means.
     let third = token(text(&issue(), "/link"), "/#/reset/");
     let key = user.account.keys.reset(&user.id);
     let left: i64 = world.redis.command(&["PTTL", &key]);

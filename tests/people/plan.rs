@@ -81,7 +81,7 @@ async fn an_owner_moves_down_and_the_operator_moves_up() {
     success(&choose(&session, "free").await);
 }
 
-/// The owner asks for the plan that the account is on while the operator takes it away.
+/// The owner chooses the present plan of the account while the operator changes it.
 #[tokio::test]
 async fn an_owner_does_not_undo_what_the_operator_does_meanwhile() {
     let world = World::start().await;
@@ -163,7 +163,7 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
     let listed = success(&session.get("/api/v1/webhooks").await);
     assert_eq!(listed["total"], json!(1));
 
-    // What still sends after a move down can be stopped, and no more.
+    // After a move down a webhook can be disabled, and not changed otherwise.
     success(&choose(&session, "free").await);
     let path = format!("/api/v1/webhooks/{}", text(&listed, "/webhooks/0/id"));
     for (body, status) in [

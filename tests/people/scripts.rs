@@ -1,4 +1,4 @@
-//! The scripts of sessions and users: the effect of each on the store, and that every small change is noticed.
+//! The scripts of sessions and users: the effect of each on the store. The checks detect every mutant of a script.
 
 mod attempts;
 mod lookups;
@@ -31,7 +31,7 @@ const SCOPE: Scope<'static> = Scope {
     actor: "test",
 };
 
-/// Changes that cannot be noticed, because the changed script does the same.
+/// Equivalent mutants: the changed script has the same effect.
 const EQUIVALENT: &[(&str, &str)] = &[
     (
         "local ahead = left > span | 20: > -> >=",
@@ -127,7 +127,7 @@ fn user(id: &str, email: &str, role: Role) -> Stored {
     }
 }
 
-/// Three sessions of a user.
+/// Creates three sessions of a user.
 async fn three(store: &Store, key: &str) -> Checked {
     for (id, hash) in ["ses_1", "ses_2", "ses_3"].iter().zip(HASHES) {
         let (seen, text) = (format!("seen:{id}"), format!("5 9 {hash} - a@example.com x"));
@@ -137,10 +137,10 @@ async fn three(store: &Store, key: &str) -> Checked {
     Ok(())
 }
 
-/// Hashes of their tokens.
+/// Hashes of the tokens of these sessions.
 const HASHES: [&str; 3] = ["0a1", "0a2", "0a3"];
 
-/// Those that a look-up is left of.
+/// Returns those of [`HASHES`] that have a look-up.
 async fn look_ups(store: &Store) -> Result<Vec<&'static str>, String> {
     let mut found = Vec::new();
     for hash in HASHES {
@@ -156,7 +156,7 @@ async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {
     Ok(fields.into_keys().collect())
 }
 
-/// The checks of a script whose text is this.
+/// Checks a script with this text.
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms = {NOW_MS}\n");
     let change = match script {

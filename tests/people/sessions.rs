@@ -1,4 +1,4 @@
-//! Sessions: how they end, and cookies that are none.
+//! Sessions: how they end, and invalid cookies.
 
 use crate::world::{World, problem, success, text};
 use crypto::sha256_hex;
@@ -39,13 +39,13 @@ async fn a_pause_and_a_lifetime_end_a_session() {
         assert!((3_590_000..=3_600_000).contains(&left), "{key}: {left}");
     }
 
-    // Nine minutes of pause: it goes on, and the pause begins anew.
+    // After nine minutes without a request the session continues, and the pause begins anew.
     let ago = |ms: u64| (read(&seen).parse::<u64>().unwrap() - ms).to_string();
     set(&seen, &ago(9 * 60_000));
     let before = read(&seen);
     success(&session.get("/api/user/me").await);
     assert_ne!(read(&seen), before);
-    // Within a minute nothing is written down.
+    // Uses within the same minute are not recorded.
     let now = read(&seen);
     success(&session.get("/api/user/me").await);
     assert_eq!(read(&seen), now);
@@ -55,7 +55,7 @@ async fn a_pause_and_a_lifetime_end_a_session() {
     set(&seen, &now);
     success(&session.get("/v1/agents").await);
 
-    // Its time is over, however busy it was.
+    // A session has a greatest age, however often it is used.
     let ended = whole.replacen(
         &times(&whole)[1].to_string(),
         &(times(&whole)[0] + 1).to_string(),
@@ -69,7 +69,7 @@ async fn a_pause_and_a_lifetime_end_a_session() {
     assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
 }
 
-/// Otherwise it would live longer by as much as the store's clock was ahead when it was opened.
+/// Otherwise the session would last longer by as much as the store's clock was ahead when it was opened.
 #[tokio::test]
 async fn a_session_from_a_clock_that_was_ahead_is_none() {
     let world = World::start().await;
@@ -128,7 +128,7 @@ async fn sessions_are_listed_and_revoked() {
         let path = format!("/api/user/sessions/{unknown}");
         problem(&first.delete(&path).await, 404, "NOT_FOUND");
     }
-    // Another user's session is not there, even in the same account.
+    // Another user's session is not found, even in the same account.
     let (_, colleague) = world.member(&user.account, Role::Owner).await;
     let path = format!("/api/user/sessions/{}", id_of(&third).await);
     problem(&colleague.delete(&path).await, 404, "NOT_FOUND");
@@ -209,7 +209,7 @@ async fn cookies_that_are_none_open_nothing_and_are_taken_away() {
     problem(&reply, 401, "SESSION_REQUIRED");
     let among = format!("theme=dark; {token}; x=\"y\"");
     success(&nobody.send("GET", "/v1/agents", &[("cookie", &among)], "").await);
-    // Without any credential the answer is that of before.
+    // Without any credential the answer asks for an API key.
     let none = nobody.get("/v1/agents").await;
     problem(&none, 401, "API_KEY_REQUIRED");
     assert_eq!(none.header("www-authenticate"), Some("Bearer"));
@@ -273,7 +273,7 @@ async fn a_session_works_in_the_mode_that_it_names() {
     problem(&reply, 403, "OWNER_REQUIRED");
 }
 
-/// Whatever ends a session removes its look-up, so that signing in again and again fills no store.
+/// Every end of a session removes its look-up, so that repeated sign-ins do not fill the store.
 #[tokio::test]
 async fn an_ended_session_leaves_no_look_up() {
     let world = World::start().await;

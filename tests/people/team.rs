@@ -96,7 +96,7 @@ async fn an_owner_is_left_also_when_two_demote_each_other() {
         } else {
             join(by_a.delete(&of_b), by_b.delete(&of_a)).await
         };
-        // The loser is refused by the last owner, or is no owner any more when the call comes in.
+        // The other call is refused by the last owner, or since its caller is no longer an owner.
         let done = [&first, &second]
             .iter()
             .filter(|reply| reply.status == 200)

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const CASES: u32 = 150;
-/// Attempts at a prediction, between which a worker may change the account.
+/// Maximum attempts at a prediction, since a worker may change the account during one.
 const TRIES: usize = 5;
-/// Between them: the sealer is done with the account by then.
+/// Pause between attempts: the sealer is done with the account by then.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Greatest spent amount, below every limit of a plan.
 const SPENT_MAX: u64 = 5_000_000_000;
@@ -33,7 +33,7 @@ enum Limit {
 struct Preconditions {
     plan: &'static str,
     frozen: bool,
-    /// Of the agent's own policy; none at all for `None`, so that the account-wide one holds.
+    /// Whether the agent's own policy is enabled. `None`: it has none, so that the account-wide one holds.
     own_policy: Option<bool>,
     account_policy: Option<bool>,
     limits: [Limit; 4],
@@ -157,7 +157,7 @@ fn tracked_limit(plan: &str) -> Option<u64> {
 }
 
 impl Preconditions {
-    /// Puts agent, run and account there, for something that charges `more`.
+    /// Writes agent, run and account for a call or spend that charges `more`.
     async fn arrange(&self, stage: &Stage, client: &Client, more: u64) {
         let (keys, period) = (&client.account.keys, stage.period());
         client.account.set_plan(self.plan).await;
@@ -336,7 +336,7 @@ async fn spend_agrees(
 
 /// Runs the cases on one stage, and shows the shortest that fails.
 fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<(), TestCaseError>) {
-    // A case whose day ends meanwhile proves nothing.
+    // A case during which the day ends proves nothing.
     let within_a_day = async |stage: &Stage, case| loop {
         let period = stage.period();
         let agreed = one(stage, &case).await;

@@ -1,7 +1,7 @@
 //! The archive: moved entries, reads across store and archive, and failures on the way.
 //!
 //! * [`fixture`]: an account with audit lines as scripts write them
-//! * [`model`]: every filter and page before and after; decisions; webhooks that were not told yet
+//! * [`model`]: every filter and page before and after archiving; decisions; undelivered webhooks
 //! * [`race`]: archivers and sealers at once
 //! * [`damage`]: segments and manifests that are changed, missing, or cannot be written
 //! * [`crash`]: servers and the store killed while they archive, under traffic

@@ -305,7 +305,7 @@ async fn checkpoints_are_signed_notes() {
     let first = success(&caller.get("/v1/audit/checkpoint?size=1").await, 200);
     assert_eq!((&first["size"], &first["hash"]), (&json!(1), &entries[0]["hash"]));
     assert_eq!(first["publicKey"], now["publicKey"]);
-    // Its note says how far the trail had come: it is none of a trail that ends there.
+    // Its note names the trail's end at its signing, so it cannot pass for the note of a trail that ends there.
     let key = PublicKey::parse(text(&now, "/publicKey")).unwrap();
     let checkpoint = key.verify(text(&first, "/note"), &origin).unwrap();
     assert_eq!(checkpoint.end().size, entries.len() as u64);

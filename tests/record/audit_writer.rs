@@ -13,7 +13,7 @@ const WRITE: &str = "for i = 2, #ARGV, 2 do
   end";
 /// Lines written by one call.
 const AT_ONCE: usize = 500;
-/// When the first line was written.
+/// Time of the first line, in Unix milliseconds.
 pub const START_MS: u64 = 1_795_000_000_000;
 
 /// Appends to one chain.
@@ -76,8 +76,8 @@ impl AuditWriter {
         self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
     }
 
-    /// Puts these lines, hashes and last number in the place of what is there, and lists by agent and type that fit
-    /// what is sealed: what someone can do who can write to the store.
+    /// Replaces lines, hashes and last number in the store, and makes the lists by agent and type match the sealed
+    /// lines: what an attacker with write access to the store can do.
     pub async fn forge(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) {
         let mut pipe = redis::pipe();
         pipe.atomic()
@@ -107,7 +107,7 @@ impl AuditWriter {
 }
 
 impl AuditWriter {
-    /// The lists by agent and type that are there, and those that fit these lines.
+    /// Returns the lists by agent and type in the store, and those that match these lines.
     async fn lists(&self, lines: &[Vec<u8>]) -> (Vec<String>, BTreeMap<String, Vec<u64>>) {
         let (keys, mode) = (&self.keys, self.mode);
         let pattern = keys

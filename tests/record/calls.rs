@@ -310,7 +310,7 @@ async fn an_export_has_the_calls_of_its_filters() {
     );
 }
 
-/// What an agent sends as its model is no formula for whoever opens the file, also where `;` separates cells.
+/// A model name that an agent sends is never a formula in an exported file, also where `;` separates cells.
 #[tokio::test]
 async fn no_model_is_a_formula_in_a_file() {
     let stage = Stage::start().await;

@@ -1,5 +1,5 @@
-//! The last checkpoint of a trail, outside the store, and segments that left it: they prove that entries were cut off
-//! or exchanged.
+//! The last checkpoint of a trail, kept outside the store, and archived segments prove that entries were cut off or
+//! exchanged.
 
 use crate::audit_writer::{AuditWriter, lines};
 use crate::trail_fixture::{TrailFixture, audit, broken};
@@ -52,7 +52,7 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     let refused = "tollgate_admin_audit_checkpoints_refused_total";
     until("a refusal", || admin.metric::<u64>(refused) > Some(0)).await;
     broken(&fixture.verify(&[], 1), 49, "missing at the end");
-    // An older note that somebody kept, in the place of the last one, hides nothing from a server that saw that.
+    // An older note in the place of the last one hides nothing from a server that saw the last one.
     let (last, kept) = (std::fs::read(&path).unwrap(), path.with_file_name("live.kept"));
     let oldest = std::fs::read(kept.join("000000000050")).unwrap();
     std::fs::write(&path, &oldest).unwrap();
@@ -64,12 +64,12 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     .await;
     std::fs::write(&path, &last).unwrap();
     fixture.writer.forge(&all[..48], &hashes[..48], 48).await;
-    // Grown again with other entries: it is not moved over them either.
+    // The trail grows again with other entries: the checkpoint is not moved over them either.
     fixture.writer.write(&lines(20)).await;
     let before = admin.metric::<u64>(refused);
     until("another refusal", || admin.metric(refused) > before).await;
     broken(&fixture.verify(&[], 1), 55, "another hash");
-    // Nor by a server that has never seen it.
+    // A server that has never seen the checkpoint does not move it either.
     admin.kill9();
     let logged = admin.logs();
     assert_eq!(
@@ -85,8 +85,8 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     assert_eq!(size(&path), Some(55), "the old note stays");
     fixture.writer.forge(&all, &hashes, 55).await;
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
-    // What a server keeps each day stays where the last note is removed or replaced. A server that runs would sign the
-    // end anew.
+    // The notes that a server keeps each day remain if the last note is removed or replaced. No server runs here, since
+    // it would sign the end anew.
     fresh.kill9();
     std::fs::rename(&path, path.with_extension("moved")).unwrap();
     let verdict = fixture.verify(&[], 0);
@@ -203,7 +203,7 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
         assert!(message.contains(words), "{message}");
     };
 
-    // Written anew with all hashes that follow, and cut off.
+    // A trail written anew with all later hashes, and a trail cut off.
     let mut changed = all.clone();
     changed[22] = String::from_utf8(changed[22].clone())
         .unwrap()
@@ -218,13 +218,13 @@ async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
         assert!(text(&message, "/error").contains(words), "{message}");
         assert!(!Path::new(&out).exists() && !Path::new(&note).exists());
     }
-    // Only the hash of an earlier entry: the end is what it was, and the earlier end is none.
+    // Only the hash of an earlier entry differs: the end is unchanged, and the earlier state does not lead to it.
     let mut other = hashes.clone();
     other[9][0] ^= 1;
     writer.forge(&all, &other, all.len()).await;
     refused("?size=10", "does not lead to").await;
 
-    // A checkpoint that cannot be read may say anything.
+    // An unreadable checkpoint may contradict the trail, so nothing is signed.
     writer.forge(&all, &hashes, all.len()).await;
     std::fs::remove_dir_all(&place).unwrap();
     std::fs::write(&place, "").unwrap();
@@ -254,7 +254,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         fixture.redis.command::<u64>(&["LLEN", &key]) <= 20
     })
     .await;
-    // Its worker ends with its turn: a segment that the store does not know yet would be one that nobody reads.
+    // The worker finishes its round first: nobody would read a segment that the store does not know yet.
     admin.term();
     assert_eq!(
         admin.wait_exit(Duration::from_secs(60)),
@@ -291,7 +291,7 @@ fn first_of(segment: &Path) -> Value {
     json!(name[..12].parse::<u64>().unwrap())
 }
 
-/// A manifest that is lost or changed is named, though the trail is in order, and made again from its segment.
+/// A lost or changed manifest is reported even if the trail is in order, and is made again from its segment.
 fn manifests_are_verified_and_made_again(fixture: &TrailFixture, segments: &[PathBuf]) {
     for segment in segments {
         let manifest = PathBuf::from(segment.to_string_lossy().replace(".jsonl.zst", ".json"));
@@ -314,7 +314,7 @@ fn manifests_are_verified_and_made_again(fixture: &TrailFixture, segments: &[Pat
             assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
         }
     }
-    // What the segment is not there for cannot be made.
+    // A manifest without its segment cannot be made.
     let segment = &segments[0];
     let manifest = segment.to_string_lossy().replace(".jsonl.zst", ".json");
     std::fs::remove_file(segment).unwrap();
@@ -328,8 +328,7 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => find(&path, found),
-            // Not what a server that was killed had not finished, nor the manifests, which are not needed to read
-            // entries.
+            // Skips what a killed server left unfinished, and the manifests, which are not needed to read entries.
             false if path.to_string_lossy().ends_with(".zst") => found.push(path),
             false => {}
         }

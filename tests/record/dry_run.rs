@@ -233,7 +233,7 @@ async fn budgets_of_records_are_predicted() {
     }
 }
 
-/// Runs that ended 35 days after their last call leave the budget in predictions, spends and what the operator sees.
+/// Runs that ended 35 days after their last call do not count in predictions, spends and what the operator sees.
 #[tokio::test]
 async fn runs_that_ended_are_in_no_prediction() {
     let stage = Stage::start_with(&[("LIMITS__RUNS", "2")]).await;
@@ -277,7 +277,7 @@ async fn runs_that_ended_are_in_no_prediction() {
     assert_eq!(used(), json!(2));
 }
 
-/// A plan without streams refuses one behind the key's own checks and before all others, as the edge does.
+/// A plan without streams refuses a stream after the key's own checks and before all others, as the edge does.
 #[tokio::test]
 async fn a_stream_is_predicted_by_the_plan() {
     let plans = tempfile::NamedTempFile::new().unwrap();
@@ -311,7 +311,7 @@ async fn a_stream_is_predicted_by_the_plan() {
             text(&error, "/message")
         );
         assert_eq!(sentence, expected);
-        // Beyond its rate the key decides.
+        // A key beyond its rate is denied for that first.
         let _ = client.call(None).await;
         let body = success(&client.dry_run(body).await, 200);
         assert_eq!(body["reason"], "rate_limited");

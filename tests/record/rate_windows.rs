@@ -31,7 +31,7 @@ fn use_up(stage: &Stage, client: &Client) {
         .command(&["SET", &rate, &LIMIT.to_string(), "PX", WINDOW_MS]);
 }
 
-/// Calls so often, and the ids of the denials.
+/// Makes `calls` calls, which are denied. Returns the ids of the denials.
 async fn flood(client: &Client, calls: usize, reason: &str) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..calls {
@@ -65,7 +65,7 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
         let decision = client.decision(id).await;
         assert_fields!(decision, { "id": id, "count": 1 });
     }
-    // While the minute is open: the record as of now.
+    // While the minute is open, the record shows the count so far.
     let open = client.decision(&ids[OWN]).await;
     assert_fields!(open, { "count": 15, "auditSeq": null }, "{open}");
     assert_fields!(open, { "outcome": "denied", "history": [] });
@@ -103,7 +103,7 @@ async fn a_flood_has_ten_records_and_one_for_the_rest() {
     reported_elsewhere(&stage, &client, &ids).await;
 }
 
-/// Lists, statistics and verification count the record; other accounts know nothing of it.
+/// Lists, statistics and verification count the record; other accounts cannot read it.
 async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     let listed = client.api.get("/v1/audit?type=decisions.denied").await;
     let listed: Value = success(&listed, 200);
@@ -128,7 +128,7 @@ async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     }
 }
 
-/// A key beyond the plan's is not kept from a flood by its rate, and leaves no more behind.
+/// The rate does not limit a key beyond the plan's number of keys; a flood with it leaves no more records.
 #[tokio::test]
 async fn a_key_beyond_the_plans_leaves_no_more_than_one_beyond_its_rate() {
     let stage = Stage::start().await;

@@ -247,8 +247,7 @@ async fn what_is_no_run_is_refused() {
     assert_eq!(client.run("a").await["status"], "running");
 }
 
-/// Runs of one status are looked for, some at a time: all of them are found page by page, and no page reads more than
-/// it may.
+/// A search for runs of one status finds all of them page by page, and no page reads more than its bound.
 #[tokio::test]
 async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     use store::run::SCANNED_MAX;
@@ -256,7 +255,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     let client = stage.client("enterprise", json!({})).await;
     let index = client.account.keys.runs(Mode::Live, "bot");
     let prefix = client.account.keys.run(Mode::Live, "bot", "");
-    // Three in a row of which one failed, behind as many completed ones as one page searches, and that many again.
+    // Six old runs, every third of them failed, behind twice as many completed ones as one page searches.
     let fill = "for n = 1, tonumber(ARGV[2]) do local id = string.format('r%05d', n) \
         local status = n <= 6 and (n % 3 == 0 and 'failed' or '') or 'completed' \
         redis.call('ZADD', KEYS[1], tonumber(ARGV[1]) + n, id) \
@@ -291,7 +290,7 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
             cursor = format!("&cursor={next}");
         }
         assert_eq!(found, expected, "{status} in pages of {limit}");
-        assert_eq!(empty, in_vain, "{status}: what was looked at in vain is said so");
+        assert_eq!(empty, in_vain, "{status}: pages without a match");
     }
     let first = client.runs("?status=completed&limit=1&offset=999").await;
     assert_fields!(first, { "total": 1000, "partial": true });

@@ -143,8 +143,8 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     check(&store, &account, &writer, Mode::Live).await;
 }
 
-/// While servers are upgraded, an earlier one meets lines of a later release. It seals and shows what is before them,
-/// and seals none of them as unreadable for ever.
+/// During an upgrade, an earlier server meets lines of a later release. It seals and shows the lines before them, and
+/// does not seal them as unreadable for ever.
 #[tokio::test]
 async fn a_line_of_a_later_release_is_left_to_that_release() {
     const BEFORE: usize = 5;
@@ -172,7 +172,7 @@ async fn a_line_of_a_later_release_is_left_to_that_release() {
     let entries = reply.json()["logs"].as_array().unwrap().clone();
     assert_eq!(entries.len(), BEFORE);
     assert!(entries.iter().all(|entry| entry["type"] != "unreadable"));
-    // The later release seals it; an earlier server does not show it as something else.
+    // The later release seals the line; an earlier server does not show it as something else.
     writer
         .forge(&writer.lines().await, &vec![vec![7; 32]; BEFORE + 2], BEFORE + 2)
         .await;
@@ -196,7 +196,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
             let sealing: JoinHandle<()> = tokio::spawn(async move {
                 let store = Store::open(&url, Duration::from_millis(50)).unwrap();
                 loop {
-                    // It fails when the wire is cut; the next one goes on.
+                    // Sealing fails when the wire is cut; the next attempt continues.
                     let sealed = Chain::new(&store, &id, Mode::Test).seal().await;
                     failed.fetch_add(u64::from(sealed.is_err()), Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_micros(300)).await;
@@ -230,7 +230,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
         sealer.abort();
     }
     let failed = failed.load(Ordering::SeqCst);
-    assert!(failed > 0, "no wire was cut while one sealed");
+    assert!(failed > 0, "no wire was cut during sealing");
     sealed_some(&writer).await;
     check(&store, &account, &writer, Mode::Test).await;
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 pub const MODEL: &str = "gpt-4o-mini";
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
-/// The servers.
 pub struct Stage {
     pub world: World,
     pub upstream: Upstream,
@@ -30,7 +29,7 @@ impl Stage {
         Self::start_with(&[]).await
     }
 
-    /// The same with these settings (`LIMITS__RUNS`) of both servers.
+    /// Starts with these settings (such as `LIMITS__RUNS`) on both servers.
     pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let named = || {
             let each = settings.iter();
@@ -66,7 +65,7 @@ impl Stage {
         }
     }
 
-    /// The store's period.
+    /// The current period by the store's clock.
     pub fn period(&self) -> Period {
         let (seconds, micros): (u64, u64) = self.world.redis.command(&["TIME"]);
         Period::at(seconds * 1000 + micros / 1000)
@@ -81,8 +80,8 @@ impl Stage {
         let _: u64 = self.world.redis.command(&words);
     }
 
-    /// Everything that the store holds under keys of this pattern, as one hash; but for what every request changes (how
-    /// often an API key was used, and when), and what the watcher of thresholds notices meanwhile.
+    /// Everything that the store holds under keys of this pattern, as one hash, except what every request changes (use
+    /// count and time of an API key) and what the watcher of thresholds records.
     pub fn dump(&self, pattern: &str) -> String {
         // The order of a hash's fields may change as they are read: Valkey 8 moves them between its tables.
         const ALL: &str = "local function whole(key)
@@ -102,7 +101,7 @@ impl Stage {
         self.world.redis.command(&["EVAL", ALL, "0", pattern])
     }
 
-    /// The same of the whole store, once the workers are idle.
+    /// The dump of the whole store, once the workers are idle.
     pub async fn quiet_dump(&self) -> String {
         let mut last = self.dump("*");
         loop {
@@ -121,7 +120,7 @@ impl Client {
         self.api.post("/v1/decisions/dry-run", body).await
     }
 
-    /// A call, and the id of the decision on it.
+    /// Makes a call. Returns its reply and the id of its decision.
     pub async fn call(&self, run: Option<&str>) -> (Reply, String) {
         let headers: Vec<(&str, &str)> = run.iter().map(|run| ("x-service-run-id", *run)).collect();
         let reply = self.edge.chat_with(&headers, chat_body(MODEL, "hello")).await;
@@ -132,7 +131,7 @@ impl Client {
         (reply, id)
     }
 
-    /// The decision `id`, as it is explained.
+    /// Returns the explanation of the decision `id`.
     pub async fn decision(&self, id: &str) -> Value {
         let reply = self.api.get(&format!("/v1/decisions/{id}")).await;
         success(&reply, 200)["decision"].clone()

@@ -1,4 +1,4 @@
-//! A chain of fifty entries, and everything that can be done to one of them: in an export, and in the store.
+//! Verification finds every edit, removal, insertion and swap in a chain of fifty, in an export and in the store.
 
 use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
@@ -40,7 +40,7 @@ impl Export {
         }
     }
 
-    /// The first entry that a verification of these lines names.
+    /// The first entry that a verification of these lines reports.
     fn first_broken(&self, lines: &[String]) -> Option<u64> {
         let mut walk = Walk::behind(0);
         walk.mark(self.known.size);
@@ -56,7 +56,7 @@ impl Export {
     }
 }
 
-/// Everything that differs from `value` in one place: a leaf, a name, or one less.
+/// All variants of `value` that differ in one place: another leaf, another name, or one element less.
 fn edits(value: &Value) -> Vec<Value> {
     match value {
         Value::Null => vec![json!(""), json!(0)],
@@ -125,7 +125,7 @@ fn every_edit_of_an_entry_of_an_export_names_it() {
         for edit in edits(&entry) {
             let mut lines = export.lines.clone();
             lines[at] = edit.to_string();
-            // The later lines cannot be reached, and are not read.
+            // The later lines cannot be reached and are not read.
             lines.truncate(at + 3);
             export.found(&lines, at + 1);
             count += 1;
@@ -144,7 +144,7 @@ fn an_edit_whose_hash_was_computed_again_breaks_the_link_behind_it() {
         lines[at] = again(entry);
         export.found(&lines, (at + 2).min(SIZE));
     }
-    // All hashes behind it, too: then only the checkpoint knows, and it knows the whole.
+    // With all later hashes recomputed, only the checkpoint shows the change, and it covers the whole trail.
     let mut lines = export.lines.clone();
     let mut previous = None;
     for line in lines.iter_mut().skip(20) {
@@ -160,7 +160,7 @@ fn an_edit_whose_hash_was_computed_again_breaks_the_link_behind_it() {
     export.found(&lines, SIZE);
 }
 
-/// The entry with the hash that fits it.
+/// The entry with its hash recomputed.
 fn again(mut entry: Map<String, Value>) -> String {
     entry.remove("hash");
     let previous = entry["previousHash"].as_str().unwrap().to_owned();
@@ -186,12 +186,12 @@ fn removals_insertions_swaps_and_cut_tails_of_an_export_are_found() {
         for copied in [0, at.saturating_sub(1), at.min(SIZE - 1), SIZE - 1] {
             let mut lines = export.lines.clone();
             lines.insert(at, export.lines[copied].clone());
-            // A copy right before or behind itself: the second one is in the wrong place.
+            // A copy next to the original: the second of the two is in the wrong place.
             let wrong = if copied == at { at + 2 } else { at + 1 };
             export.found(&lines, wrong);
         }
     }
-    // An entry that fits in every way but is none of ours.
+    // A foreign entry that fits the chain in every other way.
     for at in 0..=SIZE {
         let mut lines = export.lines.clone();
         let mut entry: Map<String, Value> = serde_json::from_str(&lines[at.min(SIZE - 1)]).unwrap();
@@ -266,7 +266,7 @@ impl Kept {
         }
     }
 
-    /// The first entry that a verification names when the store holds this.
+    /// The first entry that a verification reports if the store holds these lines and hashes.
     async fn first_broken(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) -> Option<u64> {
         self.writer.forge(lines, hashes, last).await;
         let known = vec![self.known.clone()];
@@ -289,7 +289,7 @@ impl Kept {
     }
 }
 
-/// Every line that differs in one word, except for words that are no part of the entry.
+/// All variants of the line with one word changed, except words that are not part of the entry.
 fn line_edits(line: &[u8]) -> Vec<Vec<u8>> {
     let text = std::str::from_utf8(line).unwrap();
     let words: Vec<&str> = text.split(' ').collect();
@@ -335,7 +335,7 @@ async fn every_edit_in_the_store_names_the_entry() {
         let mut hashes = kept.hashes.clone();
         hashes[at].truncate(31);
         kept.found(&kept.lines, &hashes, SIZE, at + 1).await;
-        // Edited, and all hashes behind it computed again: only the checkpoint knows.
+        // An edit with all later hashes recomputed: only the checkpoint shows it.
         let mut lines = kept.lines.clone();
         lines[at] = String::from_utf8(lines[at].clone())
             .unwrap()
@@ -366,7 +366,7 @@ async fn removals_insertions_swaps_and_cut_tails_in_the_store_are_found() {
         kept.found(&without(lines, at), &without(hashes, at), SIZE - 1, at + 1)
             .await;
         kept.found(&without(lines, at), hashes, SIZE, at + 1).await;
-        // The last hash alone is computed again, and is the same.
+        // A missing last hash is recomputed, and is the same.
         let lost = kept.first_broken(lines, &without(hashes, at), SIZE).await;
         assert_eq!(lost, (at + 1 < SIZE).then_some(at as u64 + 1));
         for last in [at, SIZE] {
@@ -390,7 +390,7 @@ async fn removals_insertions_swaps_and_cut_tails_in_the_store_are_found() {
             kept.found(&more, &more_hashes, last, at + 1).await;
         }
     }
-    // An uncounted line behind the end.
+    // A line after the counted end.
     let mut more = lines.clone();
     more.push(
         format!(

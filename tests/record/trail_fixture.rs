@@ -69,7 +69,7 @@ impl TrailFixture {
         text(&self.cli.json(&["audit", "key"]), "/publicKey").to_owned()
     }
 
-    /// Commands whose store is not there.
+    /// Commands with an unreachable store.
     pub fn alone(&self) -> Cli {
         self.cli.clone().env("TOLLGATE_STORE__URL", "redis://127.0.0.1:1")
     }

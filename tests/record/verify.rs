@@ -85,7 +85,7 @@ async fn an_export_is_verified_without_a_store() {
     );
     let unchecked = verify(&["--checkpoint", &note], 2);
     assert!(text(&unchecked, "/error").contains("--key"), "{unchecked}");
-    // The archive's note does where the store cannot be asked.
+    // The archive's note suffices where the store is unreachable.
     let path = fixture.note();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(&note, &path).unwrap();
@@ -101,7 +101,7 @@ async fn an_export_is_verified_without_a_store() {
         42,
         "missing at the end",
     );
-    assert_eq!(verify(&[], 0)["endProven"], json!(false), "nobody knows");
+    assert_eq!(verify(&[], 0)["endProven"], json!(false), "no checkpoint");
     rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
     broken(&verify(&[], 1), 6, "does not have its hash");
     assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
@@ -111,7 +111,7 @@ async fn an_export_is_verified_without_a_store() {
 async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
     let fixture = TrailFixture::open().await;
     let (file, note) = fixture.export("export.jsonl");
-    // Below a file nothing can be read, also by root.
+    // A path below a file cannot be read, also by root.
     let place = fixture.note().parent().unwrap().to_owned();
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(place, "").unwrap();
@@ -142,12 +142,12 @@ async fn a_store_that_was_written_anew_proves_no_export() {
         .unwrap()
         .replace("bot-", "bat-")
         .into_bytes();
-    // The hashes behind it are computed again.
+    // All later hashes are recomputed.
     fixture.writer.forge(&changed, &hashes[..22], 50).await;
     let file = fixture.path("anew.jsonl").display().to_string();
     fixture.audit(&["export", "--out", &file], 0);
     broken(&fixture.verify(&["--file", &file], 1), 50, "another hash");
-    // In order again, and longer than the note, which should have moved on since; or what is behind it is new.
+    // The original trail, longer than the note: its last lines are old, so that the note should cover them, or new.
     for is_new in [false, true] {
         fixture.writer.forge(&before, &hashes, 50).await;
         match is_new {
@@ -232,7 +232,7 @@ async fn an_export_must_be_what_the_store_has() {
     let (file, note) = fixture.export("export.jsonl");
     let whole = std::fs::read_to_string(&file).unwrap();
     let verify = |code| fixture.verify(&["--file", &file], code);
-    // All hashes behind the changed entry are right again, and it is named all the same.
+    // All hashes after the changed entry match again, and verification still reports the entry.
     rewrite(&file, |lines| forge(lines, 22));
     broken(&verify(1), 23, "another entry than in the store");
     broken(
@@ -260,7 +260,7 @@ async fn an_export_must_be_what_the_store_has() {
         51,
         "behind the end",
     );
-    // A part of it.
+    // An export of a part.
     let part = fixture.path("part.jsonl").display().to_string();
     let made = fixture.audit(&["export", "--out", &part, "--after", "40"], 0);
     assert_eq!(made["entries"], json!(13));
@@ -272,7 +272,7 @@ async fn an_export_must_be_what_the_store_has() {
     let verdict = fixture.verify(&["--file", &part, "--after", "40"], 0);
     assert_fields!(verdict, { "entries": 13, "endProven": false });
     assert!(verdict["warnings"].to_string().contains("on trust"), "{verdict}");
-    // Entry 50 is in it, so the checkpoint of it can be compared.
+    // The part has entry 50, so it can be compared with the checkpoint of entry 50.
     std::fs::create_dir_all(fixture.note().parent().unwrap()).unwrap();
     std::fs::copy(&note, fixture.note()).unwrap();
     let verdict = fixture.verify(&["--file", &part, "--after", "40"], 0);
@@ -321,14 +321,14 @@ async fn a_list_that_hides_entries_is_named() {
         let _: u64 = fixture.redis.command(&[&back, key, &number.to_string()]);
         assert_eq!(fixture.verify(&[], 0)["ok"], json!(true), "{key}");
     }
-    // As if the missing one were archived.
+    // The archive's count is one too high, as if the missing entry were archived.
     let archived = keys.audit_archived(mode);
     let field = AccountKeys::audit_count(Some("bot-1"), None);
     let _: u64 = fixture.redis.command(&["HSET", &archived, &field, "1"]);
     broken(&fixture.verify(&[], 1), Value::Null, "agent `bot-1`");
 }
 
-/// What is no file is written to, and stays what it is.
+/// An output path that is not a regular file is written to, not replaced.
 #[tokio::test]
 async fn an_export_replaces_no_device_no_pipe_and_no_link() {
     let fixture = TrailFixture::open().await;

@@ -51,7 +51,7 @@ fn body() -> String {
     chat_body(MODEL, "hello").to_string()
 }
 
-/// A call with a field more, or another one.
+/// The body of a call with one field added or replaced.
 fn with(field: &str, value: Value) -> String {
     let mut body = chat_body(MODEL, "hello");
     body[field] = value;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// An unknown id, where an example has none.
 const NOBODY: &str = "nobody";
-/// The one that the examples name.
+/// The agent that the examples name.
 const AGENT: &str = "research-bot";
 
 struct Operation {
@@ -91,7 +91,7 @@ async fn refusals(recording: &mut Recording, operation: &Operation, callers: [&C
     }
 }
 
-/// A day's work in test mode, where an API key may make money.
+/// The successful requests, in order, in test mode, where an API key may deposit money.
 struct Day<'r> {
     recording: &'r mut Recording,
     caller: Caller,

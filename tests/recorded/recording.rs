@@ -1,5 +1,5 @@
-//! Recordings of calls: values that differ from run to run (ids, secrets, times, hashes, ports) have a name in their
-//! place, the same name for the same value.
+//! Recordings of calls: placeholders replace values that differ from run to run (ids, secrets, times, hashes, ports),
+//! equal values by the same placeholder.
 
 use harness::{Caller, Reply, eventually};
 use regex::Regex;
@@ -13,13 +13,13 @@ const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const SOON: Duration = Duration::from_secs(30);
 /// Silence of a log after which it counts as complete.
 const QUIET: Duration = Duration::from_secs(1);
-/// Headers that say nothing of the product.
+/// Headers that do not depend on the product.
 const NOT_RECORDED: [&str; 2] = ["date", "content-length"];
 /// Fields of log lines that differ from run to run.
 const NOT_LOGGED: [&str; 3] = ["timestamp", "trace.id", "span.id"];
 
-/// Patterns of what differs, with the name that stands for it; `#` is replaced by a number for each value. A group,
-/// where there is one, is what differs.
+/// Patterns of values that differ, with their placeholders; `#` is replaced by a number for each value. If a pattern
+/// has a group, only the group is replaced.
 const DIFFERENT: [(&str, &str); 16] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "<time>"),
     (r"\b\d{4}-(?:0\d|1[0-2])(?:-\d\d)?\b", "<day>"),
@@ -59,7 +59,7 @@ impl Recording {
         Self { calls: Vec::new() }
     }
 
-    /// Sends a request and writes the answer down under `title`.
+    /// Sends a request and records the answer under `title`.
     pub async fn call(
         &mut self,
         title: &str,
@@ -119,7 +119,7 @@ impl Recording {
 }
 
 impl Call {
-    /// Request and status, headers, and the rest: each in lines.
+    /// Returns request and status, headers, and the rest, as lines.
     fn written(&self, logged: &[String]) -> (String, String, String) {
         const PARTS: &str = "\u{1}";
         let reply = &self.reply;
@@ -137,7 +137,7 @@ impl Call {
         let lines: String = logged.iter().map(|line| format!("log {line}\n")).collect();
         let (head, status) = (&self.head, reply.status);
         let headers: String = headers.into_iter().collect();
-        // Together, so that a value has one name in all of them.
+        // All parts together, so that a value has the same placeholder in each.
         let all = named(&format!(
             "{headers}{PARTS}{head}\n< {status}\n{PARTS}{body}{lines}"
         ));
@@ -178,7 +178,7 @@ fn by_trace(logs: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The text with names in the place of differing values.
+/// The text with placeholders for differing values.
 fn named(text: &str) -> String {
     let mut text = text.to_owned();
     for (pattern, name) in DIFFERENT {

@@ -1,5 +1,5 @@
 //! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when
-//! it should, and a stopped one prints its report.
+//! it should, and an interrupted run prints its report.
 
 use crate::site::{ADMIN, SOON, Site};
 use harness::{Answer, Cli, CliOutput, Script, assert_fields, eventually, words};
@@ -28,18 +28,18 @@ fn line(site: &Site, words: &[&str]) -> Vec<String> {
     line.into_iter().map(str::to_owned).collect()
 }
 
-/// The same, under way.
+/// Starts `bench` with these arguments and does not wait for its end.
 fn started(site: &Site, words: &[&str]) -> Child {
     let words = line(site, words);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // Short: a store that hangs is given up within the test.
+    // Short, so that a run gives up a hanging store within the test.
     let cli = Cli::new(ADMIN, site.redis.url()).env("TOLLGATE_STORE__TIMEOUT_MS", "1000");
     let mut command = cli.command(&words);
     let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(Stdio::piped()).spawn().expect("a run")
 }
 
-/// Its end: exit code and document.
+/// Waits for the end of a run. Returns exit code and document.
 async fn ended(child: Child) -> (Option<i32>, Value) {
     let output = tokio::task::spawn_blocking(move || child.wait_with_output());
     let output = output.await.expect("an end").expect("an end");
@@ -108,13 +108,13 @@ async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
     assert_eq!(overspend["agents"].as_array().map(Vec::len), Some(4));
     let charged = charged_usd(&report);
     assert!((charged - 100.0 * 0.000_008_55).abs() < 1e-9, "{charged}");
-    assert_eq!(left_over(&site), before, "what was made is put away");
+    assert_eq!(left_over(&site), before, "the run removed its records");
     // It prints its plan beforehand, and its progress each second.
     assert!(output.stderr.contains("100 calls of gpt-4o-mini"), "{output:?}");
     assert!(output.stderr.contains("/s answered, p50"), "{output:?}");
 }
 
-/// Streams are read to their end: their cost is the one named behind it, and one that breaks off is an error.
+/// Streams are read to their end, where their cost is stated. A stream that breaks off is an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_are_counted_charged_and_timed_to_their_first_byte() {
     let site = Site::new().await.env("PROXY__STREAMING", true);
@@ -145,7 +145,7 @@ async fn streams_are_counted_charged_and_timed_to_their_first_byte() {
         "{report}"
     );
 
-    // Without usage what is held stays charged, and the end of the stream says that it is none.
+    // Without usage the estimate stays charged, and the stream ends with an error.
     let broken = Answer::stream(Script::new().event(json!({ "choices": [] })).break_off());
     site.upstream.set(move |_| broken.clone());
     let broken = bench(
@@ -162,7 +162,7 @@ async fn streams_are_counted_charged_and_timed_to_their_first_byte() {
     );
     assert_fields!(phase, { "errors": 20 }, "{report}");
     assert_fields!(report["overspend"], { "checked": true, "ok": true }, "{report}");
-    assert_eq!(left_over(&site), before, "what was made is put away");
+    assert_eq!(left_over(&site), before, "the run removed its records");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -262,7 +262,7 @@ async fn a_stopped_run_reports_and_leaves_nothing_behind() {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["interrupted"], true);
     assert_eq!(report["overspend"]["ok"], true, "{report}");
-    assert_eq!(left_over(&site), before, "what was made is put away");
+    assert_eq!(left_over(&site), before, "the run removed its records");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -308,7 +308,7 @@ async fn keys_of_a_file_are_checked_where_access_is_given() {
     let report = document(&bench(&site, &[&options[..], &["--check"]].concat()).await, 0);
     assert_eq!(report["overspend"]["checked"], true, "{report}");
     assert_eq!(report["overspend"]["agents"][0]["agentId"], "bot");
-    // For people.
+    // The report in text form.
     let cli = Cli::new(ADMIN, site.redis.url());
     let target = format!("http://{}", site.addr());
     let people = tokio::task::spawn_blocking(move || {
@@ -357,7 +357,7 @@ async fn a_check_that_cannot_be_made_fails_the_run() {
     assert_eq!(report["overspend"]["checked"], false, "{report}");
 }
 
-/// Stops a run that is under way.
+/// Sends SIGINT to a run.
 fn interrupt(child: &Child) {
     let interrupt = format!("kill -INT {}", child.id());
     let sent = std::process::Command::new("sh").args(["-c", &interrupt]).status();
@@ -373,13 +373,13 @@ async fn a_store_that_stands_still_at_the_end_leaves_nothing_behind() {
     site.upstream.wait_for(5, SOON).await;
     site.redis.pause();
     interrupt(&child);
-    // Longer than the run waits for its last answers, so that the store is away when what was made is to go.
+    // Longer than the run waits for its last answers, so that the store is away when the run removes its records.
     tokio::time::sleep(std::time::Duration::from_secs(14)).await;
     site.redis.resume();
     let (code, report) = ended(child).await;
     assert_eq!(code, Some(1), "calls were denied, and not checked: {report}");
     assert_eq!(report["leftOver"], Value::Null, "{report}");
-    assert_eq!(left_over(&site), before, "what was made is put away");
+    assert_eq!(left_over(&site), before, "the run removed its records");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,12 +12,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// `proxy.drain_delay_ms`: long enough for many checks on a slow machine.
 const DELAY_MS: u64 = 3000;
 
-/// Connections that bring a request late, when the first does, how far they are apart, and how long the provider takes.
+/// Late requests: their number, the delay of the first, the time between two, and the provider's time for each.
 const LATE: usize = 24;
 const LATE_AFTER: Duration = Duration::from_millis(1250);
 const LATE_EVERY: Duration = Duration::from_millis(50);
 const LATE_ANSWER: Duration = Duration::from_millis(700);
-/// Far less than a drain takes, and than a hand-over that comes to nothing.
+/// Far shorter than a drain, and than a hand-over that fails.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// One more edge of the site, with addresses of its own.
@@ -35,7 +35,7 @@ async fn caller_after_call(site: &Site, edge: &Edge) -> RawClient {
     caller
 }
 
-/// A balancer: the edges that were ready when it last looked, in turn.
+/// A balancer that takes turns over the edges that were ready at its last health check.
 struct Balancer {
     ready: Arc<RwLock<Vec<SocketAddr>>>,
     poller: tokio::task::JoinHandle<()>,
@@ -139,11 +139,11 @@ async fn a_call_that_outlives_the_drain_keeps_its_estimate() {
     assert_eq!(left.len(), 1, "its settlement might still have come: {left:?}");
 }
 
-/// Connections that wait for their next request when the edge stops may still bring one, while the last spans hold up
-/// the end. What the provider was asked is answered, and what is not answered never reached it.
+/// While the last spans delay the end of an edge, idle connections may still send a request. Every request that the
+/// provider received is answered; a request without an answer never reached it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_of_the_last_moment_is_answered_or_not_forwarded() {
-    // It is connected to, takes nothing and says nothing.
+    // The collector accepts connections, but neither reads nor answers.
     let collector = TcpListener::bind("127.0.0.1:0").expect("a collector");
     let collector = collector
         .local_addr()
@@ -203,7 +203,7 @@ async fn sigint_ends_a_drain() {
     assert_eq!((site.charged(), site.open_holds()), ([ESTIMATE; 3], 1));
 }
 
-/// A hand-over is not for a process that ends anyway: it has nothing to give any more.
+/// A process that drains has nothing to hand over.
 #[tokio::test]
 async fn a_process_that_drains_hands_nothing_over() {
     let site = Site::new().await;

@@ -63,8 +63,8 @@ async fn connections_of_tls_and_http_2_are_handed_over_too() {
     assert!(edge.is_running());
 }
 
-/// The old process ends with settlements that its way to the store does not take: the new one, which has started
-/// before, finds and delivers them, once.
+/// The old process ends with settlements that it could not deliver to the store. The new process, which started before,
+/// finds and delivers them once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
     let site = Site::new().await;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Log text of a hand-over that failed.
 const STAYS: &str = "this process goes on serving";
 
-/// Far less than the old process waits for the word of the new one.
+/// Far shorter than the old process waits for an answer of the new one.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
 /// Waits for a process that could not take over.
@@ -33,7 +33,7 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
     .await;
     load.answers(20).await;
 
-    // A new process whose configuration is bad never asks for the sockets.
+    // A new process with a bad configuration never requests the sockets.
     let bad = site
         .ends_at_once("TOLLGATE_PRICES__FILE", "/nowhere/prices.toml")
         .await;
@@ -55,7 +55,7 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
     assert!(old.is_running());
     assert!(old.logs().matches(STAYS).count() >= 3, "{}", old.logs());
 
-    // And then one that can.
+    // Then a new process that can use the store.
     let new = site.next_of(&old, site.options()).await;
     let (code, logs) = gives_up(old).await;
     assert_eq!(code, Some(0), "{logs}");
@@ -69,7 +69,7 @@ async fn the_old_process_serves_on_when_the_new_one_cannot() {
 /// 32 bytes of 0x17.
 const OTHER_MASTER_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
 
-/// What it would take over it could only deny: no provider key opens.
+/// Such a process could only deny calls, since it cannot open any provider key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_process_with_another_master_key_does_not_take_over() {
     let site = Site::new().await;
@@ -88,7 +88,7 @@ async fn a_new_process_with_another_master_key_does_not_take_over() {
         "{logs}"
     );
     assert_eq!(old.caller(&site.key).chat(body(false)).await.status, 200);
-    // With both keys, in either order, it does.
+    // A new process with both keys, in either order, takes over.
     let both = format!("{OTHER_MASTER_KEY},{TEST_MASTER_KEY}");
     let new = site
         .next_of(&old, site.options().env("TOLLGATE_SECRETS__MASTER_KEY", both))
@@ -193,7 +193,7 @@ async fn a_certificate_that_cannot_be_used_is_refused_at_the_start() {
     }
 }
 
-/// A certificate for `localhost` that ends then.
+/// A certificate for `localhost` that expires at the start of `year`.
 fn certificate_until(year: i32) -> (String, String) {
     let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
     params.not_before = rcgen::date_time_ymd(2019, 1, 1);
@@ -203,7 +203,7 @@ fn certificate_until(year: i32) -> (String, String) {
     (cert.pem(), key.serialize_pem())
 }
 
-/// It would take the place of one that callers can reach. Where none runs it serves those who do not verify it.
+/// It must not replace one that callers can reach. Where none runs it serves callers that do not verify it.
 #[tokio::test]
 async fn a_certificate_that_has_ended_takes_nothing_over() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,10 +1,9 @@
 //! Steady load on connections that are kept, and the definition of a failed call.
 //!
 //! A call **fails** when it gets another answer than 200, when its connection is refused, or when a *new* connection
-//! ends without an answer. A connection that was used before may end while it is idle, which HTTP/1.1 allows at any
-//! time: when it ends without a byte of an answer, the call is sent once more on a new one, as clients do. That such a
-//! call was not processed before it was repeated is shown by the provider, which must have seen as many requests as got
-//! answers.
+//! ends without an answer. HTTP/1.1 allows a connection that was used before to end at any time while it is idle. When
+//! it ends without a byte of an answer, the call is sent once more on a new one, as clients do. The provider must have
+//! received as many requests as there were answers, which proves that no repeated call was processed twice.
 
 use crate::site::{Site, body};
 use harness::{RawClient, RawReply, http_client};
@@ -73,7 +72,7 @@ impl Load {
         load
     }
 
-    /// Starts callers of HTTP/1.1 that ask where each of their connections goes.
+    /// Starts callers of HTTP/1.1; `choose` returns the address of each of their connections.
     pub fn choosing(key: &str, choose: Choose) -> Self {
         let caller = Caller {
             shared: Arc::default(),
@@ -93,7 +92,7 @@ impl Load {
         }
     }
 
-    /// No caller yet.
+    /// Returns a load without callers.
     pub fn empty() -> Self {
         Self {
             shared: Arc::default(),
@@ -138,7 +137,7 @@ impl Load {
         .await;
     }
 
-    /// Lets all calls end, and returns the observations. No call may have failed.
+    /// Lets all calls end. Returns what the callers observed. No call may have failed.
     pub async fn end(self) -> Tally {
         self.shared.stop.store(true, Ordering::Release);
         let mut sum = Tally::default();
@@ -205,7 +204,7 @@ impl Caller {
         }
     }
 
-    /// Takes an answer in; the connection, when it may be used again.
+    /// Counts an answer. Returns the connection if it can be used again.
     fn take(&self, reply: RawReply, connection: RawClient, tally: &mut Tally) -> Option<RawClient> {
         match (reply.status, reply.header("x-service-estimated-usd")) {
             (200, Some(estimate)) => tally.answer(estimate.to_owned(), &self.shared),

@@ -1,5 +1,5 @@
-//! Plans and prices are read again on SIGHUP, while calls are under way: each call has one whole table, a file with a
-//! mistake changes nothing, and both say so.
+//! Plans and prices are reloaded on SIGHUP while calls are under way: each call uses one whole table, and a malformed
+//! file changes nothing. Both servers report the outcome.
 
 use crate::load::Load;
 use crate::site::{ADMIN, SOON, Site, body};
@@ -83,7 +83,7 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
         load.answers(8).await;
     }
     reload(&admin, "admin").await;
-    // The cheap table is in force now. Files with mistakes leave it, and the plans, as they are.
+    // The cheap table is in force now. Malformed files change neither prices nor plans.
     let known = std::fs::read(&plans_file).expect("a file");
     std::fs::write(&prices_file, "models = 3").expect("a file");
     std::fs::write(&plans_file, "[builder\n").expect("a file");
@@ -114,7 +114,7 @@ async fn tables_change_under_load_and_each_call_has_one_of_them() {
     let [day, month, tracked] = site.charged();
     assert!(day == month && month == tracked);
     let (low, high) = (crate::site::ACTUAL, 10 * crate::site::ACTUAL);
-    // Each call cost one price or the other. The estimates say how many of each.
+    // Each call cost one of the two prices; the estimates show how many calls cost which.
     let cheap = tally.estimates[CHEAP] + 1;
     let dear = tally.estimates[DEAR] + 1;
     assert_eq!(

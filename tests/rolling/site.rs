@@ -1,5 +1,5 @@
-//! A place where edges follow each other: addresses, data directory and upgrade socket that they share, a store, a
-//! provider and one agent.
+//! A site of successive edges: their common addresses, data directory and upgrade socket, a store, a provider and one
+//! agent.
 
 use harness::{
     Answer, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, eventually, free_port,
@@ -24,13 +24,12 @@ pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
 /// Duration of a slow call at the provider: longer than the drain waits for idle connections.
 const SLOW: Duration = Duration::from_millis(1500);
 
-/// A call whose estimate is [`ESTIMATE`]; a slow one says so to the provider.
+/// A call whose estimate is [`ESTIMATE`]; the text of a slow one makes the provider slow.
 pub fn body(is_slow: bool) -> Value {
     let text = if is_slow { "slowly" } else { "quick" };
     json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": text }], "max_tokens": 100 })
 }
 
-/// The place.
 pub struct Site {
     pub redis: Redis,
     pub upstream: Upstream,
@@ -44,7 +43,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Everything but an edge.
+    /// Returns a site without an edge.
     pub async fn new() -> Self {
         let redis = Redis::start();
         let upstream = Upstream::start(|request| {
@@ -61,7 +60,7 @@ impl Site {
         bot.provider_key("sk-test-provider-key").await;
         let (key_id, key) = bot.virtual_key_with_id().await;
         let dir = tempfile::tempdir().expect("a directory");
-        // Without the limit of a key's rate, which the load would meet.
+        // A plan without a rate limit, which the load would exceed.
         std::fs::write(dir.path().join("plans.toml"), "[enterprise]\n").expect("a file");
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Self {
@@ -93,7 +92,7 @@ impl Site {
         self.dir.path().join("data")
     }
 
-    /// The settings that all edges of this place share.
+    /// The settings that all edges of this site share.
     fn settings(&self) -> Vec<(String, String)> {
         let shared = [
             ("TOLLGATE_PROXY__LISTEN", self.listen.to_string()),
@@ -116,7 +115,7 @@ impl Site {
         settings.fold(options, |options, (name, value)| options.env(&name, value))
     }
 
-    /// Output of a successor that one more setting makes end at once.
+    /// Starts a successor that one more setting makes fail at once. Returns its output.
     pub async fn ends_at_once(&self, name: &str, value: &str) -> CliOutput {
         let program = Cli::new(PROXY, self.redis.url());
         let settings = self.settings().into_iter();
@@ -134,12 +133,12 @@ impl Site {
         self.dir.path().join("run/upgrade.sock")
     }
 
-    /// An edge that has the addresses to itself.
+    /// Starts an edge without a predecessor.
     pub fn edge(&self) -> Edge {
         Edge::start(self.options())
     }
 
-    /// Returns true while a new process waits for the sockets.
+    /// Whether a new process waits for the sockets.
     pub fn has_waiting_successor(&self) -> bool {
         self.socket().exists()
     }
@@ -151,7 +150,7 @@ impl Site {
         new
     }
 
-    /// Starts a process that is to take over from `old`, and signals `old` when it waits.
+    /// Starts a process that takes over from `old`, and signals `old` when the new process waits.
     pub async fn next_of(&self, old: &Edge, options: EdgeOptions) -> Edge {
         let options = options.arg("--upgrade");
         // Readiness is still answered by the old process.

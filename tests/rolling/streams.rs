@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// Streams at the same time.
 const STREAMS: usize = 20;
-/// Streams, and calls without a stream, behind a hand-over. Fewer than the old process has, so that counts tell them
-/// apart.
+/// Streams, and calls without a stream, after a hand-over. Fewer than those of the old process, so that the counts
+/// differ.
 const LATER: usize = 10;
-/// Looks at an edge that must not end: for longer than one takes to end without a call, which is about a second.
+/// Polls of an edge that must not end. Together they take longer than the end of an edge without calls, about a second.
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -60,7 +60,7 @@ impl Streaming {
         Streams { streams, feeds }
     }
 
-    /// Ends an edge: behind SIGTERM, or for the next one, which is returned.
+    /// Ends an edge by SIGTERM, or hands over to the next one, which is returned.
     async fn end(&self, edge: &Edge, hands_over: bool) -> Option<Edge> {
         if hands_over {
             return Some(self.site.next_of(edge, self.site.options()).await);
@@ -69,7 +69,7 @@ impl Streaming {
         None
     }
 
-    /// The streams that have begun since this was asked.
+    /// Returns the streams that have begun since the last call.
     fn begun(&self) -> Vec<Feed> {
         std::mem::take(&mut *self.feeds.lock().expect("the feeds"))
     }
@@ -89,7 +89,7 @@ fn finish(feed: &Feed) {
 }
 
 impl Streams {
-    /// A text passes in each of them.
+    /// Sends a text in each stream, and each caller must receive it.
     async fn pass(&mut self, text: &str) {
         for (feed, stream) in self.feeds.iter().zip(&mut self.streams) {
             send_text(feed, text);
@@ -106,7 +106,7 @@ impl Streams {
         }
     }
 
-    /// The provider ends those whose callers are there, and each has to get all of his. Returns the others.
+    /// Ends the streams whose callers are left, each of which must be whole. Returns the other feeds.
     async fn are_whole(self) -> Vec<Feed> {
         let mut left = Vec::new();
         for (feed, stream) in self.feeds.into_iter().zip(self.streams) {
@@ -139,8 +139,8 @@ async fn closes(edge: &Edge) {
     .await;
 }
 
-/// An edge reads on for the usage of callers who have left: it does not end although no caller is left. One that would
-/// end does so within this time on an idle machine.
+/// Checks that an edge does not end while it still reads the usage of streams whose callers have all left. On an idle
+/// machine, an edge that ends does so within this time.
 async fn goes_on(edge: &Edge) {
     for _ in 0..LOOKS {
         assert!(edge.is_running());
@@ -180,7 +180,7 @@ async fn running_streams_are_whole_behind_a_hand_over() {
     let mut streams = at.open(STREAMS).await;
     streams.pass("before").await;
     let new = at.site.next_of(&old, at.site.options()).await;
-    // Both listen for a moment, also for metrics.
+    // For a moment both processes listen, also for metrics.
     let mut calls = STREAMS + LATER;
     let mut later = eventually("streams at the new process", SOON, async || {
         if streams_open(&new) != Some(0) {

@@ -1,5 +1,5 @@
-//! Two versions beside each other on one store. The other version is made here, in the test: the same code with scripts
-//! of other hashes. The store forgets all scripts again and again meanwhile, as after a restart.
+//! Two versions beside each other on one store. The test makes the other version: the same code with scripts of other
+//! hashes. Meanwhile the scripts are flushed from the store repeatedly, as by a restart.
 
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
@@ -20,7 +20,7 @@ use store::call::void::{VOID, Voided, void};
 use store::script::names::Names;
 use store::script::{Script, WhenFull};
 
-/// `settle` of the release before.
+/// `settle` of the previous release.
 const EARLIER_SETTLE: &str = include_str!("earlier/settle.lua");
 const OTHERS_COST: u64 = 777;
 const OTHERS_CALLS: u64 = 60;
@@ -109,7 +109,7 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         times
     });
     for number in 0..OTHERS_CALLS {
-        // Either version ends a hold that the other opened, and the second end finds nothing.
+        // Either version ends a hold that the other opened, and the second end finds no hold.
         let (opens, ends) = match number % 4 {
             0 => (&other, &other),
             1 => (&other, &plain),
@@ -133,14 +133,14 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
     load.answers(40).await;
     let tally = load.end().await;
     stop.store(true, Ordering::Release);
-    assert!(forgetful.await.expect("the forgetful") > 5);
+    assert!(forgetful.await.expect("the flushing task") > 5);
     assert_eq!(site.upstream.arrived() as u64, tally.answered);
     site.settled_at(tally.answered * ACTUAL + OTHERS_CALLS * OTHERS_COST)
         .await;
 }
 
-/// A hold that the edge opened is ended by the other version first, and the edge's own settlement comes too late; and
-/// the operator's program ends what the other version opened.
+/// The other version ends a hold that the edge opened, and the edge's own settlement comes too late; and the operator's
+/// program ends a hold of the other version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_is_settled_once_whichever_version_comes_first() {
     let site = Site::new().await;
@@ -175,7 +175,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     assert!(kept.is_empty(), "{kept:?}");
 }
 
-/// Settles as an edge of the release before did, with its script and its arguments. Returns the reply.
+/// Settles as an edge of the previous release did, with its script and its arguments. Returns the reply.
 fn settle_as_before(site: &Site, name: &HoldName, estimate: u64, cost: u64) -> String {
     let keys = &site.bot.account.keys;
     let (bucket, id) = (keys.bucket(), name.allow_id.as_str());
@@ -199,8 +199,8 @@ fn settle_as_before(site: &Site, name: &HoldName, estimate: u64, cost: u64) -> S
     ])
 }
 
-/// While edges are upgraded, calls end with lines of both versions in one trail; and a hold that this release extended
-/// is settled by the release before, from the estimate that it knows.
+/// During an upgrade, calls end with lines of both versions in one trail, and the previous release settles a hold that
+/// this one extended, from the estimate that it knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_of_the_release_before_and_of_this_one_are_one_trail() {
     const BY: u64 = 1_001;

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// Ends the process, should the test fail before it does.
+/// Ends the process if the test fails before its end.
 struct Ending(Option<Child>);
 
 impl Drop for Ending {

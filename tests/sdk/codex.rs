@@ -1,6 +1,6 @@
-//! The Codex command line, set up as the dashboard's Connect page says: a text, a command that the model has run, a
-//! second question, a denial, a stream that breaks off, a failure whose estimate stays charged, and a tool of the
-//! provider. Codex only streams, and only calls the Responses API.
+//! The Codex command line, set up as the dashboard's Connect page says: a text, a command that the model runs, a second
+//! question, a denial, a stream that breaks off, a failure whose estimate stays charged, and a tool of the provider.
+//! Codex only streams, and only calls the Responses API.
 
 use crate::install::Sdk;
 use crate::plan::{Api, Behaviour, Call, Reason, prove};
@@ -19,13 +19,13 @@ async fn codex_works() {
             call(Behaviour::SecondTurn),
             call(Behaviour::Denied).fails("turn.failed", Some(402), Reason::Text("daily cap")),
             failing(Behaviour::FailsCharged, "high demand"),
-            // It shows the reason, but not what had come.
+            // Codex shows the reason, but not the text so far.
             failing(Behaviour::BreaksOff, "The provider broke off its answer").without_pieces(),
         ]);
     }
     let searching = Call::new("codex", Api::Responses, true, Behaviour::OffersHostedTool);
     calls.push(searching.fails("turn.failed", None, Reason::Text("unsupported_field")));
-    // Its own provider with the edge's address asks for a WebSocket first.
+    // Codex's built-in provider, with the edge's address, requests a WebSocket first.
     for behaviour in [Behaviour::Answers, Behaviour::UsesTool, Behaviour::SecondTurn] {
         calls.push(Call::new("codex-builtin", Api::Responses, true, behaviour));
     }

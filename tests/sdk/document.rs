@@ -1,4 +1,4 @@
-//! The table of what works names the versions that the tests run.
+//! The documented table of tested clients has the versions that the tests run.
 
 use crate::install::{CODEX, LLAMAINDEX, NODE_FRAMEWORKS, NODE_SDK, PYTHON_FRAMEWORKS, PYTHON_SDK};
 use harness::REPOSITORY;

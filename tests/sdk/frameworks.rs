@@ -35,7 +35,8 @@ fn texts(client: &'static str, api: Api, failures: &Failures) -> Vec<Call> {
     calls
 }
 
-/// Calls that send back what the model said: with a tool's result, and with a second question; and what it reasoned.
+/// Calls that send the model's earlier output back: with a tool's result, with a second question, or with its
+/// reasoning.
 fn turns(client: &'static str, api: Api) -> Vec<Call> {
     let mut calls = Vec::new();
     for behaviour in [Behaviour::UsesTool, Behaviour::SecondTurn] {
@@ -60,7 +61,7 @@ fn embeddings(client: &'static str, (class, status, reason): Shown) -> [Call; 2]
     ]
 }
 
-/// Clients that show the usage of a streamed chat completion only to those who ask.
+/// Removes the usage of streamed chat completions, for clients that show it only on request.
 fn hide_streamed_chat_usage(calls: Vec<Call>) -> Vec<Call> {
     let hide = |call: Call| {
         if call.api == Api::Chat && call.streamed {
@@ -111,7 +112,7 @@ async fn the_agents_sdk_works() {
     .await;
 }
 
-/// Its exceptions show the status and the sentence, and mostly no code.
+/// LiteLLM's exceptions show the status and the sentence, and mostly no code.
 #[tokio::test]
 #[ignore = "long: make verify runs it"]
 async fn litellm_works() {
@@ -162,13 +163,13 @@ async fn llamaindex_works() {
     for api in [Api::Chat, Api::Responses] {
         calls.extend(texts("llamaindex", api, &failures));
         calls.extend(turns("llamaindex", api));
-        // What it does by itself, where it is told nothing of retries.
+        // The default behaviour, without settings for retries.
         let repeated = Call::new("llamaindex", api, false, Behaviour::FailsRepeated);
         calls.push(repeated.fails(class, status, reason));
     }
     let [answers, denied] = embeddings("llamaindex", failures.denied);
     calls.extend([answers, denied]);
-    // It shows no usage of streams and embeddings.
+    // LlamaIndex shows no usage of streams and embeddings.
     let hide = |call: Call| {
         if call.streamed || call.api == Api::Embeddings {
             call.without_usage()
@@ -190,11 +191,11 @@ async fn the_vercel_ai_sdk_works() {
     };
     let chat = failures(None);
     let mut calls = texts("vercel", Api::Chat, &chat);
-    // An error event of a response is a 500 to it.
+    // The Vercel AI SDK shows an error event of a response as a 500.
     calls.extend(texts("vercel", Api::Responses, &failures(Some(500))));
     for api in [Api::Chat, Api::Responses] {
         calls.extend(turns("vercel", api));
-        // What it does by itself, where it is told nothing of retries and of what the provider stores.
+        // The default behaviour, without settings for retries and for storage at the provider.
         let repeated = Call::new("vercel", api, false, Behaviour::FailsRepeated);
         calls.push(repeated.fails("AI_RetryError", None, Reason::Text("as told")));
     }

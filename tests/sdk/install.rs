@@ -98,14 +98,14 @@ impl Sdk {
         }
     }
 
-    /// Runs the script with `input`; what it prints.
+    /// Runs the script with `input`. Returns its output.
     pub fn run(&self, input: &str) -> String {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap_or_default())
-            // Else Python writes compiled modules beside the scripts.
+            // Otherwise Python writes compiled modules beside the scripts.
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
             .stdin(Stdio::piped())

@@ -1,16 +1,16 @@
-//! OpenAI's SDKs and what is built on them, unchanged but for address and key, against the edge.
+//! OpenAI's SDKs and the frameworks based on them, against the edge, with only address and key changed.
 //!
 //! Here: the official SDKs without streams and with their own retries. Errors arrive as the SDK's own exception types
 //! with `code`, and no charged failure is sent twice (decision D46).
 //!
 //! * [`install`]: the clients and their versions
 //! * [`plan`]: calls for a client, and their expected outcomes
-//! * [`provider`]: what the provider answers
+//! * [`provider`]: the answers of the provider
 //! * [`sandbox`]: the plain calls once more, with the sandbox as the provider
 //! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
 //! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex, the Vercel AI SDK
 //! * [`codex`]: the Codex command line
-//! * [`document`]: the table of what works
+//! * [`document`]: the documented table of tested clients
 #![cfg(test)]
 
 mod codex;
@@ -109,7 +109,7 @@ const CASES: [Case; 15] = [
     ),
     // The provider's own answers after an approval.
     case("provider 400", same("BadRequestError"), 400, "provider_400", 1, 0),
-    // Released, so the SDK may try again as it would without us: three requests, none of them charged.
+    // Released, so the SDK may try again as it does without the edge: three requests, none of them charged.
     case("provider 429", same("RateLimitError"), 429, "provider_429", 3, 0),
     // Charged, so it is sent once.
     case(
@@ -154,13 +154,13 @@ const CASES: [Case; 15] = [
     ),
 ];
 
-/// What the provider answers: the text of the message says.
+/// The provider's answer, which the text of the message selects.
 fn answer(request: &Recorded) -> Answer {
     let error = |status: u16| Answer::error(status, &format!("provider_{status}"), "as told");
     match name_of(request).as_str() {
         "provider 400" => error(400),
         "provider 429" => error(429).header("retry-after-ms", "10"),
-        // A provider that asks for a retry does not get one at the caller's cost.
+        // A retry that the provider requests is not made at the caller's cost.
         "provider 500" => error(500).header("x-should-retry", "true"),
         "provider 503" => error(503).header("retry-after-ms", "10"),
         "reset" => Answer::reset(),
@@ -294,7 +294,7 @@ async fn prove(sdk: Sdk, column: usize) {
             case.name
         );
     }
-    // Two for what we could not decide, two for the provider's 429; none for what stays charged.
+    // Two for the undecided call, two for the provider's 429; none for charged failures.
     assert_eq!(announced_retries(&edge), 4, "the SDK's own retries are counted");
 }
 

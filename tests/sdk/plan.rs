@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sdk/prices.toml");
-/// What a call of `gpt-4o-mini` without a limit holds, in nano-USD.
+/// Estimate of a call of `gpt-4o-mini` without a limit, in nano-USD.
 const HELD: u64 = 1024;
 /// Cost of a call with the usage 9 + 12, in nano-USD.
 const COST: u64 = 12;
@@ -18,7 +18,7 @@ const COST: u64 = 12;
 pub const COMPLETION_NANOS: u64 = 1;
 /// Price of a token of an embedding, at 2 USD a million, in nano-USD.
 pub const EMBEDDING_TOKEN_NANOS: u64 = 2000;
-/// What six tokens of an embedding cost, in nano-USD.
+/// Cost of six tokens of an embedding, in nano-USD.
 const EMBEDDING_COST: u64 = 6 * EMBEDDING_TOKEN_NANOS;
 /// Longest wait for a settlement on a busy machine.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -30,29 +30,29 @@ pub enum Api {
     Embeddings,
 }
 
-/// Fate of a call.
+/// Behaviour of caller and provider in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     Answers,
-    /// The caller asks for the usage of the stream.
+    /// The caller requests the usage of the stream.
     AnswersWithUsage,
-    /// The caller asks for the cost behind the stream, which comes as a comment.
+    /// The caller requests the cost of the stream, which follows it as a comment.
     AnswersWithCost,
-    /// The model calls a tool in between: two calls of the provider.
+    /// The model calls a tool: two requests to the provider.
     UsesTool,
     /// As before, with a model that reasons before each answer: the client sends the reasoning back.
     Reasons,
     /// The caller offers a tool that the provider runs.
     OffersHostedTool,
-    /// A second question, behind what was said before.
+    /// A second question, with the conversation so far.
     SecondTurn,
-    /// As before, and the client refers to what the provider has stored.
+    /// As before, and the client refers to a conversation that the provider has stored.
     SecondTurnStored,
     /// The cap has no room.
     Denied,
-    /// The provider breaks off behind the first piece.
+    /// The provider breaks off after the first piece.
     BreaksOff,
-    /// The caller leaves behind the first piece.
+    /// The caller leaves after the first piece.
     Leaves,
     /// The provider fails, and the estimate stays charged.
     FailsCharged,
@@ -154,7 +154,7 @@ impl Call {
             "model": if self.behaviour == Behaviour::Reasons { "gpt-5-mini" } else { "gpt-4o-mini" },
             "text": format!("call number {number}"),
             "asksCost": self.behaviour == Behaviour::AnswersWithCost,
-            // The client's own settings, but where a call shows that they have to be changed.
+            // The client's default settings, except in calls that need others.
             "repeats": self.behaviour != Behaviour::FailsCharged,
             "stores": !matches!(self.behaviour, Behaviour::SecondTurn | Behaviour::Reasons),
             "asksUsage": self.behaviour == Behaviour::AnswersWithUsage,
@@ -202,7 +202,7 @@ impl Call {
         }
     }
 
-    /// Defects of an outcome.
+    /// Differences between an outcome and the expected one.
     fn complaints(&self, outcome: &Value, sent: usize, charged: u64) -> Vec<String> {
         let error = self.failure.as_ref().map_or(Value::Null, Failure::shown);
         let reported = match (&self.failure, &outcome["error"]) {
@@ -235,8 +235,8 @@ impl Call {
     }
 }
 
-/// Makes the calls with a client, and checks what came of each: all of them with a provider that does what the call
-/// says, then the plain ones with the sandbox.
+/// Makes the calls with a client and checks their outcomes: all of them with a scripted provider, then the plain ones
+/// with the sandbox.
 pub async fn prove(sdk: Sdk, calls: Vec<Call>) {
     let (sdk, calls) = (Arc::new(sdk), Arc::new(calls));
     prove_scripted(&sdk, &calls).await;
@@ -255,7 +255,7 @@ async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     let all: Vec<&Call> = calls.iter().collect();
     let (agents, plans) = agents(&seed, &all).await;
     let outcomes = run(sdk, &edge, &plans).await;
-    // Those who left are gone: now the provider sends the rest.
+    // The leaving callers have disconnected: now the provider sends the rest.
     for gate in gates.iter() {
         gate.notify_one();
     }
@@ -285,7 +285,7 @@ pub async fn agents(seed: &Seed, calls: &[&Call]) -> (Vec<SeedAgent>, Vec<Value>
     (agents, plans)
 }
 
-/// Lets the client make the calls of a plan. Returns what it reports of each.
+/// Lets the client make the calls of a plan. Returns its report of each.
 pub async fn run(sdk: &Arc<Sdk>, edge: &Edge, plans: &[Value]) -> Vec<Value> {
     let plan = json!({ "baseUrl": format!("{}/v1", edge.url()), "calls": plans });
     let sdk = Arc::clone(sdk);
@@ -296,7 +296,7 @@ pub async fn run(sdk: &Arc<Sdk>, edge: &Edge, plans: &[Value]) -> Vec<Value> {
     serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-/// An edge in front of the provider at `base_url`, with everything on that the clients call.
+/// An edge in front of the provider at `base_url`, with all options that the clients need.
 pub fn options(redis: &Redis, base_url: String) -> EdgeOptions {
     EdgeOptions::new(env!("CARGO_BIN_EXE_tollgate-proxy"), redis.url(), base_url)
         .env("TOLLGATE_PRICES__FILE", PRICES)
@@ -320,7 +320,7 @@ fn cap(behaviour: Behaviour) -> CapPolicy {
     }
 }
 
-/// Waits until nothing of the agent is held any more. Returns what it was charged.
+/// Waits until the agent has no open hold. Returns today's charges, in nano-USD.
 pub async fn settled(agent: &SeedAgent) -> u64 {
     eventually("the settlement", SETTLED, async || {
         (agent.open_holds().await == 0).then_some(())
@@ -329,7 +329,7 @@ pub async fn settled(agent: &SeedAgent) -> u64 {
     agent.counters().await.day_nanos
 }
 
-/// The streams ended as they should: by the provider, or by a caller who left.
+/// Checks the number of streams that the provider broke off, and of those whose caller left.
 fn check_ends(edge: &Edge, calls: &[Call]) {
     for (behaviour, end) in [
         (Behaviour::Leaves, "caller_gone"),

@@ -1,4 +1,4 @@
-//! What the provider answers: chat completions, responses and embeddings as OpenAI has them, streamed and not.
+//! The provider's answers: chat completions, responses and embeddings in OpenAI's form, streamed and not.
 
 use crate::plan::{Behaviour, Call};
 use harness::{Answer, Recorded, Script};
@@ -13,18 +13,20 @@ pub const PIECES: [&str; 2] = ["Hel", "lo."];
 pub const VECTOR: &str = "0.5,-1.5";
 /// The same two numbers of four bytes each, in base64.
 const VECTOR_BASE64: &str = "AAAAPwAAwL8=";
-/// How long the edge has to see that a caller has gone, before the rest comes: whoever has all of a stream is not gone.
+/// Time for the edge to notice that a caller has left, before the rest of the stream is sent. A caller with the whole
+/// stream does not count as one who left.
 const AFTER_LEAVING: Duration = Duration::from_secs(3);
 const CALL_ID: &str = "call_test";
 const TOOL: &str = "weather_in";
 const TOOL_INPUT: &str = r#"{"city":"Oslo"}"#;
-/// A command whose output has the words that the tool answers with, and which does not have them itself.
+/// A command whose output contains the tool's answer, while its text does not.
 const COMMAND: &str = "printf 'rain %s' 'in Oslo'";
 
 /// The reasoning that comes before a response's text or call of a tool.
 const REASONING_ID: &str = "rs_test";
 
-/// Answers as the call says whose number is in the request's text. `gates` holds back the streams whose callers leave.
+/// Answers as the call with the number in the request's text requires. `gates` holds back the streams whose callers
+/// leave.
 pub fn answer(calls: &[Call], gates: &[Arc<Notify>], request: &Recorded) -> Answer {
     let number = number_of(request);
     let call = &calls[number];
@@ -149,7 +151,7 @@ fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
 }
 
-/// What a response puts out.
+/// The output item of a response.
 fn item(sent: &Value, wants_tool: bool) -> Value {
     if wants_tool {
         return tool_call(sent);
@@ -160,7 +162,7 @@ fn item(sent: &Value, wants_tool: bool) -> Value {
     })
 }
 
-/// What the model reasoned, of which OpenAI shows the id alone, unless the request asks for the encrypted form.
+/// The reasoning item: an id alone, as OpenAI sends it, unless the request asks for the encrypted form.
 fn reasoning(sent: &Value) -> Value {
     let mut item = json!({ "id": REASONING_ID, "type": "reasoning", "summary": [] });
     let included = sent["include"].as_array();
@@ -209,7 +211,7 @@ fn response(status: &str, output: &[Value]) -> Value {
     })
 }
 
-/// The events of a response that puts out `done`, behind what it may have reasoned.
+/// The events of a response with the output `done`, after its reasoning, if any.
 fn response_events(reasoning: Option<&Value>, done: &Value) -> Vec<String> {
     let id = done["id"].clone();
     let index = usize::from(reasoning.is_some());

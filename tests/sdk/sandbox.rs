@@ -1,5 +1,5 @@
-//! The calls that succeed, with the sandbox behind the edge in place of [`crate::provider`]: text and usage that a
-//! client shows are what the sandbox says that it sent, and their cost is what stays charged.
+//! The calls that succeed, with the sandbox behind the edge in place of [`crate::provider`]: a client shows the text
+//! and the usage that the sandbox reports, and their cost stays charged.
 
 use crate::install::Sdk;
 use crate::plan::{
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// A provider key as the sandbox wants one.
+/// A provider key that the sandbox accepts.
 const KEY: &str = "sk-sandbox-0123456789abcdef";
 
 /// Makes those of the calls that are plain answers, and checks each against what the sandbox sent.

@@ -4,7 +4,7 @@
 use crate::install::Sdk;
 use crate::plan::{Api, Behaviour, Call, Reason, prove};
 
-/// The calls; an SDK's class for 402 and for an error in a stream.
+/// The calls. `denied` and `broken` are the SDK's classes for 402 and for an error in a stream.
 fn calls(denied: &'static str, broken: &'static str) -> Vec<Call> {
     let call = |api, streamed, behaviour| Call::new("openai", api, streamed, behaviour);
     let mut calls = vec![

@@ -17,7 +17,7 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
                 stream.until("one").await;
             }
             if phase > 1 {
-                // In the middle of an event, which does not pass before its end.
+                // In the middle of an event, which passes only when it is complete.
                 feed.send(&chunk("two")[..50]);
             }
             match reset {
@@ -47,8 +47,8 @@ async fn a_caller_who_leaves_pays_the_real_cost() {
     assert_eq!(stage.edge.metric(of_upstream), Some(6));
 }
 
-/// Bytes that a caller sends during his stream are no hang-up: they are his next requests, which are answered behind
-/// the stream.
+/// Bytes that a caller sends during a stream are no disconnection: they are the next requests, answered after the
+/// stream.
 #[tokio::test]
 async fn a_caller_who_sends_something_keeps_his_stream() {
     let stage = Stage::new().await;
@@ -73,13 +73,13 @@ async fn a_caller_who_sends_something_keeps_his_stream() {
     }
     let completed = "tollgate_proxy_streams_total{end=\"completed\"}";
     assert_eq!(stage.metric(completed).await, 3);
-    // A caller who leaves behind his bytes is noticed when he is written to.
+    // The edge notices that a caller left after such bytes when it writes to the connection.
     let (actor, feed, mut stream) = stage.open_fed().await;
     stream.send("\r\n").await;
     feed.send(chunk("one"));
     stream.until("one").await;
     stream.reset();
-    // Each piece is a write of its own, and one behind the reset fails.
+    // Each piece is a write of its own, and one after the reset fails.
     for _ in 0..10 {
         feed.send(chunk("two"));
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -118,8 +118,8 @@ async fn a_stream_over_http_1_0_ends_with_its_connection() {
     }
 }
 
-/// The edge does not wait for the usage for ever: then the held amount stays charged, and it closes the provider's
-/// connection.
+/// The edge waits for the usage only within a bound. After that the held amount stays charged, and the edge closes the
+/// provider's connection.
 #[tokio::test]
 async fn the_usage_is_awaited_within_a_bound() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "500")).await;
@@ -138,7 +138,7 @@ async fn the_usage_is_awaited_within_a_bound() {
     }
 }
 
-/// A stream whose caller is gone ends at a number of bytes, too.
+/// A stream whose caller is gone also ends at a maximum of bytes.
 #[tokio::test]
 async fn a_provider_without_end_is_not_read_for_ever() {
     let stage = Stage::new().await;
@@ -153,7 +153,7 @@ async fn a_provider_without_end_is_not_read_for_ever() {
     assert_eq!(actor.settled().await, HELD);
 }
 
-/// A caller who does not read holds one piece, and is given up when he takes too long. Others are not slowed.
+/// A caller who does not read holds one piece, and is disconnected after the time-out. Others are not slowed.
 #[tokio::test]
 async fn a_caller_who_does_not_read_is_given_up() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")).await;

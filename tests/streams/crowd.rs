@@ -23,23 +23,23 @@ use tokio::task::JoinHandle;
 const STREAMS: usize = 500;
 /// Gates that the calls of a crowd wait at.
 const GATES: usize = 2;
-/// Streams that are opened at once, where that they are many is not the point.
+/// Streams opened at the same time, where the test needs no larger number.
 const AT_ONCE: usize = 32;
 const PATH: &str = "/v1/chat/completions";
 
-/// No deadline of the edge depends on how busy the machine is.
+/// Deadlines of the edge that no busy machine exceeds.
 fn patient(options: EdgeOptions) -> EdgeOptions {
     options
         .env("TOLLGATE_STORE__TIMEOUT_MS", "120000")
         .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "600000")
 }
 
-/// Money for so many of 500 parallel calls: exactly so many start, over two edges. Then callers leave and providers
-/// break off by chance, and one of the edges is killed. Each call is charged by the rule, from what the provider says
-/// it sent; what the killed edge did not settle stays at its estimate.
+/// With money for some of 500 parallel calls, exactly that many start, over two edges. Then callers leave and providers
+/// break off at random, and one of the edges is killed. Each call is charged by the rule, from what the provider
+/// recorded as sent; calls that the killed edge did not settle stay at their estimate.
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_rule() {
-    // More than all calls of one edge: each of both has some.
+    // More than all calls of one edge, so that both have some.
     const ROOM: usize = STREAMS / 2 + 33;
     let seed = dice::seed();
     let stage = Stage::with(patient).await;
@@ -64,7 +64,7 @@ async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_
     crowd.is_charged((&stage, &actor), &expected, seed).await;
 }
 
-/// Calls by chance, and the gates that they wait at.
+/// Random calls, and the gates that they wait at.
 struct Crowd {
     calls: Arc<Vec<Call>>,
     gates: [Arc<Notify>; GATES],
@@ -76,19 +76,19 @@ fn number_of(request: &Recorded) -> usize {
     number.parse().expect("a number")
 }
 
-/// The run of a call, which has no other.
+/// The run of a call; no other call has it.
 fn run(number: usize) -> String {
     format!("run-{number}")
 }
 
-/// Calls by chance that wait at one of two gates.
+/// Random calls that wait at one of two gates.
 fn roll(seed: u64, count: usize) -> Vec<Call> {
     let mut dice = SeededRandom::new(seed);
     (0..count).map(|_| Call::roll(&mut dice, GATES)).collect()
 }
 
 impl Crowd {
-    /// The provider of the stage answers these calls from now on.
+    /// Makes the stage's provider answer these calls from now on.
     fn start(stage: &Stage, calls: Vec<Call>) -> Self {
         let (calls, gates) = (Arc::new(calls), <[Arc<Notify>; GATES]>::default());
         let (of_provider, at_provider) = (Arc::clone(&calls), gates.clone());
@@ -203,7 +203,7 @@ impl Crowd {
         sent.collect()
     }
 
-    /// Exactly this is charged: to each run, to the agent and to the account. Calls that are missing cost nothing.
+    /// Asserts these charges of runs, agent and account. Calls missing from `expected` cost nothing.
     async fn is_charged(&self, (stage, actor): (&Stage, &Actor), expected: &HashMap<usize, u64>, seed: u64) {
         for (number, call) in self.calls.iter().enumerate() {
             let spent = actor.agent.run_spent(&run(number)).await.unwrap_or(0);
@@ -261,7 +261,7 @@ async fn a_killed_edge_leaves_the_estimates_charged() {
     let next = Edge::start(patient(options(&stage.redis, &stage.upstream)));
     let _admin = Admin::start(AdminOptions::new(crate::stage::ADMIN, stage.redis.url()));
     let (open, kept) = (actor.agent.open_holds().await, actor.agent.kept_holds().await);
-    assert_eq!((open, kept), (BEGUN, 0), "they have their time");
+    assert_eq!((open, kept), (BEGUN, 0), "no hold is due yet");
     actor.agent.pass_deadlines().await;
     eventually("the reaper", LONG, async || {
         let (open, kept) = (actor.agent.open_holds().await, actor.agent.kept_holds().await);
@@ -276,7 +276,7 @@ async fn a_killed_edge_leaves_the_estimates_charged() {
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
     assert_eq!(listed["total"], BEGUN);
     assert_eq!(listed["holds"][0]["state"], "kept");
-    // The next edge is not hindered.
+    // The next edge works as usual.
     stage.provider_streams(Script::new().send(usage_frame(12)).event("[DONE]"));
     let mut stream = EventStream::open(next.addr(), PATH, &actor.key, "", body(json!({}))).await;
     assert!(stream.rest().await.ends_with("[DONE]\n\n"), "{}", stream.body);
@@ -304,7 +304,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
     let (stop, ended) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
-        // A key of its own, so that none meets its rate.
+        // A key for each caller, so that none reaches its rate limit.
         let (key, edge) = (actor.agent.virtual_key().await, stage.edge.addr());
         let (stop, ended) = (Arc::clone(&stop), Arc::clone(&ended));
         callers.push(tokio::spawn(async move {

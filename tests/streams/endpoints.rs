@@ -8,7 +8,7 @@ fn usage(input: u64, output: u64) -> Value {
     json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output })
 }
 
-/// A response that used so many tokens.
+/// A response with this usage.
 fn completed(input: u64, output: u64) -> Answer {
     let response =
         json!({ "id": "resp_1", "status": "completed", "output": [], "usage": usage(input, output) });
@@ -34,8 +34,8 @@ async fn a_response_is_charged_what_it_used() {
     assert_eq!(actor.settled().await, 24);
 }
 
-/// A client with a reasoning model sends back what the model reasoned before it called a tool. Of what the provider
-/// keeps, it has the id alone: an allowance is held, and what the provider counted is charged.
+/// A client with a reasoning model sends back the model's reasoning before a tool call. Of reasoning that the provider
+/// keeps, it has only the id: an allowance is held, and what the provider counted is charged.
 #[tokio::test]
 async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
     let stage = Stage::new().await;
@@ -99,7 +99,7 @@ async fn a_response_streams() {
         EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent.clone()).await;
     stream.rest().await;
     assert_eq!(actor.settled().await, 3 * 12 + HELD, "no usage");
-    // Usage of an event before the last is of the response so far, and none of them is the end.
+    // Usage of an event before the last covers the response so far, and does not end it.
     let so_far = json!({ "type": "response.in_progress", "response": { "usage": usage(9, 0) } });
     let script = Script::new()
         .named_event("response.in_progress", so_far)

@@ -69,12 +69,12 @@ fn cases() -> Vec<Case> {
             2000,
         ),
         ended(
-            "absurd usage is none",
+            "absurd usage is ignored",
             script.clone().event(absurd).event("[DONE]"),
             HELD,
         ),
         ended(
-            "usage that is none behind one that is",
+            "invalid usage behind a valid one",
             script
                 .clone()
                 .send(usage_frame(12))
@@ -221,7 +221,7 @@ fn audit_line(stage: &Stage, agent: &harness::SeedAgent, id: &str) -> Option<Str
     lines.into_iter().find(|line| line.contains(id))
 }
 
-/// The deadline of the whole, and that of the first byte, which ends a call that is no stream yet.
+/// The deadline of the whole stream, and that of the first byte, which ends a call before it is a stream.
 #[tokio::test]
 async fn a_stream_has_a_deadline_as_a_whole() {
     let stage = Stage::with(|options| {
@@ -299,7 +299,7 @@ async fn the_time_to_the_first_byte_is_recorded() {
         stage.provider_streams(Script::new().feed(&feed));
         let mut stream = stage.open(&actor, json!({})).await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
-        // The head is no byte of the stream.
+        // The head does not count as the first byte.
         tokio::time::sleep(PAUSE).await;
         feed.send(chunk("one"));
         stream.until("one").await;

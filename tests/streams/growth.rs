@@ -9,7 +9,7 @@ async fn stage() -> Stage {
     Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await
 }
 
-/// A text of so many tokens.
+/// A text of `count` tokens.
 fn tokens(count: usize) -> String {
     chunk(&"four".repeat(count))
 }
@@ -21,7 +21,7 @@ async fn charged(actor: &Actor, nanos: u64) {
     .await;
 }
 
-/// Grows at the boundary, by as many steps as are needed, and is settled to the real cost.
+/// A hold grows at the boundary, by as many steps as are needed, and is settled to the real cost.
 #[tokio::test]
 async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     let stage = stage().await;
@@ -49,8 +49,8 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
     assert_eq!((counters.month_nanos, counters.day_nanos), (4000, 4000));
 }
 
-/// A provider can report the usage so far in every chunk, and a caller can ask some for it. That is no end of the
-/// stream, so the hold grows all the same.
+/// A provider can report the usage so far in every chunk, some only if the caller requests it. That does not end the
+/// stream, so the hold still grows.
 #[tokio::test]
 async fn a_hold_grows_beside_usage_in_every_chunk() {
     let stage = stage().await;
@@ -73,7 +73,7 @@ async fn a_hold_grows_beside_usage_in_every_chunk() {
         body.contains("hold_exhausted") && !body.contains("-too-much-"),
         "{body}"
     );
-    assert_eq!(actor.settled().await, HELD, "usage so far settles nothing down");
+    assert_eq!(actor.settled().await, HELD, "usage so far settles nothing");
 }
 
 /// A refusal by Cap ends the stream in the middle of an answer. Nothing of the refused part passes.
@@ -170,11 +170,11 @@ async fn without_a_decision_the_stream_ends() {
         "{body}"
     );
     stage.redis.resume();
-    // 1,003 tokens were seen, so what is held is the larger; the script may have run, and is taken back then.
+    // 1,003 tokens were seen, so the held amount is the larger. If the script has run, its step is taken back.
     assert_eq!(actor.settled().await, HELD);
 }
 
-/// Two hundred streams, and room for fewer of their steps: exactly as many grow as there is room for.
+/// Many streams, and room for fewer of their steps: no fewer grow than there is room for.
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_holds_grow_as_there_is_room_for() {
     const STREAMS: u64 = 60;

@@ -27,8 +27,8 @@ async fn leave(stage: &Stage, stream: EventStream, reset: bool) {
     noticed(stage).await;
 }
 
-/// The provider has the request and has not answered: the call goes on without its caller, whom the edge misses when it
-/// has something to write.
+/// The provider has the request and has not answered: the call continues without its caller, whose absence the edge
+/// notices when it has something to write.
 #[tokio::test]
 async fn a_caller_who_leaves_before_the_head_pays_the_real_cost() {
     let stage = Stage::new().await;
@@ -78,7 +78,7 @@ async fn a_caller_who_leaves_behind_the_usage_pays_the_real_cost() {
     }
 }
 
-/// `[DONE]` waits for the settlement, and the settlement for the store: the caller does not.
+/// `[DONE]` waits for the settlement, and the settlement for the store; the caller leaves meanwhile.
 #[tokio::test]
 async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
     let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "60000")).await;
@@ -88,7 +88,7 @@ async fn a_caller_who_leaves_while_the_call_is_settled_pays_the_real_cost() {
         stream.until("one").await;
         stage.redis.pause();
         finish(&feed, 12);
-        // Counted before the ledger shows it.
+        // The metric counts the end before the ledger shows the settlement.
         eventually("the last event at the edge", SOON, async || {
             let completed = stage.metric("tollgate_proxy_streams_total{end=\"completed\"}");
             (completed.await == calls).then_some(())
@@ -162,7 +162,7 @@ async fn a_caller_who_leaves_a_response_pays_the_real_cost() {
         feed.end();
         assert_eq!(actor.settled().await, 12, "reset: {reset}");
     }
-    // Without its last event it costs what is held.
+    // Without its last event a response costs the held amount.
     let (actor, feed) = stage.fed_actor().await;
     let stream = open(&actor).await;
     stream.reset();

@@ -1,5 +1,5 @@
-//! Answers that are streams of events, from outside: real processes, a real Redis, a provider that sends what the test
-//! says when it says so.
+//! Answers that are streams of events, from outside: real processes, a real Redis, a provider that follows the test's
+//! script.
 //!
 //! * [`stage`]: the fixture
 //! * [`switches`]: what is off by default, and plans without streams
@@ -7,7 +7,7 @@
 //! * [`ends`]: what is charged, however a stream ends
 //! * [`callers`]: callers who leave, or do not read
 //! * [`leaving`]: callers who leave at the edges of a stream
-//! * [`growth`]: holds that grow, and what ends at them
+//! * [`growth`]: holds that grow, and streams that end at them
 //! * [`stops`]: streams of frozen agents
 //! * [`endpoints`]: responses and embeddings
 //! * [`slow`]: thousands of callers who read slowly

@@ -76,7 +76,7 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
     assert_eq!(actor.settled().await, 4 * 12);
 }
 
-/// A provider that refuses `stream_options` gets the caller's body, and the caller what the provider sends.
+/// A provider that refuses `stream_options` gets the caller's body unchanged, and the caller gets the whole stream.
 #[tokio::test]
 async fn a_provider_that_reports_usage_unasked_is_not_asked() {
     let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__STREAM_USAGE", "unasked")).await;
@@ -209,7 +209,7 @@ async fn the_cost_comes_at_the_end_on_request() {
     );
 }
 
-/// What is no part of an answer is searched for keys, wherever borders fall; answers are not.
+/// Keys are redacted in everything that is no part of an answer, wherever borders fall; answers are not searched.
 #[tokio::test]
 async fn keys_in_errors_are_redacted() {
     let stage = Stage::new().await;
@@ -235,7 +235,7 @@ async fn keys_in_errors_are_redacted() {
             assert!(body.starts_with(&speaks) && body.contains("[redacted]"), "{body}");
             assert!(!body.contains("secret123"), "{body}");
         }
-        // Behind the last event, when the call is settled.
+        // An error after the last event, when the call is settled.
         let ended = Script::new().send(usage_frame(12)).event("[DONE]");
         let script = ended.pause(Duration::from_millis(50)).send(usage_frame(12));
         stage.provider_streams(script.send(error.clone()));
@@ -299,7 +299,7 @@ async fn answers_that_are_no_stream_pass_whole() {
     assert_eq!(actor.settled().await, 12, "an error costs nothing");
 }
 
-/// Tollgate asks for no compression. A provider that compresses all the same is decoded, or it could not be settled.
+/// Tollgate requests no compression. A stream that is compressed anyway is decoded, or it could not be settled.
 #[tokio::test]
 async fn a_compressed_stream_is_decoded() {
     use std::io::Write as _;

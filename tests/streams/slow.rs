@@ -17,18 +17,18 @@ use std::time::Duration;
 
 /// Accounts that the callers belong to; each calls from an address of its own.
 const ACCOUNTS: u8 = 4;
-/// Calls that are under way to the provider at most while the crowd gathers: more say nothing here.
+/// Maximum calls on their way to the provider while the crowd gathers; more prove nothing here.
 const AT_ONCE: usize = 50;
-/// Open files for each caller: his connection and the provider's, of which one of several has three quarters.
+/// Open files for each caller: its own, and two for the provider, as one of several upstreams gets three quarters.
 const FILES_EACH: usize = 3;
 /// Open files for everything else.
 const FILES_BESIDE: usize = 512;
 /// Whole calls, and as many streams, that another account makes while the crowd is connected.
 const QUICK_CALLS: u64 = 20;
-/// Cost of each of them: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
+/// Cost of each quick call: 9 tokens at 2,000 nano-USD, and 12 at 8,000.
 const QUICK_COST: u64 = 9 * 2000 + 12 * 8000;
 
-/// Pause of a caller who takes his stream slowly.
+/// Pause of a caller who reads its stream slowly.
 const A_LITTLE: Duration = Duration::from_millis(20);
 /// Streams of one connection of HTTP/2: fewer than the edge allows at a time (docs/reference/proxy.md).
 const HTTP2_STREAMS: usize = 80;
@@ -55,8 +55,8 @@ async fn two_thousand_callers_who_read_slowly_are_bounded() {
     slow_callers(2000).await;
 }
 
-/// A stream is not longer than a stream may be because its caller takes it slowly, or not at all. The provider has
-/// always sent more than was taken.
+/// A stream does not outlast its deadline because its caller reads slowly, or not at all. The provider has always sent
+/// more than was read.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_callers_do_not_outlast_the_deadline_of_the_whole() {
     let crowd = Crowd::with(|options| options.env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "3000")).await;
@@ -80,7 +80,7 @@ async fn slow_callers_do_not_outlast_the_deadline_of_the_whole() {
     crowd.stage.ledger_check().await.is_in_order();
 }
 
-/// A crowd of slow callers, the provider that they read from, and an account that is in a hurry.
+/// A crowd of slow callers, the provider that they read from, and another account with quick calls.
 struct Crowd {
     stage: Stage,
     endless: Endless,
@@ -108,7 +108,7 @@ async fn slow_callers(count: usize) {
     crowd.charges_are_exact(count).await;
 }
 
-/// Callers of HTTP/2 that take no more than its smallest windows allow, on one connection: as above.
+/// Callers of HTTP/2 on one connection that take no more than its smallest windows allow, with the same bounds.
 #[tokio::test(flavor = "multi_thread")]
 async fn http2_callers_who_do_not_read_are_bounded() {
     const WINDOW: u32 = 65_535;
@@ -134,7 +134,7 @@ async fn http2_callers_who_do_not_read_are_bounded() {
     }
     crowd.others_are_served(HTTP2_STREAMS as u64).await;
     crowd.endless.finish();
-    // A reset of its stream, or the reading of all of it.
+    // Half of the callers reset their streams, the others read to the end.
     let stay = answers.split_off(HTTP2_STREAMS / 2);
     drop(answers);
     let texts = stay.into_iter().map(reqwest::Response::text);
@@ -210,7 +210,7 @@ impl Crowd {
         .await;
     }
 
-    /// Another account's calls are answered while each of the streams stands, and no more is read for it.
+    /// Another account's calls are answered while every stream of the crowd is open and no more is read for it.
     async fn others_are_served(&mut self, count: u64) {
         self.stands(count).await;
         for _ in 0..QUICK_CALLS {
@@ -220,8 +220,8 @@ impl Crowd {
         self.stands(count).await;
     }
 
-    /// Waits until the provider has sent nothing more between two calls of somebody else. What waits for the callers is
-    /// bounded, and none of them has left.
+    /// Waits until the provider has sent nothing more between two quick calls. Asserts that the waiting bytes are
+    /// bounded, and that no caller has left.
     async fn stands(&mut self, count: u64) {
         eventually("callers that read", LONG, async || {
             self.callers.all_read().then_some(())
@@ -240,7 +240,7 @@ impl Crowd {
         let read = self.endless.sent().saturating_sub(from_provider.all());
         let waits = read.saturating_sub(to_callers.all() + self.callers.have_read());
         assert!(waits <= count * WAITS_MAX, "{waits} bytes for {count} callers");
-        // That of the last quick call may just end; none of the others may.
+        // The stream of the last quick call may just end; none of the crowd's may.
         eventually("all streams open", LONG, async || {
             let open = self.stage.metric("tollgate_proxy_streams_open").await;
             (open == count).then_some(())
@@ -253,7 +253,7 @@ impl Crowd {
         assert!(grown <= count * MEMORY_MAX, "{grown} bytes for {count} callers");
     }
 
-    /// A whole call and a stream of an account that is in a hurry.
+    /// Makes a whole call and a stream of the other account.
     async fn quick_call(&mut self) {
         let (edge, plain) = (&self.stage.edge, json!({ "model": "plain", "max_tokens": 20 }));
         let mut whole = body(plain.clone());
@@ -278,7 +278,7 @@ impl Crowd {
         kib.parse::<u64>().expect("a number") << 10
     }
 
-    /// Each stream is charged the real cost, whether its caller stayed or left.
+    /// Asserts that each stream is charged the real cost, whether its caller stayed or left.
     async fn charges_are_exact(self, count: usize) {
         let each = (count / self.accounts.len()) as u64 * Endless::OUTPUT;
         for account in &self.accounts {

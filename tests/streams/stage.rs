@@ -59,7 +59,7 @@ impl Stage {
         Self::with(|options| options).await
     }
 
-    /// With other settings. The provider streams two deltas of four bytes and the usage 9 + 12.
+    /// Starts with other settings. The provider streams two deltas of four bytes and the usage 9 + 12.
     pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
         let redis = Arc::new(Redis::start());
         let upstream = Upstream::start(|_| Answer::stream(Script::chat(&["Hell", "o wo"], &usage(9, 12))));
@@ -147,7 +147,7 @@ impl Stage {
 }
 
 impl Checked {
-    /// Everything must add up, and that must be sure: no money moves.
+    /// Asserts that the check is conclusive and finds no violation. No money may move meanwhile.
     #[track_caller]
     pub fn is_in_order(&self) {
         assert_eq!(
@@ -157,7 +157,7 @@ impl Checked {
         );
     }
 
-    /// Nothing may be found wrong. Beside money that moves, the check may be inconclusive.
+    /// Asserts that the check finds no violation. While money moves, it may be inconclusive.
     #[track_caller]
     pub fn finds_nothing_wrong(&self) {
         assert!(matches!(self.code, Some(0 | 3)), "{self:?}");
@@ -172,7 +172,7 @@ impl Actor {
         self.settled_within(SOON).await
     }
 
-    /// The same for an agent of many calls.
+    /// As [`settled`](Self::settled), for an agent of many calls.
     pub async fn settled_within(&self, within: Duration) -> u64 {
         eventually("the settlement", within, async || {
             (self.agent.open_holds().await == 0).then_some(())
@@ -182,7 +182,7 @@ impl Actor {
     }
 }
 
-/// A streamed call of `nano` with these fields besides.
+/// A streamed call of `nano`, with these additional fields.
 pub fn body(more: Value) -> Value {
     let mut body = json!({
         "model": "nano", "stream": true, "messages": [{ "role": "user", "content": "hello" }],
@@ -226,7 +226,7 @@ pub fn daily(nanos: u64) -> CapPolicy {
     }
 }
 
-/// Lets everybody through the gate, now and later, until it is aborted.
+/// Keeps the gate open until the task is aborted.
 pub fn open_gate(gate: &Arc<Notify>) -> JoinHandle<()> {
     let gate = Arc::clone(gate);
     tokio::spawn(async move {

@@ -4,7 +4,7 @@ use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap};
 use harness::{Feed, Script, eventually};
 use serde_json::json;
 
-/// Pieces of a megabyte: more than the kernel keeps on the way to a caller.
+/// Pieces of a megabyte, in all more than the kernel buffers for a caller.
 const MUCH: usize = 64;
 
 #[tokio::test]
@@ -49,20 +49,20 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
     }
 }
 
-/// Together with the interval of looking, which the product holds against the documented second by an assertion, this
-/// bounds the time; a clock would measure how busy the machine is.
+/// Counts checks, since a clock would measure how busy the machine is. The product asserts that the interval between
+/// checks is within the documented second.
 #[tokio::test]
 async fn the_first_look_after_a_freeze_ends_the_stream_and_is_the_last() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
     let (actor, _feed, mut stream) = stage.open_fed().await;
-    // Of all commands of an edge with one stream, only a look is this one.
+    // Among the commands of an edge with one stream, only the check for a freeze is this one.
     let looks = || stage.redis.calls("hexists");
     let begun = looks();
     eventually("looks", SOON, async || (looks() > begun + 1).then_some(())).await;
     actor.agent.frozen(true).await;
     let before = looks();
     assert!(stream.rest().await.contains("\"code\":\"stream_stopped\""));
-    // One that ran between the freeze and the count ended it already.
+    // A check between the freeze and the count has ended the stream already.
     assert!(looks() <= before + 1, "{before} and {}", looks());
 }
 

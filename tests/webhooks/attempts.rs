@@ -54,7 +54,7 @@ async fn a_dead_receiver_is_tried_three_times_then_once_at_each_later_event_eigh
         [&Value::Null, &Value::Null, &json!("broken ?[31m")],
         "of the last one only"
     );
-    // Nothing more happens by itself.
+    // No further attempt follows by itself.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(arrivals(&dead), [(text(&first, "/id").to_owned(), 3)]);
 
@@ -149,7 +149,7 @@ async fn a_disabled_webhook_waits_and_a_deleted_one_is_gone() {
     owner.freeze("bot").await;
     tokio::time::sleep(Duration::from_millis(1200)).await;
     assert_eq!(dead.arrived(), arrived, "nothing is sent");
-    assert_eq!(owner.deliveries(&id).await.len(), 1, "and it is told of nothing");
+    assert_eq!(owner.deliveries(&id).await.len(), 1, "and no delivery is made");
     dead.set(|_| Answer::bytes(200, ""));
     let reply = owner.caller.patch(&path, json!({ "status": "active" })).await;
     crate::world::success(&reply, 200);

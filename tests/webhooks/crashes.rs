@@ -1,5 +1,5 @@
-//! Servers and stores killed in the middle, and several servers at once: nothing is lost, and nothing comes twice but
-//! deliveries under way when a process died.
+//! Servers and stores killed midway, and several servers at once: no delivery is lost, and only those under way when a
+//! process died arrive twice.
 
 use crate::world::{Owner, SOON, World, accepting, quick, receiver, url};
 use harness::{AdminOptions, Answer, Redis, Upstream, eventually, words};
@@ -50,7 +50,7 @@ async fn all_delivered(owner: &Owner, webhook: &str, count: u64) {
 
 #[tokio::test]
 async fn two_servers_share_the_work_and_deliver_each_event_once() {
-    // Each can see to one webhook at a time, for about a second: meanwhile the other one has to take the next.
+    // Each server handles one webhook at a time, for about a second, so the other one must take the next.
     let world = World::start_with(Redis::start(), |options| {
         quick(options).env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "1")
     })
@@ -95,7 +95,7 @@ async fn a_server_killed_in_the_middle_loses_nothing() {
     assert!(arrived.values().all(|times| *times <= 2), "{arrived:?}");
 }
 
-/// As [`quick`], and patient with a store that writes through on a slow disk.
+/// As [`quick`], with a longer time-out for a store that writes through to a slow disk.
 fn patient(options: AdminOptions) -> AdminOptions {
     quick(options).env("TOLLGATE_STORE__TIMEOUT_MS", "5000")
 }
@@ -163,7 +163,7 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
             crate::world::attempts(delivery) == 3
         })
         .await;
-    // As a store would look whose clock was a day ahead: the next attempt lies there, and so does a lease.
+    // The state of a store whose clock was a day ahead: the next attempt and a lease lie a day in the future.
     let reply = owner
         .caller
         .patch(&path, serde_json::json!({ "status": "disabled" }))

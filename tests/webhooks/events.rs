@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 
-/// HMAC-SHA256 as its definition says, in hex.
+/// HMAC-SHA256 by its definition, in hex.
 pub fn hmac(key: &[u8], message: &[u8]) -> String {
     let mut block = [0_u8; 64];
     match key.len() {
@@ -53,7 +53,7 @@ pub fn verified(request: &Recorded, secret: &str) -> Value {
     event
 }
 
-/// An agent with a wallet, a provider key and a virtual key; the virtual key.
+/// Creates an agent with a wallet, a provider key and a virtual key. Returns the virtual key.
 async fn agent(owner: &Owner, agent: &str, policy: Value) -> String {
     let caller = &owner.caller;
     let wallet = json!({ "botId": agent, "name": agent });
@@ -83,7 +83,7 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
     let key = agent(&owner, "rich", rich).await;
     let poor = agent(&owner, "poor", json!({ "maxSpendPerDay": 0 })).await;
 
-    // The trigger of each event, and the number of events that it makes.
+    // The trigger of each event, and the number of its events.
     let deposit = format!(
         "deposit --account {} --wallet rich --amount 100 --reference r",
         owner.account.id
@@ -164,7 +164,7 @@ async fn all_eight_are_fired_by_what_they_are_named_after() {
         .map(|event| event["source"].as_str().unwrap())
         .collect();
     assert_eq!(sources, HashSet::from(["call", "spend"]));
-    // Everything is listed, and nothing of test mode came.
+    // All deliveries are listed, and no event of test mode arrived.
     eventually("all delivered", SOON, async || {
         let (_, delivered) = owner.deliveries_with(&webhook, "status=delivered").await;
         (delivered == total as u64).then_some(())

@@ -1,4 +1,4 @@
-//! Receivers that hang, drip, redirect, send too much or leave: each fails its own deliveries only.
+//! Receivers that hang, answer slowly, redirect, send too much or disconnect: each fails its own deliveries only.
 
 use crate::world::{SOON, World, accepting, attempts, receiver, url};
 use harness::{Answer, Upstream, eventually};

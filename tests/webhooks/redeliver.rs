@@ -42,7 +42,7 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
     let failed = ended(&owner, &webhook, "failed", 3).await;
     let id = text(&failed, "/id");
 
-    // It fails three times more: it has all its attempts again, and its history.
+    // It fails three more times: a redelivered one has all its attempts again, and keeps its history.
     let replies = success(&again(&owner, &webhook, id).await, 200);
     assert_eq!(
         replies,
@@ -61,11 +61,11 @@ async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
         assert_eq!(request.header("webhook-id"), Some(id));
     }
 
-    // Also one that was accepted, as often as requested, and only so much of its history is kept.
+    // An accepted delivery can be redelivered, too, as often as requested; its history is bounded.
     for round in 8..=EARLIER_MAX + 4 {
         success(&again(&owner, &webhook, id).await, 200);
         ended(&owner, &webhook, "delivered", round.min(EARLIER_MAX + 1)).await;
-        // Beyond that the number stays, so the receiver's record shows the arrival.
+        // Beyond the bound the number of attempts stays, so the receiver's record shows the arrival.
         target.wait_for(round, crate::world::SOON).await;
     }
     let audit = success(&owner.caller.get("/v1/audit?type=webhook.redelivered").await, 200);
@@ -119,7 +119,7 @@ async fn what_waits_for_a_later_event_is_attempted_at_once_with_all_its_attempts
     let id = text(&parked, "/id");
     assert_fields!(parked, { "nextAttemptAt": null });
 
-    // Still away: three attempts more, then it waits again.
+    // The receiver is still away: after three more attempts the delivery waits again.
     success(&again(&owner, &webhook, id).await, 200);
     let parked = ended(&owner, &webhook, "pending", 6).await;
     assert_fields!(parked, { "nextAttemptAt": null });

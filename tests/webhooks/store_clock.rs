@@ -1,4 +1,4 @@
-//! A store whose clock is wrong. The wire moves the time in replies to `TIME` and `INFO`; scripts keep the right one.
+//! A store whose clock is wrong. The wire moves the time in replies to `TIME` and `INFO`; scripts keep the right time.
 
 use crate::world::{SOON, World, quick, receiver, url};
 use harness::{Answer, Redis, Wire, eventually};

@@ -11,9 +11,9 @@ use store::webhook::script::Tested;
 const EVENTS: usize = 10_000;
 /// Most deliveries that wait.
 const WAITING: u64 = 2_000;
-/// Most finished ones.
+/// Most finished deliveries.
 const HISTORY: u64 = 500;
-/// Bytes of the store that a delivery takes at most, with its attempts.
+/// Most bytes of the store for a delivery, with its attempts.
 const BYTES_EACH: u64 = 1_000;
 /// Bound on the growth of the server's memory, in KiB.
 const GROWTH_KIB: u64 = 64 * 1024;

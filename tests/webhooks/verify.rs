@@ -1,5 +1,5 @@
-//! Others check our signatures: the Standard Webhooks library, and the receiver of docs/reference/webhooks.md, run as
-//! it stands there.
+//! Independent verification of our signatures: by the Standard Webhooks library, and by the receiver of
+//! docs/reference/webhooks.md, run unchanged.
 
 use crate::world::{SOON, World, accepting, attempts, success};
 use harness::{Recorded, eventually, free_port, python_package};

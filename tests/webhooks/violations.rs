@@ -1,6 +1,6 @@
-//! Violations of policies: the first ten of an agent in a minute one by one, further ones together (decision D72), with
-//! any number of dispatchers and any kill; and a dispatcher that is far behind holds up neither the archive nor other
-//! accounts.
+//! Violations of policies: the first ten of an agent in a minute are reported one by one, further ones together
+//! (decision D72), with any number of dispatchers, whenever one is killed. A dispatcher that is far behind delays
+//! neither the archive nor other accounts.
 
 use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
 use archive::Archive;
@@ -35,7 +35,7 @@ fn denied(at_ms: u64, number: u64, agent: &str, reason: &str) -> String {
     )
 }
 
-/// Appends lines; the number of the first one.
+/// Appends lines. Returns the number of the first one.
 async fn append(store: &Store, account: &SeedAccount, lines: &[String]) -> u64 {
     let mut first = 0;
     for (at, lines) in lines.chunks(1000).enumerate() {
@@ -49,7 +49,7 @@ async fn append(store: &Store, account: &SeedAccount, lines: &[String]) -> u64 {
     first
 }
 
-/// The events that a receiver got, by the entry that each names.
+/// The events that a receiver received, by the entry that each names.
 fn delivered(receiver: &Upstream) -> BTreeMap<u64, Value> {
     let mut events = BTreeMap::new();
     for request in receiver.requests() {
@@ -69,10 +69,10 @@ fn count(event: &Value) -> u64 {
 }
 
 async fn wait_for_delivered(receiver: &Upstream, violations: u64) -> BTreeMap<u64, Value> {
-    eventually("all violations told", SOON, async || {
+    eventually("all violations reported", SOON, async || {
         let delivered = delivered(receiver);
         let sum: u64 = delivered.values().map(count).sum();
-        assert!(sum <= violations, "{sum} of {violations}: some were told twice");
+        assert!(sum <= violations, "{sum} of {violations}: some arrived twice");
         (sum == violations).then_some(delivered)
     })
     .await
@@ -82,7 +82,7 @@ fn metric(admin: &Admin, name: &str) -> u64 {
     admin.metric(name).unwrap_or(0)
 }
 
-/// Nothing of a minute waits in the store any more.
+/// Waits until no violations wait for the end of a minute, and checks that no key of them is left.
 async fn nothing_waits(world: &World, owner: &Owner) {
     let (keys, record) = (&owner.account.keys, owner.account.keys.record());
     eventually("nothing to wait", SOON, async || {
@@ -162,7 +162,7 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     let owner = world.owner().await;
     let receiver = accepting();
     owner.register(&url(&receiver), VIOLATION).await;
-    // Not at the end of a minute, so that it goes on for a while.
+    // Not at the end of a minute, so that the minute lasts for a while.
     eventually("a minute with time left", SOON, async || {
         (now_ms() % MINUTE_MS < 45_000).then_some(())
     })
@@ -176,11 +176,11 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
         (metric(&world.admin, name) == 5).then_some(())
     })
     .await;
-    // Everything else goes on meanwhile.
+    // Other events are delivered meanwhile.
     owner.freeze("other").await;
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(delivered(&receiver).len(), 10, "the minute is not over");
-    // It ends while no server is there, and nothing else happens.
+    // The minute ends while no server runs, and no further event comes.
     world.admin.kill9();
     let (record, counts) = (
         owner.account.keys.record(),
@@ -198,7 +198,7 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     nothing_waits(&world, &owner).await;
 }
 
-/// Three servers, one of them killed again and again: each violation is reported once.
+/// Three servers, one of them killed repeatedly: each violation is reported once.
 #[tokio::test]
 async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     const ROUNDS: u64 = 6;
@@ -293,7 +293,7 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     owner.register(&url(&receiver), VIOLATION).await;
     let to_calm = other.register(&url(&calm), &["agent.frozen"]).await;
     world.admin.kill9();
-    // All of it leaves the store while no dispatcher runs.
+    // All entries leave the store while no dispatcher runs.
     let start = past_minute();
     let agents: Vec<String> = (0..50).map(|n| format!("bot-{n}")).collect();
     let lines: Vec<String> = (0..600)
@@ -315,7 +315,7 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     }
     assert_eq!(moved, last, "the archive waits for no webhook");
 
-    // The archive cannot be reached: nothing else stops.
+    // An unreachable archive stops nothing else.
     let away = root.path().join("away");
     std::fs::rename(&path, &away).unwrap();
     let second = world.another_admin();

@@ -78,7 +78,7 @@ impl World {
         Cli::new(BINARY, self.redis.url())
     }
 
-    /// The keys of all webhooks in the store; the audit trail's are none of them.
+    /// The keys of all webhooks in the store, without those of the audit trail.
     pub fn webhook_keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.redis.command(&["KEYS", "*webhook*"]);
         keys.retain(|key| !key.contains("/audit/"));
@@ -104,14 +104,14 @@ impl Owner {
         Self { caller, ..self }
     }
 
-    /// Registers a webhook for these events; its id.
+    /// Registers a webhook for these events. Returns its id.
     pub async fn register(&self, url: &str, events: &[&str]) -> String {
         let body = json!({ "url": url, "events": events, "secret": SECRET });
         let made = success(&self.caller.post("/v1/webhooks", body).await, 201);
         text(&made, "/webhook/id").to_owned()
     }
 
-    /// Makes the event `agent.frozen`, as often as it is called.
+    /// Causes the event `agent.frozen`, once for each call.
     pub async fn freeze(&self, agent: &str) {
         let path = format!("/v1/agents/{agent}");
         if self.caller.get(&path).await.status == 404 {
@@ -132,7 +132,7 @@ impl Owner {
         self.deliveries_with(webhook, "limit=200").await.0
     }
 
-    /// The same with a query, and how many there are in all.
+    /// The deliveries that a query selects, and their number in all.
     pub async fn deliveries_with(&self, webhook: &str, query: &str) -> (Vec<Value>, u64) {
         let path = format!("/v1/webhooks/{webhook}/deliveries?{query}");
         let listed = success(&self.caller.get(&path).await, 200);
@@ -150,7 +150,7 @@ impl Owner {
     }
 }
 
-/// A receiver that answers like this.
+/// A receiver with these answers.
 pub fn receiver(answer: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Upstream {
     Upstream::start(answer)
 }

@@ -1,5 +1,5 @@
-//! The closed loop: each connection sends its next request when it has the answer to the last one. It finds the
-//! throughput and the CPU time a request; its latencies say nothing about a fixed rate.
+//! The closed loop: each connection sends its next request when it has received the answer to the last one. It measures
+//! throughput and CPU time a request; its latencies say nothing about a fixed rate.
 
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
 use crate::target::{Request, Target, Version};
@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 /// Longest wait for one answer.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Keeps one request of each of `requests` under way until the window ends; each is answered to the end. With HTTP/2,
-/// `streams` of them share a connection.
+/// Keeps one request of each of `requests` under way until the window ends; the last ones are answered, too. With
+/// HTTP/2, `streams` of them share a connection.
 ///
 /// # Errors
-/// When a watched process is gone. What the target does wrong is counted instead.
+/// When a watched process has ended. Errors of the target are counted instead.
 pub async fn run(
     target: Arc<Target>,
     requests: Vec<Request>,
@@ -62,7 +62,7 @@ async fn connection(target: Arc<Target>, request: Request, window: Window) -> Sa
     samples
 }
 
-/// Exchanges until the window ends, over one connection, or over as many as the target wants by closing them.
+/// Exchanges until the window ends. Opens a new connection whenever the target closes one.
 async fn dial_and_exchange(
     target: &Target,
     request: &Request,
@@ -112,7 +112,7 @@ async fn exchange_all(
     }
 }
 
-/// One request and its answer: the status, and whether the connection ends with it.
+/// Sends one request and reads its answer. Returns the status, and whether the connection ends with the answer.
 async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     request: &[u8],
@@ -133,7 +133,7 @@ async fn exchange(
     }
 }
 
-/// The status, once the answer is whole. Bytes beyond it are an error.
+/// Returns the status once the answer is whole. Bytes beyond it are an error.
 pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
     let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
     match wire::message_length(bytes).map_err(broken)? {
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::target::tests::plain;
 
-    /// Length of a load: a busy machine can stand still for a second.
+    /// Length of a load: a busy machine can stall for a second.
     const LENGTH: Duration = Duration::from_secs(2);
 
     #[test]

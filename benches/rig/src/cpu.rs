@@ -2,10 +2,10 @@
 
 use std::io;
 
-/// Clock ticks a second in `/proc`: part of Linux' interface on every architecture that this runs on.
+/// Clock ticks a second in `/proc`: part of Linux' interface on every architecture that we support.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Seconds of CPU that a process took so far, user and system, all its threads, those that ended included.
+/// Returns the CPU time of a process so far, in seconds: user and system, all threads, ended ones included.
 ///
 /// # Errors
 /// When there is no such process.
@@ -16,7 +16,7 @@ pub fn of_process(pid: u32) -> io::Result<f64> {
         .ok_or_else(unreadable)
 }
 
-/// Seconds of CPU that the whole machine was busy so far, summed over its cores.
+/// Returns the busy time of the whole machine so far, in seconds, summed over its cores.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -34,7 +34,8 @@ fn unreadable() -> io::Error {
     )
 }
 
-/// Fields 14 and 15 of `/proc/PID/stat`. The second field is the program's name and may hold anything.
+/// Returns the sum of fields 14 and 15 of `/proc/PID/stat`. The second field is the program's name and may hold
+/// anything.
 fn process_ticks(text: &str) -> Option<f64> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);
@@ -43,7 +44,8 @@ fn process_ticks(text: &str) -> Option<f64> {
     Some(user + system)
 }
 
-/// User, nice, system, irq, softirq and steal of the first line of `/proc/stat`; idle and iowait left out.
+/// Returns the sum of user, nice, system, irq, softirq and steal of the first line of `/proc/stat`, without idle and
+/// iowait.
 fn machine_ticks(text: &str) -> Option<f64> {
     let fields = text
         .lines()

@@ -1,7 +1,7 @@
-//! Floods: what people do to a server on purpose, each bounded in connections and time.
+//! Floods: deliberate attacks on a server, each bounded in connections and time.
 //!
-//! A flood keeps a number of connections open, or requests under way, until its time is over; a connection that the
-//! server closes is opened again after a pause. It goes to loopback only.
+//! A flood keeps a number of connections open, or requests under way, until its end. It opens a connection that the
+//! server closes again after a pause. It attacks loopback addresses only.
 
 use crate::flood_http2;
 use crate::wire;
@@ -16,17 +16,17 @@ use tokio::task::JoinSet;
 
 /// Pause before a connection is opened again.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Pause between two bytes of a request that drips.
+/// Pause between two bytes of a slow request.
 const DRIP: Duration = Duration::from_millis(500);
-/// Longest wait for an answer that is read.
+/// Longest wait for an answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-/// Bytes of an unread answer that the kernel keeps.
+/// Size of the receive buffer for answers that are not read, in bytes.
 const SMALL_BUFFER: u32 = 4096;
-/// Requests on a connection whose answers are not read.
+/// Requests on a connection that reads no answers.
 const UNREAD_REQUESTS: usize = 500;
-/// Size of the bodies of keys that are over their rate.
+/// Size of the bodies sent with keys that are over their rate.
 const LARGE_BODY_BYTES: usize = 1 << 20;
-/// Source addresses of a flood that comes from many.
+/// Source addresses of a flood from many addresses.
 const ADDRESSES: u64 = 10_000;
 
 /// Kind of a flood.
@@ -34,21 +34,21 @@ const ADDRESSES: u64 = 10_000;
 pub enum Flood {
     /// Nothing is sent.
     Idle,
-    /// Nothing is sent after a TLS handshake's first bytes.
+    /// Nothing is sent after the first bytes of a TLS handshake.
     SilentTls,
-    /// The head of a request drips.
+    /// The head of a request is sent byte by byte.
     SlowHead,
-    /// The body of a request with a good key drips.
+    /// The body of a request with a valid key is sent byte by byte.
     SlowBody,
     /// Requests for the API's description are sent to the admin server, and no answer is read.
     UnreadAnswers,
     /// Requests for the edge's health are sent, and no answer is read.
     UnreadHealth,
-    /// HTTP/2 requests are cancelled as they are sent.
+    /// HTTP/2 requests are cancelled as soon as they are sent.
     RapidReset,
-    /// An HTTP/2 head has no end.
+    /// An HTTP/2 head never ends.
     Continuation,
-    /// Calls with keys that were never made.
+    /// Calls with keys that were never issued.
     InventedKeys,
     /// Calls of 1 MiB with keys that are over their rate.
     OverRate,
@@ -56,20 +56,19 @@ pub enum Flood {
     SignIns,
 }
 
-/// What to flood, and how.
+/// Kind, target and size of a flood.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is done.
     pub flood: Flood,
-    /// Where; loopback.
+    /// Address to flood; loopback only.
     pub target: SocketAddr,
-    /// Connections.
+    /// Connections that are kept open.
     pub connections: usize,
     /// Whether they come from many addresses.
     pub spread: bool,
-    /// The keys to call with.
+    /// The virtual keys to call with.
     pub keys: Vec<String>,
-    /// When it is over.
+    /// End of the flood.
     pub end: Instant,
 }
 
@@ -137,7 +136,7 @@ async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: Tcp
     match plan.flood {
         Flood::Idle => until_closed(&mut stream).await,
         Flood::SilentTls => {
-            // A record that announces a handshake, and nothing of it.
+            // The header of a handshake record without its content.
             stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00]).await?;
             until_closed(&mut stream).await
         }
@@ -181,7 +180,7 @@ async fn flood(plan: &Plan, done: &FloodCounters, number: usize, mut stream: Tcp
     }
 }
 
-/// Sends requests one behind the other, and reads nothing.
+/// Sends [`UNREAD_REQUESTS`] requests at once, and reads nothing.
 async fn unread(stream: &mut TcpStream, host: &str, path: &str) -> io::Result<()> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream
@@ -196,7 +195,7 @@ async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends `start`, then a byte now and then.
+/// Sends `start`, then a byte every [`DRIP`].
 async fn drip(stream: &mut TcpStream, start: &[u8]) -> io::Result<()> {
     stream.write_all(start).await?;
     loop {

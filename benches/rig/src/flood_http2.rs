@@ -1,18 +1,18 @@
-//! Floods over HTTP/2 (RFC 9113), frame by frame: what a well-made client does not send.
+//! Floods over HTTP/2 (RFC 9113), in frames that a correct client does not send.
 
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What a client begins with, and an empty SETTINGS frame.
+/// The connection preface and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 /// `:method: GET`, `:scheme: http`, `:path: /`, `:authority: a`, as HPACK (RFC 7541).
 const HEAD: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
-/// A header that is literal and not indexed: `x: ` and 100 bytes.
+/// Size of the value of a literal, not indexed header `x`.
 const FIELD_BYTES: usize = 100;
-/// Such headers in a frame.
+/// Headers in a frame.
 const FIELDS: usize = 100;
-/// Frames of a head without an end: 10 GB.
+/// Most frames of a head without an end: 10 GB.
 const FRAMES_MAX: usize = 1_000_000;
 /// Requests that are sent and cancelled in one write.
 const BATCH: u32 = 100;
@@ -78,7 +78,7 @@ pub(crate) async fn continuation(stream: &mut TcpStream) -> io::Result<()> {
     tokio::try_join!(flood, until_closed(&mut reader)).map(drop)
 }
 
-/// Reads what comes; the end of it is an error, so that the other half ends too.
+/// Reads until the server closes the connection, which is an error, so that the sending half ends too.
 async fn until_closed(reader: &mut (impl tokio::io::AsyncRead + Unpin)) -> io::Result<()> {
     let mut some = [0; 4096];
     while reader.read(&mut some).await? > 0 {}
@@ -97,7 +97,7 @@ mod tests {
         );
     }
 
-    /// An HTTP/2 server of the library takes the head as one.
+    /// An HTTP/2 server of the library accepts the head.
     #[tokio::test]
     async fn the_head_is_a_request() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

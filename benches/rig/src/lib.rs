@@ -1,5 +1,5 @@
-//! The rig of `make bench`: the programs that run during a measurement, cheap enough not to be what is measured. The
-//! crate `gate-bench`, one directory up, controls the run and prints the tables.
+//! The rig of `make bench`: the programs that run during a measurement, cheap enough not to distort it. The crate
+//! `gate-bench`, one directory up, controls the run and prints the tables.
 
 pub mod closed;
 pub mod cpu;

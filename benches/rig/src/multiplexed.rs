@@ -14,10 +14,10 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
-/// What an answer may fill before it is read; more than any answer has.
+/// Flow-control window for an answer that is not read yet; more than any answer has.
 const WINDOW_BYTES: u32 = 1 << 20;
 
-/// One connection with a stream for each of `requests`, until the window ends.
+/// Runs one connection with a stream for each of `requests` until the window ends.
 pub(crate) async fn connection(target: Arc<Target>, requests: Vec<Request>, window: Window) -> Samples {
     let mut all = Samples::default();
     if let Err(error) = dial_and_exchange(&target, requests, window, &mut all).await {
@@ -61,7 +61,7 @@ async fn exchange_all(
         .initial_window_size(WINDOW_BYTES)
         .initial_connection_window_size(WINDOW_BYTES);
     let (sender, connection) = builder.handshake(stream).await.map_err(io::Error::other)?;
-    // Ends with the last sender; what breaks it shows in the streams.
+    // Ends with the last sender; the streams report its errors.
     let driver = tokio::spawn(connection);
     let mut streams = JoinSet::new();
     for request in requests {
@@ -152,7 +152,7 @@ mod tests {
     use std::time::Duration;
     use tokio::net::TcpListener;
 
-    /// Answers each stream of each connection once its body is whole.
+    /// Answers each stream of each connection once its body is complete.
     async fn serve(listener: TcpListener) {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {

@@ -1,9 +1,9 @@
 //! The open loop: requests are due at a fixed rate, however late the answers are, and a latency counts from the moment
 //! at which the request was due. So a stall shows in every request that it delayed (no coordinated omission).
 //!
-//! One thread sends: its sleep is exact to microseconds, where a runtime's timers are to milliseconds. A request goes
-//! over the connection that has been free for longest; when none is free it waits, and its latency grows. One runtime
-//! reads all the answers.
+//! One thread sends: its sleep is exact to microseconds, while a runtime's timers are exact to milliseconds. A request
+//! uses the connection that has been free for longest. While none is free the request waits, and its latency grows. One
+//! runtime reads all the answers.
 
 use crate::closed::{ANSWER_TIMEOUT, whole_answer};
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// How long after the window requests that are due are still sent. What is left then was too much for the target.
+/// How long after the window the requests that are due are still sent. The target was too slow for those left then.
 const BACKLOG: Duration = Duration::from_secs(1);
 
-/// One connection, as the sender and its reader share it.
+/// A connection, shared by the sender and its reader.
 struct Line {
     stream: TcpStream,
     request: Request,
@@ -31,18 +31,18 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// When the request that is under way was due, and when it was sent.
+    /// Due time and sending time of the request under way.
     underway: Option<(Instant, Instant)>,
-    /// Nothing more can be sent.
+    /// No further request can be sent.
     broken: bool,
     samples: Samples,
 }
 
 /// Message of a reader to the sender.
 enum ReaderEvent {
-    /// This connection has its answer.
+    /// A connection, by its number, has received its answer.
     Free(usize),
-    /// One has ended with an error.
+    /// A connection has ended with an error.
     Broken,
 }
 
@@ -51,7 +51,7 @@ impl Line {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sends the request; false when the connection cannot take it.
+    /// Sends the request; false if the connection cannot take it.
     fn send(&self, due: Instant) -> bool {
         let sent = Instant::now();
         let usable = self.with(|state| {
@@ -63,7 +63,7 @@ impl Line {
         if !usable {
             return false;
         }
-        // A connection that is free has room for a small request.
+        // A free connection has room for a small request.
         let written = self.stream.try_write(&self.request.http1);
         if matches!(written, Ok(written) if written == self.request.http1.len()) {
             return true;
@@ -115,7 +115,7 @@ impl Line {
     }
 }
 
-/// The thread that sends.
+/// The sending thread.
 struct Pacer {
     lines: Vec<Arc<Line>>,
     idle: VecDeque<usize>,
@@ -127,7 +127,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Receives what the readers send, until `until` at most. False if nothing arrived.
+    /// Receives events of the readers until `until` at the latest. False if none arrived.
     fn receive(&mut self, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now());
         let Ok(events) = self.events.recv_timeout(patience) else {
@@ -140,7 +140,7 @@ impl Pacer {
         true
     }
 
-    /// Sends everything that is due, and waits for the answers.
+    /// Sends every request when it is due, and waits for the answers.
     fn run(mut self) -> Samples {
         let mut samples = Samples::default();
         let last = self.window.end + BACKLOG;
@@ -172,7 +172,7 @@ impl Pacer {
         samples
     }
 
-    /// Counts what is due from `due` on and will not be sent any more, as slow as it is by now.
+    /// Counts the requests from `due` on as unsent, with their latencies so far.
     fn give_up(&self, mut due: Instant, samples: &mut Samples) {
         let now = Instant::now();
         while due < self.window.end {
@@ -188,7 +188,7 @@ impl Pacer {
 /// Sends `rate` requests a second until the window ends, over one connection for each of `requests`.
 ///
 /// # Errors
-/// When a watched process is gone, or no connection can be made. What the target does wrong later is counted.
+/// When a watched process has ended, or a connection cannot be opened. Later errors of the target are counted.
 pub async fn run(
     target: Arc<Target>,
     requests: Vec<Request>,
@@ -285,7 +285,7 @@ mod tests {
     async fn a_stall_counts_for_every_request_that_it_delayed() {
         let found = paced(stalling(Duration::from_millis(450)), &[200], 100.0, 600).await;
         assert_eq!((found.errors, found.unsent), (0, 0), "{found:?}");
-        // The requests of the 450 ms are all sent late, none is left out.
+        // The requests due in the 450 ms are all sent late; none is left out.
         assert!((55..=61).contains(&found.answered), "{found:?}");
         assert!(found.latency.p50_us > 100_000.0, "{found:?}");
         assert!(found.lateness.p99_us > 300_000.0, "{found:?}");

@@ -1,4 +1,4 @@
-//! Outcome of a phase of load, as `bench-load` prints it and `gate-bench` reads it.
+//! Outcome of a phase of load: the output of `bench-load` and the input of `gate-bench`.
 
 use crate::cpu;
 use crate::stream_wire::STREAM_EVENTS;
@@ -12,27 +12,28 @@ pub const MACHINE: &str = "machine";
 /// The name of the load generator itself.
 pub const LOAD: &str = "load";
 
-/// One phase of load. Times are those of the window: what came before was warming up.
+/// Outcome of one phase of load. Values are those of the window, without the warm-up, unless a field says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Answers as expected within the window; of streams, the events within the window over those of a stream.
+    /// Expected answers within the window; for streams, the events within the window divided by those of a stream.
     pub answered: u64,
-    /// Answers as expected from the first request on.
+    /// Expected answers from the first request on.
     pub answered_in_all: u64,
-    /// Everything else: other statuses, broken connections.
+    /// All other results: other statuses, broken connections.
     pub errors: u64,
-    /// The first of them.
+    /// The first error.
     pub first_error: Option<String>,
     /// Expected answers by status, from the first request on.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests of an open loop that were due and that nobody was free to send; they count in the latencies. Of
-    /// streams, those that were left out because two before them had not ended.
+    /// Requests of an open loop that were due while no connection was free, and were never sent; their latencies count.
+    /// For streams, those left out because the two before them had not ended.
     pub unsent: u64,
     /// Length of the window.
     pub seconds: f64,
-    /// From the (intended) sending to the last byte of the answer; of a stream to its first event.
+    /// From the sending, in an open loop from the due time, to the last byte of the answer; for a stream to its first
+    /// event.
     pub latency: Quantiles,
-    /// From the intended to the real sending; zero in a closed loop. A large value means that the generator, not the
+    /// From the due time to the real sending; zero in a closed loop. A large value means that the generator, not the
     /// target, was late.
     pub lateness: Quantiles,
     /// Seconds of CPU within the window, by process.
@@ -40,7 +41,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Calls that were answered with 200, warming up included.
+    /// Calls that were answered with 200, the warm-up included.
     #[must_use]
     pub fn approved(&self) -> u64 {
         self.statuses.get(&200).copied().unwrap_or_default()
@@ -63,7 +64,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of all the values, exactly: the value at rank ⌈q·n⌉. Sorts them.
+    /// Computes the exact quantiles: the value at rank ⌈q·n⌉. Sorts the values.
     #[must_use]
     pub fn from_samples(values: &mut [Duration]) -> Self {
         values.sort_unstable();
@@ -83,12 +84,12 @@ impl Quantiles {
     }
 }
 
-/// The window in which requests count.
+/// The measured time.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    /// From here on.
+    /// Its begin.
     pub begin: Instant,
-    /// Until here; no request is sent later.
+    /// Its end; no request is sent later.
     pub end: Instant,
 }
 
@@ -103,7 +104,7 @@ impl Window {
         }
     }
 
-    /// Whether a moment lies in it.
+    /// Whether a moment lies in the window.
     #[must_use]
     pub fn holds(&self, at: Instant) -> bool {
         self.begin <= at && at < self.end
@@ -132,10 +133,10 @@ impl std::str::FromStr for WatchedProcess {
     }
 }
 
-/// CPU time so far: of the watched processes, of this one and of the machine.
+/// CPU time so far of the watched processes, of this process and of the machine, in seconds.
 ///
 /// # Errors
-/// When one of them is gone.
+/// When a watched process has ended.
 pub fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> {
     let mut seconds = BTreeMap::from([
         (MACHINE.to_owned(), cpu::of_machine()?),
@@ -147,7 +148,7 @@ pub fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> 
     Ok(seconds)
 }
 
-/// What was taken between two readings.
+/// CPU time between two readings, in seconds.
 #[must_use]
 pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let since = |(name, seconds): (String, f64)| {
@@ -157,14 +158,14 @@ pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>)
     after.into_iter().map(since).collect()
 }
 
-/// Counts of one connection, or of all together.
+/// Samples of one connection, or of all together.
 #[derive(Debug, Default)]
 pub struct Samples {
     /// Latencies within the window.
     pub latencies: Vec<Duration>,
     /// How late the requests of the window were sent.
     pub lateness: Vec<Duration>,
-    /// Answers as expected by status, warming up included.
+    /// Expected answers by status, the warm-up included.
     pub statuses: BTreeMap<u16, u64>,
     /// Requests that were due in the window and never sent.
     pub unsent: u64,
@@ -175,7 +176,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds what another connection saw.
+    /// Adds the samples of another connection.
     pub fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         self.lateness.extend(other.lateness);
@@ -187,10 +188,10 @@ impl Samples {
         self.events += other.events;
     }
 
-    /// Counts an answer with this status; one that is not expected is an error.
+    /// Counts an answer with this status.
     ///
     /// # Errors
-    /// Which status came instead of which.
+    /// When the status is not expected; the message names both.
     pub fn count(&mut self, status: u16, expected: &[u16]) -> io::Result<()> {
         if !expected.contains(&status) {
             return Err(io::Error::other(format!(
@@ -201,11 +202,11 @@ impl Samples {
         Ok(())
     }
 
-    /// The result.
+    /// Computes the outcome.
     #[must_use]
     pub fn outcome(mut self, window: &Window, cpu_seconds: BTreeMap<String, f64>) -> Outcome {
         Outcome {
-            // Most streams of a window began before it or end behind it, so they are counted by their events.
+            // Most streams of a window began before it or end after it, so their events are counted.
             answered: match self.events / STREAM_EVENTS {
                 0 => (self.latencies.len() as u64).saturating_sub(self.unsent),
                 streams => streams,

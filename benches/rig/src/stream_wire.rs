@@ -1,15 +1,15 @@
-//! The bytes of streams on the wire: requests that ask for one, its events, and what a caller sees of it.
+//! The bytes of streams on the wire: a request for a stream, its events, and the parser of the received bytes.
 
 use crate::wire::{ANSWER_BODY, Broken, chat_body, status};
 use memchr::memmem;
 
-/// Events of a whole stream with text. Behind them come the usage and `[DONE]`.
+/// Events with text in a whole stream. The usage and `[DONE]` follow them.
 pub const STREAM_EVENTS: u64 = 200;
-/// The start of a body that asks for a stream. The number behind it is that of [`StreamSpec`].
+/// Start of a request body that asks for a stream. The number after it encodes the [`StreamSpec`].
 const STREAM_MARK: &str = r#"{"stream":true,"seed":"#;
-/// Bytes that each event of a stream has once.
+/// Bytes that occur once in each event of a stream.
 pub const EVENT_MARK: &[u8] = b"\"delta\"";
-/// The end of a stream, in the body.
+/// End of a stream, in the body.
 pub const STREAM_END: &[u8] = b"data: [DONE]\n\n";
 
 /// The stream that a request to the provider of the bench asks for.
@@ -22,8 +22,8 @@ pub struct StreamSpec {
 }
 
 impl StreamSpec {
-    /// The body of a chat request of about `bytes` that asks for the stream. It does not ask for usage, as most callers
-    /// do not.
+    /// Returns the body of a chat request of about `bytes` that asks for the stream. Like most callers, it does not ask
+    /// for usage.
     #[must_use]
     pub fn body(self, bytes: usize) -> String {
         let number = self.every_us * (STREAM_EVENTS + 1) + self.events;
@@ -31,10 +31,10 @@ impl StreamSpec {
         format!("{STREAM_MARK}{number},{}", rest.trim_start_matches('{'))
     }
 
-    /// The stream that a whole request asks for; `None` for one that asks for none.
+    /// Parses the stream that a whole request asks for; `None` if it asks for none.
     #[must_use]
     pub fn of(request: &[u8]) -> Option<Self> {
-        // A gateway that asks for usage in the caller's place puts the field before or behind.
+        // A gateway that asks for usage on behalf of the caller puts that field before or after these.
         let mark = STREAM_MARK.trim_start_matches('{').as_bytes();
         let digits = request.get(memmem::find(request, mark)? + mark.len()..)?;
         let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -46,7 +46,7 @@ impl StreamSpec {
     }
 }
 
-/// The head of a stream. nginx passes a body on as it comes where `X-Accel-Buffering` says so.
+/// Returns the head of a stream. Its `X-Accel-Buffering` makes nginx pass the body on as it comes.
 #[must_use]
 pub fn stream_head() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\
@@ -54,7 +54,7 @@ pub fn stream_head() -> Vec<u8> {
         .to_vec()
 }
 
-/// One event of a stream, as a chunk.
+/// Returns one event of a stream, as a chunk.
 #[must_use]
 pub fn stream_event() -> Vec<u8> {
     in_chunk(
@@ -65,7 +65,7 @@ pub fn stream_event() -> Vec<u8> {
     )
 }
 
-/// The end of a stream, with the usage of [`wire::chat_answer`](crate::wire::chat_answer).
+/// Returns the end of a stream, with the usage of [`wire::chat_answer`](crate::wire::chat_answer).
 #[must_use]
 pub fn stream_end() -> Vec<u8> {
     let usage = ANSWER_BODY
@@ -86,40 +86,40 @@ fn in_chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// What was received of one stream, wherever its pieces and its chunks end.
+/// Parser of a received stream, independent of the boundaries of reads and chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     /// Events with text so far.
     pub(crate) events: u64,
-    /// Whether its last byte came.
+    /// Whether the last byte of the stream was received.
     pub(crate) has_ended: bool,
-    /// The head, until it is whole.
+    /// The head, until it is complete.
     head: Vec<u8>,
     chunk: Chunk,
-    /// The end of the body so far: a mark may go on in the next chunk.
+    /// The last bytes of the body so far: a mark may continue in the next chunk.
     tail: Vec<u8>,
     is_done: bool,
 }
 
-/// The next part of an answer.
+/// The expected part of an answer.
 #[derive(Debug, Default, Clone, Copy)]
 enum Chunk {
     #[default]
     Head,
-    /// More digits of a size.
+    /// Further digits of a chunk's size; the size so far.
     Size(usize),
-    /// So many bytes of data.
+    /// Remaining bytes of a chunk's data.
     Data(usize),
     DataEnd,
-    /// The line end behind the last chunk.
+    /// The line end after the last chunk.
     LastEnd,
 }
 
 impl Received {
-    /// Reads another piece.
+    /// Parses another piece.
     ///
     /// # Errors
-    /// [`Broken`]: the answer is no stream, or not whole.
+    /// [`Broken`]: the answer is no stream, or is malformed.
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Broken> {
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.has_ended {
@@ -137,7 +137,7 @@ impl Received {
         Ok(())
     }
 
-    /// Reads bytes of the head, and checks it when it is whole. Returns what is left.
+    /// Reads bytes of the head, and checks it once it is complete. Returns the rest of the bytes.
     fn read_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Broken> {
         const END: &[u8] = b"\r\n\r\n";
         let before = self.head.len();
@@ -176,7 +176,7 @@ impl Received {
         Ok(())
     }
 
-    /// Reads at most `left` bytes of a chunk. Returns what is left of the piece.
+    /// Reads at most `left` bytes of a chunk. Returns the rest of the bytes.
     fn read_data<'a>(&mut self, bytes: &'a [u8], left: usize) -> &'a [u8] {
         let (data, rest) = bytes.split_at(left.min(bytes.len()));
         self.chunk = match left - data.len() {
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn events_are_counted_wherever_pieces_and_chunks_end() {
         let body = [stream_event().repeat(3), stream_end()].concat();
-        // The same, as a proxy may divide it: with the ends of chunks anywhere.
+        // The same body, as a proxy may divide it: chunks end anywhere.
         let mut plain = Received::default();
         plain.read(&[stream_head(), body.clone()].concat()).unwrap();
         assert!(plain.has_ended);

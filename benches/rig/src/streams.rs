@@ -1,10 +1,10 @@
-//! Streams in a steady state: about as many begin as end, at moments spread evenly, so that the time to the first event
-//! is that of a stream that arrives while all the others are running.
+//! Streams in a steady state: about as many begin as end, at moments spread evenly. So the time to the first event is
+//! that of a stream that begins while all the others are running.
 //!
-//! Each connection has a stream open nearly all the time: its starts are one period apart, a little more than a
-//! stream. The first streams begin within the ramp and are shorter, so that they end at moments spread over a whole
-//! period; those that would outlast the window are shorter, too. As in the [open loop](crate::open), one thread sleeps
-//! and sends, and a start that the stream before delayed counts from the moment at which it was due.
+//! Each connection has a stream open nearly all the time: its starts are one period apart, which is a little longer
+//! than a stream. The first streams begin within the ramp and are shorter, so that they end at moments spread over a
+//! whole period; those that would outlast the window are shorter, too. As in the [open loop](crate::open), one thread
+//! sleeps and sends, and a start that the previous stream delayed counts from the moment at which it was due.
 
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
 use crate::stream_wire::{Received, STREAM_EVENTS, StreamSpec};
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// From one start of a connection to the next, in intervals between events: a stream and a pause.
+/// Time between two starts of a connection, in intervals between events: a stream and a pause.
 pub const PERIOD_EVENTS: u64 = STREAM_EVENTS + STREAM_EVENTS / 20;
-/// Intervals between the end of a stream and the next start of its connection, at least.
+/// Shortest pause between the end of a stream and the next start of its connection, in intervals between events.
 const PAUSE_EVENTS: u64 = 5;
-/// The part of the warm-up within which the first streams begin.
+/// Fraction of the warm-up within which the first streams begin.
 const RAMP: f64 = 0.7;
-/// The streams that are open at the end of the window end within this time behind it.
+/// Time after the window in which the streams that are open at its end finish.
 const RUN_OUT: Duration = Duration::from_secs(1);
-/// How long they may take beyond that.
+/// Longest wait for their end beyond [`RUN_OUT`].
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks whether they ended.
+/// Interval between two polls for their end.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Room for what one read returns.
+/// Size of the read buffer.
 const READ_BYTES: usize = 8 << 10;
-/// The golden ratio's fraction: start number i is off its even place by the fraction of i times it, so that starts meet
-/// every phase of other periodic work.
+/// Fractional part of the golden ratio. Start number i is shifted from its even place by the fraction of i times this
+/// number, so that starts meet every phase of other periodic work.
 const SPREAD: f64 = 0.618_033_988_749_895;
 
 /// Requests of the connections.
@@ -39,7 +39,7 @@ const SPREAD: f64 = 0.618_033_988_749_895;
 pub struct Caller {
     /// `Host`
     pub host: String,
-    /// The virtual keys; connections take turns. Key number i calls in the run `bench-i`.
+    /// The virtual keys; connections take turns over them. Key number i calls in the run `bench-i`.
     pub keys: Vec<String>,
     /// Size of the request's body.
     pub body_bytes: usize,
@@ -60,7 +60,7 @@ impl Caller {
     }
 }
 
-/// When the streams of each connection begin, and how long they are.
+/// Start times and lengths of the streams of each connection.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     began: Instant,
@@ -71,25 +71,25 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// A part of a time, by the place of a connection among all.
+    /// Returns the part of `of` that the place of a connection among all takes up.
     fn part(&self, of: Duration, place: f64) -> Duration {
         of.mul_f64(place / self.connections.max(1) as f64)
     }
 
-    /// When start number `round` of connection `number` is due.
+    /// Returns when start number `round` of connection `number` is due.
     fn due(&self, round: u32, number: usize) -> Instant {
         let place = number as f64 + (number as f64 * SPREAD).fract();
         match round.checked_sub(1) {
             None => self.began + self.part(self.ramp, place),
             Some(round) => {
                 let period = self.every.mul_f64(PERIOD_EVENTS as f64);
-                // The last places of the ramp have the most time until their next start.
+                // The connections that start last in the ramp have the most time until their next start.
                 self.began + self.ramp + period * round + self.part(period, place + 1.0)
             }
         }
     }
 
-    /// Events of the stream that is due then: a whole one, if there is time for it.
+    /// Returns the number of events of the stream that is due then: a whole stream if there is time for it.
     fn events(&self, round: u32, number: usize) -> u64 {
         let due = self.due(round, number);
         let last = self.window.end + self.part(RUN_OUT, number as f64);
@@ -99,7 +99,7 @@ impl Schedule {
     }
 }
 
-/// One connection, as the sender and its reader share it.
+/// A connection, shared by the sender and its reader.
 struct Line {
     stream: TcpStream,
     window: Window,
@@ -108,12 +108,12 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// From when the stream that is open counts, and its events; `None` between two streams.
+    /// Start of the latency of the open stream, and its events; `None` between two streams.
     open: Option<(Instant, u64)>,
-    /// A stream that was due before the last one ended: since when, its request and its events. One that is due
-    /// meanwhile is left out, and counted as unsent.
+    /// A stream that became due before the last one ended: its due time, request and events. While one waits, others
+    /// that become due are left out and counted as unsent.
     waiting: Option<(Instant, Vec<u8>, u64)>,
-    /// Nothing more can be sent.
+    /// No further request can be sent.
     broken: bool,
     samples: Samples,
 }
@@ -123,7 +123,7 @@ impl Line {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins a stream that is due, or leaves it to the reader, which still reads the one before.
+    /// Begins a stream that is due, or leaves it to the reader if the previous stream is still open.
     fn begin(&self, due: Instant, request: Vec<u8>, events: u64) {
         self.with(|state| {
             if state.broken {
@@ -141,12 +141,12 @@ impl Line {
             if self.window.holds(due) {
                 state.samples.lateness.push(now.saturating_duration_since(due));
             }
-            // What the sender was late by is not the target's.
+            // The delay of the sender is not the target's.
             self.send(state, now, &request, events);
         });
     }
 
-    /// Sends a request whose stream counts from `since`.
+    /// Sends a request and counts the latency of its stream from `since`.
     fn send(&self, state: &mut State, since: Instant, request: &[u8], events: u64) {
         state.open = Some((since, events));
         // A connection between two streams has room for a small request.
@@ -172,7 +172,7 @@ impl Line {
         }
     }
 
-    /// Notes the time to the first event, the events within the window, and the end of a stream.
+    /// Records the time to the first event, the events within the window, and the end of a stream.
     fn received(&self, received: &mut Received, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         let before = received.events;
@@ -226,11 +226,11 @@ fn begin_all(lines: &[Arc<Line>], caller: &Caller, schedule: Schedule) {
     }
 }
 
-/// Keeps a stream open on each of `connections`, nearly all the time, until the window ends. Its latencies are times to
+/// Keeps a stream open on each of `connections`, nearly all the time, until the window ends. The latencies are times to
 /// the first event.
 ///
 /// # Errors
-/// When a watched process is gone, or no connection can be made. What the target does wrong later is counted.
+/// When a watched process has ended, or a connection cannot be opened. Later errors of the target are counted.
 pub async fn run(
     target: Arc<Target>,
     caller: Caller,

@@ -19,18 +19,18 @@ pub enum Version {
 
 /// The target of the load.
 pub struct Target {
-    /// Where it listens; connection number i goes to address number i, beyond the last from the first on.
+    /// Its addresses; connections take turns over them.
     pub addresses: Vec<SocketAddr>,
-    /// The statuses that an answer may have.
+    /// The expected statuses of an answer.
     pub expected: Vec<u16>,
-    /// What is spoken.
+    /// Version of HTTP.
     pub version: Version,
-    /// Set: over TLS.
+    /// Connector of a target with TLS.
     pub tls: Option<TlsConnector>,
 }
 
 impl Target {
-    /// A connection for request number `number`.
+    /// Opens a connection for request number `number`.
     ///
     /// # Errors
     /// If the address does not accept connections.
@@ -44,10 +44,10 @@ impl Target {
     }
 }
 
-/// One request, which its connection sends over and over.
+/// One request, which its connection sends repeatedly.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which one of the run.
+    /// Number of the request in the phase, from 0.
     pub number: usize,
     /// Head and body as HTTP/1.1.
     pub http1: Bytes,
@@ -60,7 +60,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request number `number` with `key`, in a run of its own.
+    /// Returns request number `number` with `key`, in a run of its own.
     #[must_use]
     pub fn new(number: usize, host: &str, key: &str, body: &str) -> Self {
         let run = format!("bench-{number}");
@@ -79,7 +79,7 @@ pub(crate) mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A target without TLS, and `count` requests to it.
+    /// Returns a target without TLS, and `count` requests to it.
     pub(crate) fn plain(address: SocketAddr, expected: &[u16], count: usize) -> (Arc<Target>, Vec<Request>) {
         let target = Target {
             addresses: vec![address],

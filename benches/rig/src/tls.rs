@@ -1,4 +1,5 @@
-//! TLS of the rig: what the provider shows, and what callers trust. A private authority made for the run, nothing else.
+//! TLS of the rig: certificates of the servers and trust of the clients. The only authority is a private one of the
+//! run.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -8,19 +9,19 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The name that every certificate of the bench is for.
+/// The name in every certificate of the bench.
 pub const NAME: &str = "localhost";
 
 fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// Installs the cryptography that Pingora uses, too. Later calls change nothing.
+/// Installs the cryptography that Pingora uses, too. Later calls have no effect.
 pub fn install() {
     drop(crypto::ring::default_provider().install_default());
 }
 
-/// A connector that trusts the authority in `ca` alone and offers one version of HTTP.
+/// Returns a connector that trusts only the authority in `ca` and offers one version of HTTP.
 ///
 /// # Errors
 /// When the file holds no certificate.
@@ -37,15 +38,15 @@ pub fn connector(ca: &Path, version: &[u8]) -> io::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The server's name, in the form that a connector wants.
+/// Returns the server's name for a connector.
 ///
 /// # Errors
-/// Never, as long as [`NAME`] is a name.
+/// Never, as long as [`NAME`] is a valid name.
 pub fn name() -> io::Result<ServerName<'static>> {
     ServerName::try_from(NAME).map_err(unusable)
 }
 
-/// An acceptor with this certificate and key, for HTTP/1.1.
+/// Returns an acceptor with this certificate and key, for HTTP/1.1.
 ///
 /// # Errors
 /// When one of the files cannot be used.

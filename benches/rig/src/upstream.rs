@@ -1,5 +1,5 @@
-//! A provider that costs next to nothing: it reads every request to its end and answers with the same completion, or
-//! with the requested stream.
+//! A provider with minimal cost: it reads every request to its end and answers with the same completion, or with the
+//! requested stream.
 
 use crate::stream_wire::{StreamSpec, stream_end, stream_event, stream_head};
 use crate::wire::{self, PIECE_BYTES};
@@ -10,17 +10,17 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
-/// Answers every connection until the task ends; over TLS with an acceptor.
+/// Serves connections until the task ends, with TLS if there is an acceptor.
 ///
 /// # Errors
-/// When no more connections can be taken.
+/// When a connection cannot be accepted.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> io::Result<()> {
     let answer: &'static [u8] = Box::leak(wire::chat_answer().into_boxed_slice());
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let tls = tls.clone();
-        // A connection that breaks shows at the other end, as an error of the run.
+        // The other end counts a broken connection as an error of the run.
         tokio::spawn(async move {
             let ended = match tls {
                 Some(tls) => answer_all(tls.accept(stream).await?, answer).await,
@@ -43,14 +43,14 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
         filled += read;
         let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
         while let Some(length) = wire::message_length(&buffer[..filled]).map_err(broken)? {
-            // The request is in the body, which often comes behind the head.
+            // The stream is requested in the body, which often arrives after the head.
             if filled < length.min(buffer.len()) {
                 break;
             }
             let here = length.min(filled);
             let spec = StreamSpec::of(&buffer[..here]);
             if here < length {
-                // Too long for the buffer: the rest is read and dropped.
+                // Too long for the buffer: the rest is read and discarded.
                 drain(&mut stream, &mut buffer, length - here).await?;
                 filled = 0;
             } else {
@@ -128,7 +128,7 @@ mod tests {
         let body = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
         let (head, body) = request.split_at(body);
         stream.write_all(head).await.unwrap();
-        // Long enough for the head to be read alone.
+        // Long enough for the server to read the head alone.
         tokio::time::sleep(Duration::from_millis(20)).await;
         stream.write_all(body).await.unwrap();
         let due = [stream_head(), stream_event().repeat(3), stream_end()].concat();

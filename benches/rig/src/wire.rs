@@ -1,27 +1,27 @@
-//! The bytes on the wire: chat requests of any size, one answer of a provider, and where a message ends.
+//! The bytes on the wire: chat requests of any size, the provider's answer, and where a message ends.
 
 use memchr::memmem;
 
-/// Size of the request's body in bytes, where nothing else is said.
+/// Default size of the request's body, in bytes.
 pub const REQUEST_BODY_BYTES: usize = 1024;
-/// Smallest body that can be requested, in bytes: the model, the system's message and one of the user.
+/// Smallest body that can be requested, in bytes: it holds the model, the system message and one user message.
 pub const BODY_BYTES_MIN: usize = 512;
 /// Longest body of either side, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 /// Text of one message in a long conversation, in bytes.
 const MESSAGE_TEXT_BYTES: usize = 4000;
-/// The path that the requests go to, at the provider and at every proxy.
+/// Path of the requests, at the provider and at every proxy.
 pub const PATH: &str = "/v1/chat/completions";
-/// Longest head that is searched for its end.
+/// Longest head, in bytes.
 pub const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Room for the provider's whole answer, and for a piece of a long request.
+/// Size of a buffer for the provider's whole answer or for a piece of a long request, in bytes.
 pub const PIECE_BYTES: usize = 64 << 10;
 
-/// The answer's body: what a provider sends for a short completion.
+/// The answer's body: a short completion.
 pub(crate) const ANSWER_BODY: &str = r#"{"id":"chatcmpl-BENCHBENCHBENCHBENCHBENCHBENC","object":"chat.completion","created":1795214203,"model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"The invoice is due on the first working day of the month after delivery. Payments are matched by reference, so please quote the invoice number.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":231,"completion_tokens":29,"total_tokens":260,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_560af6e559"}"#;
 
-/// The body of a chat request, exactly `bytes` long (at least [`BODY_BYTES_MIN`]): a conversation of messages of 4 KB,
-/// whose text has the escapes that prompts have.
+/// Returns the body of a chat request, exactly `bytes` long (at least [`BODY_BYTES_MIN`]): a conversation of messages
+/// of 4 KB, whose text has the escapes that prompts have.
 #[must_use]
 pub fn chat_body(bytes: usize) -> String {
     const START: &str = concat!(
@@ -39,7 +39,7 @@ pub fn chat_body(bytes: usize) -> String {
     body.push_str(START);
     loop {
         let room = bytes.saturating_sub(body.len() + OPEN.len() + CLOSE.len() + END.len());
-        // What would be left behind this message must be enough for another one, or nothing.
+        // The rest after this message must have room for another one, or be empty.
         let length = if room > MESSAGE_TEXT_BYTES + BODY_BYTES_MIN {
             MESSAGE_TEXT_BYTES
         } else {
@@ -58,7 +58,7 @@ pub fn chat_body(bytes: usize) -> String {
     }
 }
 
-/// A whole HTTP/1.1 request with this body.
+/// Returns a whole HTTP/1.1 request with this body.
 #[must_use]
 pub fn chat_request(host: &str, key: &str, run: &str, body: &str) -> Vec<u8> {
     let head = format!(
@@ -70,7 +70,7 @@ pub fn chat_request(host: &str, key: &str, run: &str, body: &str) -> Vec<u8> {
     [head.as_str(), body].concat().into_bytes()
 }
 
-/// The provider's whole answer.
+/// Returns the provider's whole answer.
 #[must_use]
 pub fn chat_answer() -> Vec<u8> {
     let head = format!(
@@ -82,12 +82,12 @@ pub fn chat_answer() -> Vec<u8> {
     [head.as_str(), ANSWER_BODY].concat().into_bytes()
 }
 
-/// A message that cannot be read; the reason names the part.
+/// A malformed message; the reason names the part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken(pub &'static str);
 
-/// Length of the message at the start of `bytes`, or `None` while its head is not whole. Only messages that declare
-/// their length are understood.
+/// Returns the length of the message at the start of `bytes`, or `None` while its head is incomplete. The message must
+/// declare its length.
 ///
 /// # Errors
 /// [`Broken`] for a head that is too long or declares no length.
@@ -108,7 +108,7 @@ pub fn message_length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     }
 }
 
-/// The value of the first field of a head with this name, which is in lower case and ends with a colon.
+/// Returns the value of the first field with this name, which is in lower case and ends with a colon.
 fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut lines = head.split(|byte| *byte == b'\n');
     let value = lines.find_map(|line| {
@@ -125,7 +125,7 @@ pub fn closes(answer: &[u8]) -> bool {
     field(head, b"connection:").is_some_and(|value| value.eq_ignore_ascii_case(b"close"))
 }
 
-/// The status of an answer.
+/// Parses the status of an answer.
 ///
 /// # Errors
 /// [`Broken`] when there is none.

@@ -1,17 +1,17 @@
-//! A plot of horizontal bars, each of one part or several behind each other.
+//! A plot of horizontal bars, each stacked from one part or several.
 
 use super::scale::{Kind, Scale, shown};
 use super::svg::{Anchor, Svg, WIDTH};
 
-/// Where the bars begin; left of it are their names.
+/// Left end of the bars; their names are left of it.
 const LEFT: f64 = 250.0;
-/// Where they end; right of it is room for the value of the longest.
+/// Right end of the longest bar; its value is right of it.
 const RIGHT: f64 = WIDTH - 96.0;
-/// Where the first one is.
+/// Position of the first bar.
 const TOP: f64 = 64.0;
-/// From one bar to the next.
+/// Distance from one bar to the next.
 const PITCH: f64 = 28.0;
-/// Of a bar.
+/// Height of a bar.
 const THICKNESS: f64 = 18.0;
 
 #[derive(Debug)]
@@ -19,14 +19,14 @@ pub(crate) struct Bars {
     pub(crate) title: String,
     /// The axis, with its unit.
     pub(crate) axis: &'static str,
-    /// What the parts of a bar are.
+    /// Names of the parts of a bar.
     pub(crate) parts: Vec<&'static str>,
-    /// Names and parts.
+    /// Name and parts of each bar.
     pub(crate) bars: Vec<(String, Vec<f64>)>,
 }
 
 impl Bars {
-    /// The plot.
+    /// Returns the plot as SVG.
     pub(crate) fn draw(&self) -> String {
         let bottom = (self.bars.len() as f64).mul_add(PITCH, TOP);
         let sums = self.bars.iter().map(|(_, parts)| parts.iter().sum());

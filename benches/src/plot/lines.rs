@@ -1,16 +1,16 @@
-//! A plot of curves, each named at its end.
+//! A plot of curves, each named at its right end.
 
 use super::scale::{Kind, Scale, shown};
 use super::svg::{Anchor, SERIES_MAX, Svg, WIDTH};
 
 const HEIGHT: f64 = 420.0;
-/// Where the axes are.
+/// Left end of the axes.
 const LEFT: f64 = 76.0;
-/// Room for the names of the curves.
+/// Right end of the axes; the names of the curves are right of it.
 const RIGHT: f64 = WIDTH - 120.0;
-/// See [`LEFT`].
+/// Top of the axes.
 const TOP: f64 = 52.0;
-/// See [`LEFT`].
+/// Bottom of the axes.
 const BOTTOM: f64 = HEIGHT - 56.0;
 /// Smallest distance between the names of two curves.
 const NAME_HEIGHT: f64 = 18.0;
@@ -25,24 +25,23 @@ pub(crate) struct Lines {
     pub(crate) y: (&'static str, Kind),
     /// Names of places on the horizontal axis; without them it has numbers.
     pub(crate) places: Vec<(f64, String)>,
-    /// Values of the vertical axis that matter, with what they are.
+    /// Reference values on the vertical axis, with their names.
     pub(crate) bounds: Vec<(f64, String)>,
-    /// The curves.
     pub(crate) curves: Vec<Curve>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// The label at its end.
+    /// Label at the right end of the curve.
     pub(crate) name: &'static str,
-    /// Which colour and mark it has; beyond [`SERIES_MAX`] they repeat.
+    /// Index of its colour and mark; from [`SERIES_MAX`] on they repeat.
     pub(crate) series: usize,
-    /// From left to right.
+    /// Points from left to right.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
 impl Lines {
-    /// The plot.
+    /// Returns the plot as SVG.
     pub(crate) fn draw(&self) -> String {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let xs = points()
@@ -96,7 +95,7 @@ impl Lines {
         svg.upwards(22.0, f64::midpoint(TOP, BOTTOM), self.y.0);
     }
 
-    /// Each name beside the end of its curve, none over another.
+    /// Writes each name at the end of its curve, without overlap.
     fn names(&self, svg: &mut Svg, y: &Scale) {
         let ends = self.curves.iter();
         let mut ends: Vec<(f64, usize, &str)> = ends

@@ -1,6 +1,6 @@
-//! From values to places on an axis.
+//! Mapping of values to positions on an axis.
 
-/// How values are laid out.
+/// Kind of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Equal differences are equal distances; the axis begins at 0.
@@ -9,7 +9,6 @@ pub(crate) enum Kind {
     Log,
 }
 
-/// An axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     kind: Kind,
@@ -19,14 +18,14 @@ pub(crate) struct Scale {
     to: f64,
 }
 
-/// Steps of a linear axis, about.
+/// Approximate number of steps of a linear axis.
 const STEPS: f64 = 5.0;
 /// Smallest value of a logarithmic axis.
 const SMALLEST: f64 = 1e-6;
-/// Most ticks of an axis, whatever its values.
+/// Most ticks of an axis.
 const TICKS_MAX: usize = 64;
 
-/// The step of 1, 2 or 5 times a power of ten that is at least `rough`.
+/// Returns the smallest step of 1, 2 or 5 times a power of ten that is at least `rough`.
 fn round_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
@@ -36,7 +35,8 @@ fn round_step(rough: f64) -> f64 {
 }
 
 impl Scale {
-    /// An axis for these values, from the place `from` to the place `to`. Values that are no numbers are left out.
+    /// Returns an axis for these values, between the positions `from` and `to`. Values that are not finite are left
+    /// out.
     pub(crate) fn from_values(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let usable = values.filter(|value| value.is_finite() && (kind == Kind::Linear || *value >= SMALLEST));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -79,7 +79,7 @@ impl Scale {
         }
     }
 
-    /// The place of a value; what is beyond the axis is at its end.
+    /// Returns the position of a value; a value beyond the axis is clamped to its end.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let part = match self.kind {
             Kind::Linear => (value - self.low) / (self.high - self.low),
@@ -89,7 +89,7 @@ impl Scale {
         part.mul_add(self.to - self.from, self.from)
     }
 
-    /// The values to be written beside it.
+    /// Returns the values of the ticks.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {
@@ -107,7 +107,7 @@ impl Scale {
     }
 }
 
-/// A value as it is written beside an axis: `25k`, `0.1`, `4M`.
+/// Formats a value for an axis: `25k`, `0.1`, `4M`.
 pub(crate) fn shown(value: f64) -> String {
     let short = |value: f64| {
         let text = format!("{value:.2}");

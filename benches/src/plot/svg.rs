@@ -1,12 +1,12 @@
-//! The paper of the plots: an SVG that is legible in light and dark, by itself and within a page.
+//! An SVG that is legible in light and dark themes, by itself and embedded in a page.
 
 use std::fmt::Write;
 
-/// Width of every plot, in pixels of its own.
+/// Width of every plot, in user units.
 pub(crate) const WIDTH: f64 = 760.0;
 
-/// Colours by series (for the colour-blind, too), with those of dark surroundings. The paper is always painted: a page
-/// may be dark where the system is not.
+/// Colours of the series for light and dark themes, distinguishable for colour-blind readers. The background is always
+/// painted: a page may be dark where the system theme is light.
 const STYLE: &str = "\
 :root{--paper:#fff;--ink:#1f2328;--soft:#59636e;--grid:#d8dee4;\
 --c0:#0072b2;--c1:#c04f00;--c2:#00805d;--c3:#a8508a}\
@@ -22,10 +22,9 @@ text{font:13px system-ui,sans-serif;fill:var(--ink)}.title{font-size:15px;font-w
 /// Series that have a colour and a mark of their own.
 pub(crate) const SERIES_MAX: usize = 4;
 
-/// Where a text is held.
+/// Horizontal alignment of a text at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// At its begin.
     Start,
     Middle,
     End,
@@ -39,7 +38,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Text within XML.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -59,7 +58,7 @@ impl Svg {
         svg
     }
 
-    /// A text whose baseline is at `y`.
+    /// Adds a text whose baseline is at `y`.
     pub(crate) fn text(&mut self, x: f64, y: f64, text: &str, class: &str, anchor: Anchor) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -73,7 +72,7 @@ impl Svg {
         );
     }
 
-    /// A text that reads upwards, its middle at this place.
+    /// Adds a text that reads upwards, its middle at this position.
     pub(crate) fn upwards(&mut self, x: f64, y: f64, text: &str) {
         let text = escaped(text);
         let _ = writeln!(
@@ -135,7 +134,7 @@ impl Svg {
         let _ = writeln!(self.body, "{shape}");
     }
 
-    /// The file.
+    /// Returns the SVG file.
     pub(crate) fn finish(self) -> String {
         let Self { height, title, body } = self;
         format!(

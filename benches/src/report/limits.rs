@@ -6,7 +6,7 @@ use crate::sections::floods::{FloodResult, Side};
 use crate::sections::frontier::{Curve, Frontier, Highest};
 use crate::sections::memory::MemoryUse;
 
-/// The highest rates.
+/// Table of the highest rates.
 pub(crate) fn frontier(frontier: &Frontier) -> String {
     let first = frontier.curves.first();
     let bounds: Vec<f64> = first.map_or_else(Vec::new, |curve| {
@@ -171,7 +171,7 @@ pub(crate) fn floods(flooded: &[FloodResult]) -> String {
     )
 }
 
-/// Nano-USD, exactly.
+/// Formats nano-USD as USD, exactly.
 fn dollars(nanos: u64) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }

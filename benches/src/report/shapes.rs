@@ -1,4 +1,4 @@
-//! The tables of sizes, protocols and streams: CPU time of the proxies, and what it is of each other.
+//! The tables of sizes, protocols and streams: CPU time of the proxies, and its ratios.
 
 use super::table::{NONE, Table, number, whole};
 use crate::contender::Name;

@@ -1,4 +1,4 @@
-//! A table of Markdown, and the form of numbers in its cells.
+//! A Markdown table, and the format of numbers in its cells.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ pub(crate) const NONE: &str = "–";
 /// A table that grows by rows.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// So far.
+    /// Markdown so far.
     pub(crate) text: String,
 }
 
 impl Table {
-    /// Only the names of its columns; the first column holds text, the others numbers.
+    /// Returns a table without rows. The first column holds text, the others numbers.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let numbers = "---:|".repeat(columns.len().saturating_sub(1));
         Self {
@@ -26,7 +26,7 @@ impl Table {
     }
 }
 
-/// A number with this many digits behind the point.
+/// Formats a number with this many decimals, or [`NONE`].
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
 }

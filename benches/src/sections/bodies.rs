@@ -1,4 +1,4 @@
-//! Requests of 1 KB to 4 MB in a closed loop. Every body is passed on whole, and the provider reads it to its end.
+//! Requests of 1 KB to 4 MB in a closed loop. Every body is forwarded whole, and the provider reads it to its end.
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
@@ -11,24 +11,23 @@ use serde::{Deserialize, Serialize};
 
 /// The sizes, in bytes.
 pub(crate) const SIZES: [usize; 5] = [1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20];
-/// Requests under way at once: enough to keep a core busy with the smallest, and not more memory than needed with the
+/// Requests under way at once: enough to keep a core busy with the smallest bodies, without needless memory for the
 /// largest.
 pub(crate) const CONNECTIONS: usize = 16;
 
 /// One size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Body {
-    /// Of the body.
+    /// Size of the body.
     pub(crate) bytes: usize,
     pub(crate) rows: Vec<Row>,
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + (SIZES.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let contenders = servers.contenders();

@@ -1,5 +1,5 @@
-//! One, two and four edges on one store: CPU time a call, throughput, and whether they stay exact together. Where the
-//! machine has no cores for them they share one, and only CPU time and exactness say something.
+//! One, two and four edges on one store: CPU time a call, throughput, and exactness of limits across edges. On a
+//! machine with too few cores the edges share one; then only CPU time and exactness are meaningful.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
@@ -12,38 +12,36 @@ use crate::stage::{EdgeSetup, Sides, tollgate};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 
-/// How many.
+/// Numbers of edges.
 const COUNTS: [usize; 3] = [1, 2, 4];
-/// Agents that all connections share, until their day's money is gone.
+/// Agents that all connections share until the daily limits are reached.
 const LITTLE_AGENTS: usize = 8;
-/// Phases until the money must be gone; a slow machine needs more than one.
+/// Most phases until the limits are reached; a slow machine needs more than one.
 const RACE_PHASES_MAX: usize = 20;
 
-/// So many edges.
+/// Result for one number of edges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EdgeScaling {
-    /// Edges.
     pub(crate) edges: usize,
     /// Whether each had a core of its own.
     pub(crate) has_cores: bool,
-    /// What was found; the CPU time is that of all edges.
+    /// Rates and times; the CPU time is that of all edges together.
     pub(crate) row: Row,
     /// Eight agents shared by all edges until they were denied.
     pub(crate) race: Race,
 }
 
-/// What agents that every edge serves spent of a limit.
+/// What agents spent through all edges, against their daily limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Race {
-    /// Calls that were approved.
     pub(crate) approved: u64,
-    /// Calls that were denied by the day's limit.
+    /// Calls that were denied by the daily limit.
     pub(crate) denied: u64,
-    /// What the approved calls cost, in nano-USD.
+    /// Cost of the approved calls, in nano-USD.
     pub(crate) due_nanos: u64,
-    /// What was charged.
+    /// Sum of the charges, in nano-USD.
     pub(crate) charged_nanos: u64,
-    /// The limit of all agents together.
+    /// Sum of the agents' limits, in nano-USD.
     pub(crate) limit_nanos: u64,
     /// Agents that were charged more than their limit.
     pub(crate) overspent: usize,
@@ -57,12 +55,11 @@ impl Race {
     }
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     COUNTS.len() as f64 * ((lengths.short_rounds + 1) as f64 * lengths.phase() + 3.0)
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
@@ -102,7 +99,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     Ok((Found::Edges(found), checked))
 }
 
-/// Lets all connections, over all edges, spend the money of a few agents.
+/// Lets a few agents spend their daily limits over all connections and edges.
 async fn race(
     runner: &Runner<'_>,
     lengths: &Lengths,

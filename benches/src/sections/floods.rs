@@ -1,10 +1,10 @@
-//! Floods: what strangers and spent keys cost a well-behaved caller beside them, in latency and errors, and the server
-//! in memory and CPU time. Each flood meets a fresh process.
+//! Floods: the cost of strangers and of exhausted keys to a well-behaved caller, in latency and errors, and to the
+//! server, in memory and CPU time. Each flood runs against a fresh process.
 //!
-//! The edge's caller makes calls at a fixed rate, over TLS one call after the other on each of its connections; the
-//! admin server's reads its agents one request after the other. A flood comes from other machines: here its sender gets
-//! little more of its core than what the store, the provider and the caller leave. What the kernel does for it is not
-//! kept apart.
+//! The edge's caller makes calls at a fixed rate; over TLS, one call after the other on each of its connections. The
+//! admin server's caller lists its agents, one request after the other. A real flood comes from other machines, so its
+//! sender gets little more of its core here than store, provider and caller leave. The kernel's work for the sender is
+//! not accounted separately.
 
 use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
@@ -31,9 +31,9 @@ const CALLER: (usize, f64) = (4, 200.0);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a flood lasts beyond the caller's phase, in seconds.
 const MARGIN: f64 = 2.0;
-/// Agents with whose keys requests are begun and never ended.
+/// Agents whose keys begin requests that never end.
 const SPARE_AGENTS: usize = 8;
-/// How long a flood has to open its connections, in seconds.
+/// Time in which a flood opens its connections, in seconds.
 const RISE: f64 = 1.5;
 
 /// Which server is flooded.
@@ -42,7 +42,7 @@ const RISE: f64 = 1.5;
 pub(crate) enum Side {
     /// `tollgate-proxy`.
     Edge,
-    /// The same, whose callers speak TLS.
+    /// `tollgate-proxy` with TLS on the callers' side.
     EdgeTls,
     /// `tollgate-admin serve`.
     Admin,
@@ -145,13 +145,13 @@ const CASES: [Case; 14] = [
 pub(crate) struct FloodResult {
     /// Which server.
     pub(crate) side: Side,
-    /// The flood; none of them is the caller alone.
+    /// The flood; `None` for the caller alone.
     pub(crate) flood: Option<String>,
-    /// Resident memory at its highest, in KiB.
+    /// Peak resident memory, in KiB.
     pub(crate) peak_kib: u64,
-    /// Some seconds after the end of the flood.
+    /// Resident memory some seconds after the end of the flood, in KiB.
     pub(crate) after_kib: u64,
-    /// Percent of a core that the server took meanwhile.
+    /// Percent of a core that the server took during the caller's phase.
     pub(crate) percent: f64,
     /// The caller's latencies, in microseconds.
     pub(crate) p50_us: f64,
@@ -170,13 +170,12 @@ struct Samples {
     errors: u64,
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let one = 1.0 + RISE + lengths.phase() + MARGIN + lengths.rest_seconds;
     (CASES.len() + 3) as f64 * one
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let stage = runner.stage;
     let ledger = stage.ledger(true).await?;
@@ -239,7 +238,7 @@ async fn on_edge(
     let samples = call(runner, &contender, phase)?;
     let flooded = weigh(side, case, edge.pid(), samples, flood, lengths)?;
     let checked = match sides.front_tls {
-        // The check's own call speaks no TLS.
+        // The check's own call uses no TLS.
         true => 0,
         false => runner.check(ledger, &edge.url()).await,
     };
@@ -277,7 +276,7 @@ async fn on_admin(
     weigh(Side::Admin, case, admin.pid(), samples, flood, lengths)
 }
 
-/// Reads one list after the other.
+/// Lists the agents, one request after the other, for one phase.
 async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Samples, Box<dyn Error>> {
     let (mut latencies, mut errors) = (Vec::new(), 0);
     let before = cpu::of_process(pid)?;
@@ -305,7 +304,7 @@ async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Samples, B
     })
 }
 
-/// Begins the flood, and gives it time to rise.
+/// Starts the flood and gives it [`RISE`] to open its connections.
 fn start(
     stage: &Stage,
     case: Option<&Case>,
@@ -331,7 +330,7 @@ fn start(
     }
     let flood = BackgroundProcess::start(&stage.program("bench-flood"), &words)?;
     pin(flood.pid(), stage.cores.load)?;
-    // Its senders have machines of their own.
+    // Real senders would have machines of their own.
     yield_core(flood.pid())?;
     rest(RISE);
     Ok(Some(flood))

@@ -1,5 +1,5 @@
-//! The throughput frontier: the highest rate of an open loop at which the 99th percentile stays within
-//! 1, 5 and 10 ms of that of the provider itself, and nothing fails. Found by bisection on a grid of rates.
+//! The throughput frontier: the highest rates of an open loop at which the 99th percentile exceeds that of the provider
+//! itself by at most 1, 5 and 10 ms, and no request fails. Found by bisection on a grid of rates.
 
 use super::{Contenders, Outcome};
 use crate::bisect;
@@ -14,40 +14,38 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// The bounds on what a proxy adds to the 99th percentile, in milliseconds; the loosest first, whose rate bounds the
-/// search for the next.
+/// Bounds on the latency that a proxy adds to the 99th percentile, in milliseconds. The loosest comes first: its rate
+/// limits the search for the next.
 const BOUNDS_MS: [f64; 3] = [10.0, 5.0, 1.0];
-/// A rate is bad when it was too slow this many times: one stall of the machine decides nothing.
+/// Failed tries after which a rate is bad: a single stall of the machine is not enough.
 const TRIES: usize = 2;
-/// Where the search begins and ends, as parts of what the closed loop reached.
+/// Start of the search, as a fraction of the rate of the closed loop.
 const FROM_SATURATION: f64 = 0.25;
-/// See [`FROM_SATURATION`].
+/// End of the search, as a fraction of the rate of the closed loop.
 const TO_SATURATION: f64 = 1.2;
-/// Beyond this the provider itself is late, by its 99th percentile in milliseconds: the rate says nothing about a
-/// proxy.
+/// Highest 99th percentile of the provider itself, in milliseconds. Above it a rate says nothing about a proxy.
 const RIG_MS_MAX: f64 = 1.0;
-/// Probes that a search of this kind makes, about; for the estimate of the time only.
+/// Approximate number of probes of a search, for the estimate of the duration only.
 const PROBES: f64 = 70.0;
-/// The provider itself is measured at every fourth rate of the grid; for those between, the answer at the next lower
-/// one holds.
+/// The provider itself is measured at every fourth rate of the grid. A rate in between takes the result of the next
+/// lower one.
 const DIRECT_EVERY: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Frontier {
-    /// The proxies.
+    /// One curve for each proxy.
     pub(crate) curves: Vec<Curve>,
 }
 
-/// One proxy.
+/// Result of one proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
-    /// Who.
     pub(crate) name: Name,
-    /// What it reached in a closed loop, in requests a second.
+    /// Rate in a closed loop, in requests a second.
     pub(crate) saturation: f64,
-    /// Percent of a core that others took meanwhile.
+    /// Percent of a core that other processes took during that loop.
     pub(crate) others_percent: f64,
-    /// The highest good rates.
+    /// The highest good rate for each bound.
     pub(crate) highest: Vec<Highest>,
     /// Every rate that was tried, the lowest first.
     pub(crate) points: Vec<Point>,
@@ -56,22 +54,22 @@ pub(crate) struct Curve {
 /// The highest good rate for one bound.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Highest {
-    /// Added to the 99th percentile of the provider, at most, in milliseconds.
+    /// Bound on the latency added to the 99th percentile of the provider, in milliseconds.
     pub(crate) bound_ms: f64,
     /// Requests a second; `None` when no rate was good.
     pub(crate) rate: Option<f64>,
-    /// Whether the next rate was too much for the rig, so that the proxy may reach more.
+    /// Whether the rig, not the proxy, limited the search; the proxy may reach more.
     pub(crate) is_of_rig: bool,
 }
 
-/// One rate, as the better of its tries.
+/// Best try at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     /// Requests a second.
     pub(crate) rate: f64,
     /// The 99th percentile in milliseconds, from the moment at which a request was due.
     pub(crate) p99_ms: f64,
-    /// That of the provider itself.
+    /// The 99th percentile of the provider itself, in milliseconds.
     pub(crate) direct_ms: f64,
     /// Whether everything was sent and answered.
     pub(crate) is_whole: bool,
@@ -82,7 +80,7 @@ impl Point {
         self.is_whole && self.is_within_rig() && self.added_ms() <= bound_ms
     }
 
-    /// Whether the provider itself was in time, so that the point says something about the proxy.
+    /// Whether the provider itself was fast enough for the point to say something about the proxy.
     pub(crate) fn is_within_rig(&self) -> bool {
         self.direct_ms <= RIG_MS_MAX
     }
@@ -93,7 +91,7 @@ impl Point {
     }
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let closed = Name::PROXIES.len() as f64 * lengths.phase();
     let probe = probe(lengths, 1.0);
@@ -108,12 +106,12 @@ fn probe(lengths: &Lengths, rate: f64) -> Phase {
     }
 }
 
-/// The search, with everything that was asked before.
+/// The search, with the results so far.
 struct Search<'a> {
     runner: &'a Runner<'a>,
     lengths: &'a Lengths,
     direct: Contender<'a>,
-    /// By place on the grid, of those that are measured.
+    /// The 99th percentiles of the provider itself, by place on the grid.
     direct_ms: BTreeMap<usize, f64>,
 }
 
@@ -126,7 +124,7 @@ impl Search<'_> {
         Ok((found.latency.p99_us / 1000.0, is_whole))
     }
 
-    /// The provider itself at this rate.
+    /// Returns the 99th percentile of the provider itself at this rate, in milliseconds.
     fn direct_ms(&mut self, place: usize) -> Result<f64, Box<dyn Error>> {
         let place = place - place % DIRECT_EVERY;
         if let Some(found) = self.direct_ms.get(&place) {
@@ -142,13 +140,13 @@ impl Search<'_> {
                 break;
             }
         }
-        // JSON knows no infinity.
+        // JSON has no infinity.
         let found = best.min(1e9);
         self.direct_ms.insert(place, found);
         Ok(found)
     }
 
-    /// Tries a rate until it is good for this bound, or was bad often enough.
+    /// Tries a rate until it is good for this bound, [`TRIES`] times at most.
     fn try_rate(
         &mut self,
         contender: &Contender<'_>,
@@ -196,7 +194,7 @@ impl Search<'_> {
                 found = find(0, lowest.saturating_sub(1))?;
             }
             let next = found.map_or(0, |place| place + 1);
-            // Beyond the top of the search nothing was tried.
+            // No rate beyond the top of the search was tried.
             let is_of_rig =
                 found == Some(top) || points.get(&next).is_some_and(|(_, point)| !point.is_within_rig());
             highest.push(Highest {
@@ -221,7 +219,6 @@ fn better(one: Point, other: Point) -> Point {
     if is_other { other } else { one }
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let mut search = Search {

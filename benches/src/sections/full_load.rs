@@ -10,7 +10,7 @@ use crate::section::Lengths;
 use crate::stage::{EdgeSetup, Sides, plain, tollgate};
 use std::path::PathBuf;
 
-/// The denials, with the agents that are denied and the answer that they get.
+/// The denials, each with its kind of agents and its status.
 const DENIALS: [(Name, Kind, u16); 5] = [
     (Name::DeniedByDay, Kind::Spent, 402),
     (Name::DeniedByFreeze, Kind::Frozen, 403),
@@ -21,12 +21,11 @@ const DENIALS: [(Name, Kind, u16); 5] = [
 /// Contenders whose calls are approved.
 const APPROVED: usize = 8;
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     8.0 + ((APPROVED + DENIALS.len()) * lengths.rounds) as f64 * lengths.phase()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;

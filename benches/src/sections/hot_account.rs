@@ -1,5 +1,5 @@
-//! A hot account: what calls cost when all are of one account, or of one agent, and what a quiet neighbour on the same
-//! edge and store waits for meanwhile.
+//! A hot account: the cost of calls that all belong to one account or to one agent, and the latency of a quiet
+//! neighbour on the same edge and store.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
@@ -15,31 +15,30 @@ use std::error::Error;
 
 /// Requests a second of the neighbour, over one connection.
 const NEIGHBOUR_RATE: f64 = 100.0;
-/// How long the others go on after the neighbour: at least as long as the start of a load generator takes.
+/// How much longer the crowd calls than the neighbour: at least the start time of a load generator.
 const MARGIN_SECONDS: f64 = 0.5;
 /// Loads in a round: all of them alone, the neighbour alone, and the neighbour beside two of them.
 const LOADS: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HotLoad {
-    /// Whose calls were measured.
+    /// Callers that were measured.
     pub(crate) whose: String,
     pub(crate) row: Row,
 }
 
-/// Agents that call at once, all of one account, and what they were approved.
+/// Agents of one account that call at once, and their approved calls.
 struct Crowd<'a> {
     keyring: Keyring,
     contender: Contender<'a>,
     approved: u64,
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     4.0 + (LOADS * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
@@ -53,7 +52,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         ),
         ("one agent, in 64 runs", Crowd::new(&ledger, &spread, 1).await?),
     ];
-    // What others cost beside it is not its own.
+    // The CPU time of the edge would include that of the crowd's calls.
     let neighbour = Contender {
         watched: Vec::new(),
         ..spread.clone()
@@ -132,7 +131,7 @@ impl<'a> Crowd<'a> {
         Ok(outcome)
     }
 
-    /// What the neighbour finds while the crowd calls as fast as it can.
+    /// Measures the neighbour while the crowd calls as fast as it can.
     fn beside(
         &mut self,
         runner: &Runner<'_>,

@@ -1,6 +1,6 @@
-//! Instructions of a call and of a stream, counted by callgrind: what a busy machine hardly changes. Only those outside
-//! of the kernel are counted, and those of the proxy as it is built: its hashes in software, since valgrind knows no
-//! instructions for them.
+//! Instructions of a call and of a stream, counted by callgrind. A busy machine hardly changes them. Instructions of
+//! the kernel are not counted. The proxy is counted as it is built, except that it hashes in software: valgrind does
+//! not know the instructions for hashes.
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
@@ -15,38 +15,36 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-/// Connections of the load: enough that one of them always waits for the proxy.
+/// Connections of the load: enough that the proxy always has a request to serve.
 const CONNECTIONS: usize = 16;
 /// Programs that run under callgrind.
 const COUNTED: [&str; 2] = ["tollgate-proxy", "bench-pass-through"];
-/// Programs that run as they are.
+/// Programs that run without callgrind.
 const OTHERS: [&str; 2] = ["bench-upstream", "bench-load"];
 /// Seconds of calls, once to warm up and once counted.
 const SECONDS: f64 = 4.0;
-/// Seconds of streams, of which one takes two.
+/// Seconds of streams; one stream takes two.
 const STREAM_SECONDS: f64 = 6.0;
-/// Streams that are open, and the microseconds between two events of one. So few that the proxy keeps up under
-/// callgrind: else it reads several events at once, and the dearer it is, the more.
+/// Open streams, and the microseconds between two events of a stream. Few enough for the proxy to keep up under
+/// callgrind. Otherwise it reads several events at once, and more of them the slower it is.
 const STREAM_CONNECTIONS: usize = 8;
 const STREAM_EVERY_US: u64 = 10_000;
 /// Seconds that a start under callgrind takes.
 const START_SECONDS: f64 = 10.0;
 
-/// One proxy and one kind of call.
+/// Count for one proxy and one kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallInstructions {
-    /// Who.
     pub(crate) name: Name,
     /// Whether the answers were streams of 200 events.
     pub(crate) streamed: bool,
-    /// Calls that were answered while it was counted; of streams, their events by 200.
+    /// Calls that were answered during the count; for streams, a 200th of their events.
     pub(crate) calls: u64,
-    /// Instructions meanwhile.
+    /// Instructions during the count.
     pub(crate) instructions: u64,
 }
 
 impl CallInstructions {
-    /// Instructions of one call.
     pub(crate) const fn of_one(&self) -> u64 {
         match self.calls {
             0 => 0,
@@ -55,12 +53,11 @@ impl CallInstructions {
     }
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned() -> f64 {
     COUNTED.len() as f64 * (START_SECONDS + 2.0 * SECONDS + STREAM_SECONDS)
 }
 
-/// Counts.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let programs = programs(runner.stage)?;
     let stage = Stage::new(&programs, runner.stage.cores)?;
@@ -82,7 +79,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     Ok((Found::Instructions(found), checked))
 }
 
-/// A folder with all programs, of which some start under callgrind.
+/// Creates a folder with all programs; those of [`COUNTED`] start under callgrind.
 fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
     output("valgrind", &["--version"])?;
     let dir = stage.dir().join("counted");
@@ -103,7 +100,7 @@ fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
     Ok(dir)
 }
 
-/// Counts one proxy.
+/// Counts the calls and the streams of one proxy.
 fn count_both(
     runner: &Runner<'_>,
     lengths: &Lengths,
@@ -129,7 +126,7 @@ fn count_both(
     ])
 }
 
-/// Counts one kind of call of a proxy that is warm; the dump of it is number `dump`.
+/// Counts one kind of call of a warm proxy, as its dump number `dump`.
 fn count(
     runner: &Runner<'_>,
     contender: &Contender<'_>,
@@ -151,7 +148,7 @@ fn count(
     })
 }
 
-/// The sum that a dump of callgrind ends with.
+/// Returns the total at the end of a dump of callgrind.
 fn total(dump: &str) -> Option<u64> {
     let mut lines = dump.lines().rev();
     lines

@@ -1,5 +1,5 @@
-//! Latency at fixed rates, from the moment at which each request was due: over one connection, over 16, and at half of
-//! what Tollgate can do, over 64.
+//! Latency at fixed rates, from the moment at which each request was due: over one connection, over 16, and over 64 at
+//! half of Tollgate's saturation rate.
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
@@ -10,9 +10,9 @@ use crate::section::Lengths;
 use crate::stage::{Sides, tollgate};
 use serde::{Deserialize, Serialize};
 
-/// Connections and requests a second that do not depend on what was measured before.
+/// Fixed loads, as connections and requests a second.
 const FIXED: [(usize, f64); 2] = [(1, 500.0), (16, 1000.0)];
-/// Contenders at every rate, the provider itself included; over one connection there is one more, beside its store.
+/// Contenders at every rate, the provider itself included. Over one connection, (c) with a Unix socket is measured too.
 const CONTENDERS: usize = 4;
 
 /// A fixed rate.
@@ -22,7 +22,7 @@ pub(crate) struct Paced {
     pub(crate) connections: usize,
     /// Requests a second.
     pub(crate) rate: f64,
-    /// Whether the rate is half of what Tollgate can do.
+    /// Whether the rate is half of Tollgate's saturation rate.
     pub(crate) is_half_of_saturation: bool,
     pub(crate) rows: Vec<Row>,
 }
@@ -37,12 +37,11 @@ impl Paced {
     }
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + (((FIXED.len() + 1) * CONTENDERS + 1) * lengths.rounds) as f64 * lengths.phase()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Option<f64>) -> Outcome {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let mut contenders = vec![servers.direct()];

@@ -1,5 +1,5 @@
 //! Resident memory: idle after one call a key, the peak under load, and some seconds afterwards; with requests of 1 KB
-//! and of 4 MB. Each proxy is fresh when its turn comes.
+//! and of 4 MB. Each proxy is started for its measurement.
 
 use super::{Outcome, bodies};
 use crate::contender::{Contender, Name};
@@ -13,35 +13,33 @@ use std::time::Duration;
 
 /// Size of the large requests.
 const LARGE_BYTES: usize = 4 << 20;
-/// One call a key at this rate, before the first look.
+/// Rate of the one call a key before the first reading, in requests a second.
 const WARM_UP_RATE: f64 = 320.0;
-/// Between the warm-up and the first look.
+/// Pause between the warm-up and the first reading, in seconds.
 const SETTLE_SECONDS: f64 = 2.0;
 
-/// One proxy. All in KiB.
+/// Resident memory of one proxy, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemoryUse {
-    /// Who.
     pub(crate) name: Name,
     /// After one call a key.
     pub(crate) idle_kib: u64,
     /// The peak under 64 connections with requests of 1 KB.
     pub(crate) loaded_kib: u64,
-    /// Afterwards.
+    /// Some seconds after that load.
     pub(crate) recovered_kib: u64,
     /// The peak under 16 connections with requests of 4 MB.
     pub(crate) large_kib: u64,
-    /// Afterwards.
+    /// Some seconds after that load.
     pub(crate) large_recovered_kib: u64,
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let one = 2.0 + SETTLE_SECONDS + 2.0 * (lengths.phase() + lengths.rest_seconds);
     Name::PROXIES.len() as f64 * one
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
@@ -102,12 +100,11 @@ fn weigh(
     })
 }
 
-/// Waits.
 pub(super) fn rest(seconds: f64) {
     std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default());
 }
 
-/// Makes the kernel's mark of the highest resident size start again from the present one.
+/// Resets the kernel's peak of the resident size to the present size.
 pub(super) fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
     pids.iter().try_for_each(|pid| {
         let file = format!("/proc/{pid}/clear_refs");

@@ -1,4 +1,4 @@
-//! HTTP/1.1 and HTTP/2, clear and over TLS, on the side of the callers and on that of the provider.
+//! HTTP/1.1 and HTTP/2, with and without TLS, on the side of the callers and on that of the provider.
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
@@ -23,7 +23,7 @@ const SPOKEN: [(&str, Wire, bool); 6] = [
     ("HTTP/2 over TLS, a connection a request", Wire::Http2(1), true),
 ];
 
-/// One way to speak.
+/// Result for one pair of protocols.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProtocolPair {
     /// Protocol of the callers.
@@ -33,12 +33,11 @@ pub(crate) struct ProtocolPair {
     pub(crate) rows: Vec<Row>,
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     4.0 * 5.0 + (SPOKEN.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let (mut found, mut checked) = (Vec::new(), 0);
     // One set of servers for each pair of sides; a set is ended before the next one starts.
@@ -67,7 +66,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     Ok((Found::Protocols(found), checked))
 }
 
-/// Checks the charges in the ledger, through an edge whose protocol the runner speaks.
+/// Checks the charges in the ledger, through an edge without TLS.
 async fn check(
     runner: &Runner<'_>,
     servers: &Contenders,

@@ -1,5 +1,5 @@
 //! Answers that are streams of 200 events: the time to the first event, CPU time and memory. nginx and the pass-through
-//! pass the bytes on; (c) holds the estimate first, reads the usage in the stream and settles before its end.
+//! forward the bytes; (c) holds the estimate first, reads the usage in the stream and settles before its end.
 
 use super::latency::Quantile;
 use super::memory::{forget_peak, sum};
@@ -15,36 +15,36 @@ use gate_bench_rig::streams::PERIOD_EVENTS;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 
-/// Streams that are open, and the microseconds between two of their events.
+/// Open streams, and the microseconds between two events of a stream.
 const LOADS: [(usize, u64); 3] = [(ONE, 250), (SOME, 5_000), (MANY, 100_000)];
-/// One stream after the other: the wait of a single caller.
+/// One stream after the other: the latency of a single caller.
 pub(crate) const ONE: usize = 1;
-/// Where CPU time and the time to the first event are compared.
+/// Number of streams at which CPU time and the time to the first event are compared.
 pub(crate) const SOME: usize = 64;
-/// Numbers of streams at which memory is read.
+/// Number of streams at which memory is read.
 pub(crate) const MANY: usize = 2000;
-/// How many times longer the phases with one stream are, in which few begin.
+/// Factor for the length of phases with one stream, since few streams begin in them.
 const LONGER: f64 = 2.0;
-/// Warming up with many streams, in seconds: they begin within it.
+/// Warm-up with many streams, in seconds: all of them begin within it.
 const MANY_WARM_UP: f64 = 3.0;
-/// Behind the window, until the last streams have ended, in seconds.
+/// Time after the window in which the last streams end, in seconds.
 const RUN_OUT: f64 = 1.0;
 
-/// One number of open streams.
+/// Result for one number of open streams.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StreamLoad {
     /// Streams that are open.
     pub(crate) streams: usize,
     /// Microseconds between two events.
     pub(crate) every_us: u64,
-    /// What was found, by stream; latencies are times to the first event.
+    /// One row for each contender; a latency is the time to the first event.
     pub(crate) rows: Vec<Row>,
-    /// Resident memory that a stream took at the peak, in KiB, by contender.
+    /// Peak of the resident memory for each stream, in KiB, by contender.
     pub(crate) kib_a_stream: Vec<(Name, f64)>,
 }
 
 impl StreamLoad {
-    /// What `name` adds to `base` until the first event, in microseconds.
+    /// Returns the time that `name` adds to the first event of `base`, in microseconds.
     pub(crate) fn added(&self, name: Name, base: Name, quantile: Quantile) -> Option<f64> {
         Some(quantile(row(&self.rows, name)?) - quantile(row(&self.rows, base)?))
     }
@@ -75,7 +75,7 @@ const fn rounds(lengths: &Lengths, streams: usize) -> usize {
     }
 }
 
-/// About how long it takes, in seconds.
+/// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let loads = LOADS.map(|(streams, every_us)| {
         let phase = phase(lengths, streams, every_us);
@@ -84,7 +84,6 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + Name::PROXIES.len() as f64 * loads.iter().sum::<f64>()
 }
 
-/// Measures it.
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let contenders = servers.contenders();

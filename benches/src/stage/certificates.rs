@@ -5,22 +5,22 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The files.
+/// Paths of PEM files.
 #[derive(Debug)]
 pub(crate) struct Certificates {
-    /// The authority's certificate: what everybody trusts.
+    /// Certificate of the authority, which all clients trust.
     pub(crate) authority: PathBuf,
     /// The servers' certificate, for `localhost` and 127.0.0.1.
     pub(crate) chain: PathBuf,
-    /// Its key.
+    /// Private key of the servers.
     pub(crate) key: PathBuf,
 }
 
 impl Certificates {
-    /// Makes them in `dir`.
+    /// Creates the files in `dir`.
     pub(crate) fn make(dir: &Path) -> Result<Self, Box<dyn Error>> {
         let mut params = CertificateParams::new(Vec::new())?;
-        // Not the name that every certificate has by default: OpenSSL takes an issuer of one's own name for oneself.
+        // Not the default name of rcgen: OpenSSL takes a certificate for self-signed if its issuer has the same name.
         params
             .distinguished_name
             .push(DnType::CommonName, "Authority of the bench");
@@ -43,7 +43,7 @@ impl Certificates {
         })
     }
 
-    /// The options of the rig's own servers.
+    /// TLS options of the rig's own servers.
     pub(crate) fn words(&self) -> [String; 4] {
         let shown = |path: &Path| path.display().to_string();
         [

@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-/// Longest wait for its end; beyond it is killed.
+/// Longest wait for the end of an edge; then it is killed.
 const WAIT: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Interval between two polls.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// An edge that receives SIGTERM when it is dropped: an instrumented one (`make pgo`) writes what it counted as it
-/// ends, and nothing when it is killed.
+/// An edge that receives SIGTERM when it is dropped: an instrumented one (`make pgo`) writes its profile when it ends,
+/// and writes none when it is killed.
 #[derive(Debug)]
 pub(crate) struct Edge(pub(super) harness::Edge);
 

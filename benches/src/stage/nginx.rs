@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Everything that TLS needs on the side of the callers. The protocols are those of the other contenders: nginx of
+/// TLS directives for the side of the callers. The protocols are those of the other contenders: by default, nginx
 /// before 1.23 leaves TLS 1.3 out.
 fn front(stage: &Stage) -> String {
     let certificates = &stage.certificates;
@@ -17,7 +17,7 @@ fn front(stage: &Stage) -> String {
     )
 }
 
-/// Everything that TLS needs on the side of the provider: it is verified, as the others do.
+/// TLS directives for the side of the provider. They verify its certificate, as the other contenders do.
 fn provider_tls(stage: &Stage) -> String {
     format!(
         "proxy_ssl_trusted_certificate {}; proxy_ssl_verify on; proxy_ssl_name {}; proxy_ssl_server_name on; \

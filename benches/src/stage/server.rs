@@ -8,17 +8,17 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Longest wait for workers: a master listens before it has any.
+/// Longest wait for workers: a master process listens before it has any.
 const WORKERS_WAIT: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval between two polls.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A running server; it ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Where it listens.
+    /// Address that it listens on.
     pub(crate) at: SocketAddr,
-    /// It and what it started.
+    /// The process and its children.
     pub(crate) pids: Vec<u32>,
     process: Running,
 }
@@ -45,17 +45,17 @@ impl Server {
         Ok(Self { at, pids, process })
     }
 
-    /// The process that was started.
+    /// Id of the started process, not of its children.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Binds all of it to a core.
+    /// Binds the process and its children to a core.
     pub(crate) fn pin(&self, core: usize) -> Result<(), Box<dyn Error>> {
         self.pids.iter().try_for_each(|pid| pin(*pid, core))
     }
 
-    /// All of it under one name.
+    /// Returns the process and its children, all under one name.
     pub(crate) fn watched(&self, name: &str) -> Vec<WatchedProcess> {
         self.pids.iter().map(|pid| watched(name, *pid)).collect()
     }

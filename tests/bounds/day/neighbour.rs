@@ -1,5 +1,5 @@
-//! Money and escrows between the account and another one, in both directions: the script of each side runs where the
-//! records are.
+//! Money and escrows between the account and another one, in both directions: each side's script runs where its records
+//! are.
 
 use super::Person;
 use crate::fill::Tenant;
@@ -44,7 +44,7 @@ impl Person {
             let made = done(payer, "/escrow/create", agreed).await;
             let escrow = json!({ "escrowId": made["escrow"]["id"] });
             done(payer, "/escrow/fund", escrow.clone()).await;
-            // The payee's intent is claimed in its own account; it wins once, and is refused once.
+            // The payee's key is claimed in its own account; its release wins, and its dispute is refused.
             done(payee, "/escrow/release", escrow.clone()).await;
             eventually("a refusal", super::SOON, async || {
                 let reply = send(payee, "/escrow/dispute", escrow.clone()).await;

@@ -1,4 +1,4 @@
-//! People: they sign in, are invited, join, change and leave.
+//! Users sign in, are invited, join, change and leave.
 
 use super::Person;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! Scripts that an edge or a worker runs when something went wrong, is due or is sealed again: run directly.
+//! Direct runs of the scripts that an edge or a worker runs after a failure, at a deadline, or to seal a secret again.
 
 use super::{Person, webhook};
 use crate::fill::{AGENT, MODE};
@@ -40,7 +40,7 @@ impl Person {
         self.seal_again(world).await;
     }
 
-    /// A hold is extended and voided, and one that is overdue is kept.
+    /// Extends and voids a hold, and reaps an overdue one.
     async fn end_holds(&self, world: &World) {
         let (store, account) = (&world.store, &self.tenant.account);
         let agent = account.agent(AGENT);
@@ -77,8 +77,8 @@ impl Person {
         }
     }
 
-    /// What workers note of an account: denials beyond a rate, a limit that is nearly spent, its version elsewhere, and
-    /// that another one is refused.
+    /// Writes the workers' records of an account: denials beyond a rate, a limit that is nearly spent, its witnessed
+    /// version, and the list of refused accounts.
     async fn note(&self, world: &World) {
         let (store, account) = (&world.store, &self.tenant.account);
         let bucket = account.keys.bucket();
@@ -113,7 +113,7 @@ impl Person {
         let _: Vec<String> = world.redis.command(&["EVALSHA", &sha, "1", &fence_key]);
     }
 
-    /// The oldest entries leave for the archive. Only after this the trail has a beginning that nothing can read.
+    /// Archives the oldest entries. Only after this does the trail begin with entries that cannot be read.
     pub async fn archive(&self, world: &World) {
         let name =
             |agent: Option<&str>, kind: Option<&str>| (agent.map(str::to_owned), kind.map(str::to_owned));
@@ -136,7 +136,7 @@ impl Person {
         assert_eq!(outcome.expect("an answer"), RemovalOutcome::Done);
     }
 
-    /// Secrets are sealed again, and a webhook is leased and released.
+    /// Seals secrets again, and leases and releases a webhook.
     async fn seal_again(&self, world: &World) {
         let (store, account) = (&world.store, &self.tenant.account);
         let field = keys::provider_key_sealed_field("openai");

@@ -16,7 +16,7 @@ pub(super) struct Damage {
     record: String,
 }
 
-/// `command` is words with `{}` for the key; the record that must be named is the key, unless it is said otherwise.
+/// `command` has `{}` in place of the key. The check must name the key, unless [`Damage::names`] sets another record.
 pub(super) fn damage(key: impl Into<String>, command: &str, broken: &'static [&'static str]) -> Damage {
     let key = key.into();
     let words = command.split(' ').map(|word| {
@@ -34,7 +34,7 @@ pub(super) fn damage(key: impl Into<String>, command: &str, broken: &'static [&'
 }
 
 impl Damage {
-    /// One more word of the command, which may have blanks in it.
+    /// Adds a word to the command; it may contain blanks.
     pub(super) fn word(mut self, word: String) -> Self {
         self.command.push(word);
         self
@@ -48,7 +48,7 @@ impl Damage {
     }
 }
 
-/// Does each damage, runs the check, and undoes the damage.
+/// Makes each change, runs the check, and undoes the change.
 pub(super) async fn each_is_found(fixture: &Fixture, all: Vec<Damage>) {
     let output = fixture.cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(0), "before: {output:?}");
@@ -234,7 +234,7 @@ async fn escrows() {
         damage(remote, "SADD {} 99999", &["escrow-state"]),
     ];
     each_is_found(&fixture, all).await;
-    // An earlier version noted escrows with a payee of another account, also over ones.
+    // An earlier version indexed escrows with a payee of another account, ended ones too.
     let _: i64 = fixture
         .redis
         .command(&["SADD", &payee.open_escrows(LIVE, "ann"), &of.released.to_string()]);

@@ -1,4 +1,4 @@
-//! A store in which everything has happened: two accounts, every kind of money, every possible state.
+//! A store with every kind of record: two accounts, every kind of money, every possible state.
 
 use crate::cli;
 use clock::now_ms;
@@ -26,7 +26,7 @@ pub struct Tenant {
     pub account: SeedAccount,
     pub live: Caller,
     pub test: Caller,
-    /// The numbers of the wallets of `user`, `ann` and `bob`, and of the agent that was deleted.
+    /// The wallet numbers of `user`, `ann` and `bob`, and of the agent that was deleted.
     pub wallets: [u64; 3],
 }
 
@@ -34,7 +34,7 @@ pub struct Fixture {
     pub redis: Redis,
     pub store: Store,
     pub cli: Cli,
-    /// The server; stopped where nothing may move.
+    /// The server; stopped while no money may move.
     pub admin: Option<Admin>,
     pub tenants: [Tenant; 2],
     /// Escrows by outcome. The payer is in the first tenant.
@@ -80,7 +80,7 @@ impl Fixture {
         ];
         tokio::time::sleep(Duration::from_millis(5)).await;
         let bucket = tenants[0].account.keys.bucket();
-        // The server's own worker may have been quicker.
+        // The server's own worker may have reaped them already.
         let _kept = reap::sweep(&store, bucket, now_ms()).await.unwrap();
         Self {
             redis,
@@ -95,7 +95,7 @@ impl Fixture {
         }
     }
 
-    /// Stops the server and leaves a transfer of 2 USD on its way: the row's bucket and id.
+    /// Stops the server and leaves a transfer of 2 USD in transit. Returns bucket and id of the row.
     pub async fn leave_in_transit(&mut self) -> (Bucket, String) {
         self.admin = None;
         let [from, to] = &self.tenants;
@@ -114,8 +114,8 @@ impl Fixture {
     }
 }
 
-/// Sends 2 USD from the wallet `ann` of one account to that of another, whose arrival is left to a server; the id of
-/// the transaction, which is the row's.
+/// Sends 2 USD from the wallet `ann` of one account to that of another, and leaves the arrival to a server. Returns the
+/// id of the transaction, which is also the row's.
 pub async fn send_away(store: &Store, from: (&SeedAccount, u64), to: (&SeedAccount, u64)) -> String {
     let place = |(account, number): (&SeedAccount, u64)| WalletPlace {
         account: account.id.clone(),
@@ -169,7 +169,7 @@ impl Tenant {
         for agent in ["ann", "bob", "gone"] {
             ok(&tenant.live, "/v1/wallets/create", json!({ "botId": agent })).await;
         }
-        // One that has no wallet: its spends are only tracked.
+        // `poor` has no wallet: its spends are only tracked.
         for agent in ["ann", "bob", "poor"] {
             let policy = json!({ "name": "open", "agentId": agent, "approvalThreshold": 50 });
             ok(&tenant.live, "/v1/policies", policy).await;
@@ -210,7 +210,8 @@ impl Tenant {
             .unwrap_or_else(|| panic!("{owner}: {body}"))
     }
 
-    /// Spends that are settled, tracked only, refused, waiting, approved and denied: a settled one, and one that waits.
+    /// Makes spends that are settled, tracked only, refused, waiting, approved and denied. Returns a settled and a
+    /// waiting one.
     async fn spend(&self) -> (String, String) {
         let spend = async |body: Value, status: u16| {
             let reply = self.live.post("/v1/spend", body).await;
@@ -232,7 +233,7 @@ impl Tenant {
         (settled, waits)
     }
 
-    /// Transfers within the tenant and to another one.
+    /// Makes transfers within the tenant and to another one.
     async fn transfer(&self, other: &Self) {
         for (from, to) in [
             ("user", json!("bob")),
@@ -252,7 +253,7 @@ pub async fn ok(caller: &Caller, path: &str, body: Value) -> Value {
     reply.json()
 }
 
-/// Escrows in every state, within the first tenant and from it to the second.
+/// Makes escrows in every state, within the first tenant and from it to the second.
 async fn escrows([payer, payee]: &[Tenant; 2], cli: &Cli) -> Escrows {
     let made = async |to: u64, fund: bool| {
         let body = json!({ "fromWalletId": payer.wallets[1], "toWalletId": to, "amount": 1.5 });

@@ -1,4 +1,4 @@
-//! A check that cannot tell: money is missing, and as much moves while it looks.
+//! An inconclusive check: money is missing, and as much moves meanwhile.
 
 use super::fixture::send_away;
 use domain::mode::Mode;
@@ -43,7 +43,7 @@ fn check(cli: &Cli, code: i32) -> Value {
     serde_json::from_str(&output.stdout).expect("a document")
 }
 
-/// On a cluster everything counts as just moved that moved in the seconds that the clocks may be apart.
+/// On a cluster, a change within the possible difference between the clocks counts as made during the check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
     let cluster = RedisCluster::start(3);

@@ -15,13 +15,12 @@ use store::intent::NewIntent;
 use store::keys::{USER, wallet_lookup};
 use store::transaction::{NewTransaction, Tail, TransactionType};
 
-/// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent; each agent gets its
-/// money by one deposit, and every second spend is followed by a transfer to the user wallet, which is two
-/// transactions.
+/// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent. Each agent is funded
+/// by one deposit, and every second spend is followed by a transfer to the user wallet, which is two transactions.
 const ACCOUNTS: u64 = 40;
 const AGENTS: u64 = 20;
 const SPENDS: u64 = 550;
-/// Records that this makes at least: transactions and intents.
+/// Fewest records that are written: transactions and intents.
 const RECORDS: u64 = 1_000_000;
 const AMOUNT: u64 = 1_234_567;
 const LIVE: Mode = Mode::Live;
@@ -152,7 +151,7 @@ impl Draft {
     }
 }
 
-/// Writes one account; how many transactions and intents it has.
+/// Writes one account. Returns the number of its transactions and intents.
 async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
     let account = seed.account("enterprise").await;
     let mut draft = Draft {

@@ -174,11 +174,11 @@ async fn what_leads_to_users() {
         // A user without its look-up, the only one or one of several.
         damage(user_lookup("bob@example.com"), "DEL {}", NAMES),
         set(lines.lines().skip(1).collect()).names(&users),
-        // A look-up whose user, or account, is gone.
+        // A look-up whose user or account does not exist.
         damage(&users, "HDEL {} ann@example.com", NAMES).names(&lookup),
         damage(nobody, "SET {}", NAMES).word(format!("{one} usr_nobody")),
         set(format!("{lines}\nacct_nobody usr_nobody")),
-        // Two that claim one.
+        // Two users of one look-up.
         set(format!("{lines}\n{one} {other}")),
         set(lines.replace(&user, &other)).names(&users),
         damage(&users, "HSET {} carl@example.com", NAMES).word(record),
@@ -186,7 +186,7 @@ async fn what_leads_to_users() {
         damage(&users, "SET {} x", NAMES),
     ];
     each_is_found(&fixture, all).await;
-    // A look-up as an earlier version wrote it, and a check of the account alone.
+    // A look-up as an earlier version wrote it, also for a check of the account alone.
     let _: String = fixture
         .redis
         .command(&["SET", &user_lookup("bob@example.com"), &one]);
@@ -197,7 +197,7 @@ async fn what_leads_to_users() {
     let check = fixture.cli.run(&["ledger", "check", "--account", &one]);
     assert_eq!(check.code, Some(1), "{check:?}");
     let _: String = fixture.redis.command(&["SET", &lookup, &lines]);
-    // A removal that was cut off is ended by removing the user again.
+    // Removing the user again completes an interrupted removal.
     let _: i64 = fixture.redis.command(&["HDEL", &users, email]);
     let remove = ["user", "remove", "--email", email, "--account", &one];
     assert_eq!(fixture.cli.json(&remove)["lookupRepaired"], json!(true));
@@ -241,7 +241,7 @@ fn numbers_of_an_earlier_version_lead_to_their_records() {
     ] {
         assert_eq!(deposit(wallet, reference)["walletId"], json!(17));
     }
-    // An escrow that a crash of the earlier version left announced says nothing.
+    // An escrow without a record, left by a crash of the earlier version, is no violation.
     let _: String = redis.command(&["SET", &escrow_lookup(9), &format!("{id} live")]);
     let _: i64 = redis.command(&["ZADD", &keys.escrows(LIVE), "9", "9"]);
     let check = cli.run(&["ledger", "check"]);

@@ -1,5 +1,5 @@
-//! `ledger check --trail`: what whoever can write to the store changed in all the books alike is found in the trail,
-//! wherever its entries are, and an honest store is in order.
+//! `ledger check --trail`: the trail reveals a change that was made consistently in all books, wherever its entries
+//! are. A store without such a change is in order.
 
 use super::check;
 use super::fixture::{Fixture, hold};
@@ -23,7 +23,7 @@ use store::keys::AccountKeys;
 
 const COST: u64 = 1_000_000_001;
 
-/// Violations of `--trail`, which must all be of the trail: each with its records and what is wrong.
+/// Returns the violations that `--trail` finds, with their records and details. All must be of the trail.
 #[track_caller]
 fn found(fixture: &Fixture) -> Vec<String> {
     check(fixture, &[], 0);
@@ -36,7 +36,7 @@ fn found(fixture: &Fixture) -> Vec<String> {
     violations.iter().map(Value::to_string).collect()
 }
 
-/// Each of these words is in the violation of this place.
+/// Asserts that each violation contains the words at its index.
 #[track_caller]
 fn says(violations: &[String], each: &[&[&str]]) {
     assert_eq!(violations.len(), each.len(), "{violations:?}");
@@ -129,7 +129,7 @@ async fn counters_that_were_set_back_are_found() {
     let agent = keys.agent(Mode::Live, "ann");
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
     let tracked = format!("t{}", period.month);
-    // Above what spends and holds come to, so that the books alone are in order.
+    // Above the sum of spends and holds, so that the books alone are in order.
     for (key, field) in [(&agent, &day), (&agent, &month), (&keys.record(), &tracked)] {
         let _: i64 = fixture
             .redis

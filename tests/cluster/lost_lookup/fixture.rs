@@ -1,5 +1,5 @@
-//! Changes of what is outside of the accounts' buckets, each with a look-up on a wanted master where its name can be
-//! chosen.
+//! Changes of data outside of the accounts' buckets. The look-up of each is on a wanted master if the test can choose
+//! its name.
 
 mod midway;
 mod operator;
@@ -16,7 +16,7 @@ use store::keys;
 const SLOTS: usize = 16_384;
 /// Changes of each kind whose look-up is on a chosen master.
 pub const EACH: usize = 2;
-/// Names that are tried at most until the look-up of one is on the wanted master.
+/// Maximum number of names tried until the look-up of one is on the wanted master.
 const TRIES: usize = 200;
 const PASSWORD: &str = "a password of mine";
 
@@ -57,8 +57,8 @@ impl Kind {
         }
     }
 
-    /// Whether a check of the ledger names a lost one. Neither the list of blocked addresses nor the prices belong to
-    /// an account.
+    /// Whether `ledger check` reports a lost look-up. Neither the list of blocked addresses nor the prices belong to an
+    /// account.
     pub const fn is_checked(self) -> bool {
         !matches!(self, Block | Prices)
     }
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// The place of the master that had `key` when the cluster started.
+/// Index of the master that held `key` when the cluster started.
 pub fn holder(world: &World, key: &str) -> usize {
     let slot = usize::from(world.cluster.slot(key));
     let begins = |at: usize| at * SLOTS / MASTERS;
@@ -78,12 +78,12 @@ pub fn holder(world: &World, key: &str) -> usize {
         .expect("a master")
 }
 
-/// A key that the master at `node` had when the cluster started.
+/// A key that the master at `node` held when the cluster started.
 pub fn key_on(world: &World, node: usize) -> String {
     named_on(world, node, "key", str::to_owned)
 }
 
-/// A name whose look-up the master at `node` had when the cluster started.
+/// A name whose look-up the master at `node` held when the cluster started.
 fn named_on(world: &World, node: usize, prefix: &str, lookup: impl Fn(&str) -> String) -> String {
     for _ in 0..TRIES {
         let name = format!("{prefix}{}", fresh_number());
@@ -141,7 +141,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// The same with command lines that wait so long for the store's replies.
+    /// Sets `store.timeout_ms` of command lines.
     pub const fn patient(mut self, timeout_ms: &'a str) -> Self {
         self.timeout_ms = timeout_ms;
         self
@@ -157,22 +157,22 @@ impl<'a> Fixture<'a> {
     }
 
     async fn get(&self, key: &str) -> String {
-        let found: Option<String> = eventually("an answer to the test", SOON, async || {
+        let found: Option<String> = eventually("a reply of the store", SOON, async || {
             self.world.store.command(redis::cmd("GET").arg(key)).await.ok()
         })
         .await;
         found.unwrap_or_default()
     }
 
-    /// The type of what is at a key.
+    /// The Redis type of a key.
     async fn get_type(&self, key: &str) -> String {
-        eventually("an answer to the test", SOON, async || {
+        eventually("a reply of the store", SOON, async || {
             self.world.store.command(redis::cmd("TYPE").arg(key)).await.ok()
         })
         .await
     }
 
-    /// Look-ups that name two, and money of deposits that is there twice or not at all.
+    /// Returns look-ups that do not name exactly one account, and deposits credited twice or not at all.
     pub async fn counted_twice<'c>(&self, changes: impl IntoIterator<Item = &'c Change<'a>>) -> Vec<String>
     where
         'a: 'c,
@@ -185,8 +185,8 @@ impl<'a> Fixture<'a> {
                     let accounts = named.lines().filter_map(|line| line.split(' ').next());
                     let mut there = 0;
                     for account in accounts {
-                        // A repeated creation has another id, and an account that was not made costs whoever signs in
-                        // one read.
+                        // A repeated creation has another id. An account that was never made costs each sign-in one
+                        // read.
                         let record = self.get_type(&keys::AccountKeys::new(account).record()).await;
                         there += usize::from(change.kind != Account || record == "hash");
                     }
@@ -209,7 +209,6 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// One change.
 pub struct Change<'a> {
     fixture: &'a Fixture<'a>,
     kind: Kind,
@@ -284,7 +283,7 @@ impl<'a> Change<'a> {
         token.to_owned()
     }
 
-    /// Sends it once. Returns whether it was acknowledged.
+    /// Sends the change once. Returns whether it was acknowledged.
     pub async fn send(&mut self) -> bool {
         let (tenant, name, admin) = (self.tenant(), &self.name, self.fixture.admin);
         let account = &tenant.account.id;
@@ -364,7 +363,7 @@ impl<'a> Change<'a> {
         self.kind
     }
 
-    /// Text by which a check of the ledger names the loss of the look-up.
+    /// The text by which `ledger check` names the lost look-up.
     pub fn trace(&self) -> String {
         match self.kind {
             Account => self.made.clone().expect("an account"),
@@ -372,7 +371,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What the next request misses of an acknowledged change.
+    /// Returns a description if requests no longer find an acknowledged change.
     pub async fn lacks(&self) -> Option<String> {
         let (fixture, name) = (self.fixture, self.name());
         let made = self.made.as_deref().expect("an acknowledged change");
@@ -418,8 +417,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What the documents say that the operator does about a lost look-up. Of an account only the operator knows that
-    /// it should be there.
+    /// Restores a lost look-up as the documents tell the operator. Does nothing for an account: only the operator knows
+    /// that it should exist.
     pub async fn recover(&mut self) {
         let account = self.tenant().account.id.clone();
         match self.kind {
@@ -451,7 +450,7 @@ fn email(name: &str) -> String {
     format!("{name}@example.com")
 }
 
-/// A field, or a place, of the document of a command that was acknowledged.
+/// The text at `field`, a name or a JSON pointer, in a command's document. `None` if it was not acknowledged.
 fn done(output: &CliOutput, field: &str) -> Option<String> {
     let document: Value = serde_json::from_str(&output.stdout).expect("a document");
     if output.code != Some(0) {
@@ -463,7 +462,7 @@ fn done(output: &CliOutput, field: &str) -> Option<String> {
     Some(found.as_str().expect("a text").to_owned())
 }
 
-/// A field of the answer to a request that was acknowledged.
+/// The text at the JSON pointer `place` in a reply. `None` if the request was not acknowledged.
 fn answered(reply: harness::Reply, place: &str) -> Option<String> {
     if reply.status == 503 {
         return None;

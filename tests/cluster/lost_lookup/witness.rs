@@ -1,6 +1,6 @@
-//! The witness of an account, which remembers on another master how far the account has come: it is lost with that
-//! master, and the account loses nothing. The next change writes it again, so that a loss of the account's own master
-//! is noticed by a server that never met the account.
+//! The witness of an account, a copy of its version on another master: it is lost with that master, and the account
+//! loses nothing. The next change writes it again, so that a server that never saw the account notices when the
+//! account's own master is lost.
 
 use super::lose;
 use crate::deposits::Depositor;
@@ -13,7 +13,7 @@ use store::keys::Bucket;
 
 use super::fixture::holder;
 
-/// Accounts that are made at most until one has its witness on the wanted master.
+/// Maximum number of accounts made until one has its witness on the wanted master.
 const TRIES: usize = 50;
 
 fn witness_key(account: &SeedAccount) -> String {
@@ -31,7 +31,7 @@ async fn witnessed_account(world: &World, own: usize, witness: usize) -> SeedAcc
     panic!("no account on {own} with its witness on {witness}");
 }
 
-/// Version of the account in its record, and as its witness says.
+/// The account's version in its record, and in its witness.
 async fn versions(world: &World, account: &SeedAccount) -> (String, String) {
     let fields = redis::cmd("HMGET")
         .arg(account.keys.record())
@@ -76,7 +76,7 @@ async fn a_lost_witness_loses_nothing_and_is_written_again() {
     let (before, witnessed) = versions(&world, &account).await;
     assert_eq!(before, witnessed);
 
-    // The replica of the witness does not receive how far the account came with this one.
+    // The replica of the witness does not receive the account's version after this deposit.
     world.cluster.cut_off(replica);
     depositor.must_deposit("acknowledged").await;
     lose(&world, &safe, witness).await;
@@ -92,7 +92,7 @@ async fn a_lost_witness_loses_nothing_and_is_written_again() {
     let (code, document) = check(&world);
     assert_eq!(code, Some(0), "{document}");
 
-    // The next change writes the witness. It notices what the account loses from now on.
+    // The next change writes the witness, which shows what the account loses from now on.
     depositor.must_deposit("next").await;
     let (now, witnessed) = versions(&world, &account).await;
     assert_eq!(now, witnessed);

@@ -6,13 +6,13 @@ use harness::{Admin, Caller, Cli, CliOutput, Reply, SeedAccount, eventually, wor
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// USD that each user wallet begins with, and each agent's.
+/// Initial USD of each user wallet, and of each agent's wallet.
 const FUNDS: u64 = 1000;
 const AGENT_FUNDS: u64 = 100;
-/// USD that a change moves, and that a spend moves.
+/// USD that a change moves, and USD that a spend moves.
 const MOVED: u64 = 400;
 const SPENT: u64 = 40;
-/// Between two attempts at the same change.
+/// Pause between two attempts at the same change.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest wait for rows in transit: several rounds of the transit worker.
@@ -74,8 +74,7 @@ pub fn rows() -> Vec<(Kind, Victim)> {
     within.chain(across).collect()
 }
 
-/// Balances of the wallets, and the escrow's state: of the payer's user wallet and agent, and of the payee's user
-/// wallet.
+/// Balances of the payer's user wallet and agent and of the payee's user wallet, and the escrow's state.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Balances {
     user: u64,
@@ -312,7 +311,7 @@ impl Row {
         }
     }
 
-    /// Makes one more wallet and one more escrow for the payer. Returns the numbers of all that it has then.
+    /// Makes one more wallet and one more escrow for the payer. Returns the numbers of all its wallets and escrows.
     pub async fn numbers_after_more(&self) -> [Vec<u64>; 2] {
         let escrow = json!({ "fromWalletId": "user", "toWalletId": "last", "amount": 1 });
         for (path, body) in [
@@ -321,7 +320,7 @@ impl Row {
         ] {
             eventually("a change that is done", SOON, async || {
                 let reply = self.payer.caller.post(path, body.clone()).await;
-                // A wallet that was made and not acknowledged answers 409 the second time.
+                // A wallet that was made but not acknowledged answers 409 the second time.
                 [200, 409].contains(&reply.status).then_some(())
             })
             .await;
@@ -347,7 +346,7 @@ impl Row {
         cli.run(&words(&line))
     }
 
-    /// Asks until it is acknowledged.
+    /// Repeats the request until it is acknowledged.
     pub async fn repeat_until_acknowledged(&self) -> Reply {
         let end = Instant::now() + SOON;
         loop {
@@ -372,7 +371,7 @@ impl Row {
         }
     }
 
-    /// The status of the same request, when the account that lost writes asks.
+    /// Status of the same request if the account that lost writes sends it, and else of a read by that account.
     pub async fn send_as_payer_or_payee(&self, lost: &Party) -> u16 {
         let asks = if self.by_payee { &self.payee } else { &self.payer };
         if asks.account.id == lost.account.id {

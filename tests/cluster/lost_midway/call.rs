@@ -18,7 +18,7 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
     let (mut rows, mut sent) = (Vec::new(), Vec::new());
     for side in [GateSide::Request, GateSide::Reply] {
         for goes_on in [GoesOn::Before, GoesOn::After] {
-            // Calls share the edge's connection to a master, so each has an edge.
+            // Calls of one edge share its connection to a master, so each call has its own edge.
             let edge = world.patient_edge();
             let resident = world.resident_on(node, cap(None)).await;
             let gate = Gate::new(side, &[&hash("settle"), &resident.agent.account.id], 0, 1);
@@ -51,7 +51,7 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
     for call in sent {
         assert_eq!(call.await.expect("an answer").status, 200);
     }
-    assert_eq!(world.upstream.arrived(), rows.len(), "each was sent once");
+    assert_eq!(world.upstream.arrived(), rows.len(), "each call was sent once");
 
     world.cluster.restart(node);
     world.cluster.wait_for_replica(node);
@@ -61,7 +61,7 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
         assert_eq!(
             resident.agent.counters().await.day_nanos,
             COST,
-            "it is charged once"
+            "each call is charged once"
         );
         let caller = edge.caller(&resident.key);
         eventually("another call", SOON, async || {

@@ -1,4 +1,4 @@
-//! A change that is stopped after one of its steps.
+//! A change that a gate stops after one of its steps.
 
 use crate::lost_lookup::fixture::{Change, Fixture, Kind as LookupKind};
 use crate::lost_master::row::{Kind, Row, Victim};
@@ -8,10 +8,10 @@ use redis::Script;
 use serde_json::{Value, json};
 use store::script::all::all;
 
-/// When the change goes on.
+/// When the stopped change continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoesOn {
-    /// Between the cut and the kill: what the master does from then on is lost.
+    /// Between cut-off and kill: what the master does from then on is lost.
     Before,
     /// After the replica took over.
     After,
@@ -22,21 +22,21 @@ pub enum Subject<'a> {
     Outside(Change<'a>),
 }
 
-/// A change that waits after a step.
+/// A change that a gate stops after one of its steps.
 pub struct Midway<'a> {
     pub subject: Subject<'a>,
     pub goes_on: GoesOn,
     pub gate: Gate,
-    /// Number of steps that are done when it waits.
+    /// Number of steps done when the change stops.
     done: usize,
     pub is_acknowledged: bool,
-    /// Whether it was answered as a repetition.
+    /// Whether the reply said that the change was done before.
     pub is_repetition: bool,
-    /// An answer that no request gets that is done once.
+    /// A reply that a change done once never gets.
     pub unexpected: Option<String>,
 }
 
-/// Number of steps that are done when the change waits, and when it goes on.
+/// Number of steps done when the change stops, and when it continues.
 type Pause = (usize, GoesOn);
 
 const MOMENTS: [GoesOn; 2] = [GoesOn::Before, GoesOn::After];
@@ -63,7 +63,7 @@ const OUTSIDE: [LookupKind; 7] = [
     LookupKind::VirtualKey,
 ];
 
-/// The confirmed steps of a change of money: script, and whose account has its keys.
+/// The confirmed steps of a change of money: script, and the party whose account has its keys.
 const fn steps(kind: Kind) -> &'static [(&'static str, Victim)] {
     use Victim::{Payee, Payer};
     match kind {
@@ -86,7 +86,7 @@ pub fn hash(name: &str) -> String {
     Script::new(script.source()).get_hash().to_owned()
 }
 
-/// A gate behind which `done` of these steps are done: before the next one, or before the last one's reply.
+/// Returns a gate that stops a change after `done` of these steps: before the next one, or before the last one's reply.
 fn gate(steps: &[(&str, String)], done: usize, most: usize) -> Gate {
     let (side, at) = match done < steps.len() {
         true => (GateSide::Request, done),
@@ -97,12 +97,12 @@ fn gate(steps: &[(&str, String)], done: usize, most: usize) -> Gate {
     Gate::new(side, &[&hash(script), mark], passing, most)
 }
 
-/// The pauses of a change of so many steps, from the first step that counts.
+/// Returns every pause of a change, with `first` to `steps` steps done.
 fn pauses(first: usize, steps: usize) -> impl Iterator<Item = Pause> {
     (first..=steps).flat_map(|done| MOMENTS.map(|goes_on| (done, goes_on)))
 }
 
-/// The changes of money with the master at `node` as that of either account.
+/// All changes of money, each with the payer's and with the payee's master as the lost one.
 pub fn money() -> Vec<(Kind, Victim, Pause)> {
     let of_kind = |kind: Kind| {
         let of_victim = move |victim| pauses(1, steps(kind).len()).map(move |pause| (kind, victim, pause));
@@ -111,11 +111,11 @@ pub fn money() -> Vec<(Kind, Victim, Pause)> {
     MONEY.into_iter().flat_map(of_kind).collect()
 }
 
-/// The changes with a look-up, with `node` as the master of the look-up, or of the account.
+/// All changes with a look-up, with the look-up or the account on the master at `node`.
 pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway<'a>> {
     let mut made = Vec::new();
     for kind in OUTSIDE {
-        // The account of a look-up on a master is on the next one.
+        // The account is on the master after that of its look-up.
         for at in [node, (node + MASTERS - 1) % MASTERS] {
             for (done, goes_on) in pauses(usize::from(!kind.begins_unconfirmed()), kind.steps()) {
                 let fixture = &fixtures[made.len() % fixtures.len()];
@@ -144,7 +144,7 @@ impl<'a> Midway<'a> {
             .iter()
             .map(|(script, of)| (*script, account(*of)))
             .collect();
-        // The transit worker takes the same step beside the request.
+        // No maximum: the transit worker takes the same step beside the request.
         let gate = gate(&steps, done, usize::MAX);
         Self::new(Subject::Money(Box::new(row)), gate, (done, goes_on))
     }
@@ -169,7 +169,7 @@ impl<'a> Midway<'a> {
         format!("{name}, after step {}, goes on {:?}", self.done, self.goes_on)
     }
 
-    /// What is wrong with the balances after a change of money that is done.
+    /// Returns actual and expected balances if they differ after the change is done.
     pub async fn unbalanced(&self) -> Option<String> {
         let Subject::Money(row) = &self.subject else {
             return None;
@@ -178,8 +178,8 @@ impl<'a> Midway<'a> {
         (balances != expected).then(|| format!("{balances:?} and not {expected:?}"))
     }
 
-    /// Whether no other change passes its gate. Of an account the id is not known before, and keys are several of one
-    /// account.
+    /// Whether no other change can match the gate. An account's id is not known beforehand, and several keys belong to
+    /// one account.
     pub fn is_distinct(&self) -> bool {
         match &self.subject {
             Subject::Money(_) => true,
@@ -190,7 +190,7 @@ impl<'a> Midway<'a> {
         }
     }
 
-    /// Sends it once, to the servers or by the operator, and remembers whether it was acknowledged.
+    /// Sends the change once, to the servers or as the operator, and records whether it was acknowledged.
     pub async fn send(&mut self, cli: &Cli) {
         self.is_acknowledged = match &mut self.subject {
             Subject::Outside(change) => change.send().await,

@@ -55,7 +55,7 @@ fn the_backup_runs_as_its_job_says() {
     let map = named(&resources, "ConfigMap", "tollgate-backup");
     assert_eq!(script, "/usr/local/lib/tollgate/backup.sh");
     std::fs::write(&file, map["data"]["backup.sh"].as_str().unwrap()).unwrap();
-    // The mounts' places are elsewhere here.
+    // The mounts are at other paths here.
     let mounts = list(&container["volumeMounts"]);
     let mut command = Command::new(shell);
     command.arg(&file);

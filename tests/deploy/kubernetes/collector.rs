@@ -1,4 +1,4 @@
-//! The component `otlp`: where a collector is named, there is a way to it.
+//! The component `otlp`: network policies allow egress to the collector that it names.
 
 use super::{PRODUCTION, SMALL, list, named};
 use crate::image;
@@ -7,7 +7,7 @@ use crate::settings::accepted;
 use harness::assert_fields;
 use serde_json::json;
 
-/// Spans have a way to the collector where the component names one, and nowhere else is there one.
+/// Pods can reach the collector if the component names one, and none otherwise.
 #[test]
 fn a_collector_is_reached_where_one_is_named() {
     for overlay in [SMALL, PRODUCTION] {

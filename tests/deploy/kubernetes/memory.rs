@@ -11,7 +11,7 @@ const KIB: f64 = 1024.0;
 const EDGE: &str = "**What callers can make an edge hold**";
 const ADMIN: &str = "**What an admin server can hold**";
 
-/// The row that begins so, of the document's sum with this title.
+/// The row that begins with `start`, in the document's sum under `title`.
 fn row(title: &str, start: &str) -> String {
     let document = text("docs/guides/sizing.md");
     let sum = document.split(title).nth(1).unwrap();
@@ -26,7 +26,7 @@ fn limit(container: &Value) -> f64 {
     limit.strip_suffix("Gi").unwrap().parse::<f64>().unwrap() * KIB * MIB
 }
 
-/// The number in front of `unit`, which has `before` somewhere in front of it.
+/// The number right before `unit`, somewhere after `before`.
 fn figure(row: &str, before: &str, unit: &str) -> f64 {
     let rest = row
         .split_once(before)

@@ -1,4 +1,4 @@
-//! Making the users: again, with another password, for a cluster, and the one for people.
+//! `users.sh`: repeated runs, new passwords, clusters, and the user for people.
 
 use super::reply_of;
 use crate::files::{path, run};
@@ -45,7 +45,7 @@ fn making_them_again_keeps_what_is_there() {
         "{reply_of}"
     );
     assert_eq!(contents(dir.path()), before, "a second run changes nothing");
-    // The template's own users are those of the template.
+    // The template's own users are made as in the template again.
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, acl.replace("+psync +sync", "+@all")).unwrap();
     make();
@@ -133,7 +133,7 @@ fn a_cluster_has_an_address_for_each_node_that_is_backed_up() {
     }
 }
 
-/// An upgrade and a rotation name neither scheme nor place, which are those of the installation.
+/// An upgrade and a rotation name neither scheme nor place: those of the installation are kept.
 #[test]
 fn making_them_again_keeps_scheme_and_place() {
     let nodes = "10.0.0.1:6379,10.0.0.2:6380";

@@ -23,7 +23,7 @@ async fn responses_and_embeddings_go_to_the_upstream_of_their_model() {
         });
     }
     let response = |model| json!({ "model": model, "input": "hello", "max_output_tokens": 100 });
-    // Held is a token for each id.
+    // A token is held for each id.
     let embedding = |model| json!({ "model": model, "input": [1, 2, 3] });
     let bearer = format!("Bearer {ALPHA_KEY}");
     let of_zeta = (&three.zeta, Some(ZETA_KEY), None);

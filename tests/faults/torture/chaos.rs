@@ -21,10 +21,10 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// One misfortune after the other.
+    /// Causes one fault after another.
     pub async fn run(&mut self, during: Duration) {
         let end = Instant::now() + during;
-        // Each kind comes early once; then chance decides.
+        // Each kind of fault comes once early, then at random.
         let mut kinds = (0..8).collect::<Vec<u64>>();
         while Instant::now() < end {
             let kind = kinds.pop().unwrap_or_else(|| self.dice.below(8));
@@ -86,7 +86,7 @@ impl Chaos {
         }
     }
 
-    /// Everything works again.
+    /// Ends all faults.
     pub async fn heal(&mut self) {
         self.stage.redis.resume();
         self.wire.heal();

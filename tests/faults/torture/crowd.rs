@@ -49,7 +49,7 @@ impl ProviderBehaviour {
             .1
     }
 
-    /// Mostly fine, seldom silent.
+    /// Picks a behaviour: mostly fine, seldom hanging.
     fn roll(dice: &mut SeededRandom) -> Self {
         match dice.below(100) {
             0..50 => Self::Fine,
@@ -115,7 +115,7 @@ const fn price(tokens: u64) -> u64 {
     2 * 150 + tokens * 600
 }
 
-/// Its estimate: the message's frame counts as well (decision D68).
+/// The estimate of a call: the message's frame counts as well (decision D68).
 const fn estimate(max_tokens: u64) -> u64 {
     price(max_tokens) + 4 * 150
 }
@@ -134,7 +134,7 @@ impl Call {
         }
     }
 
-    /// Its cost once the provider has it.
+    /// The call's cost once the provider has received it.
     pub fn cost(&self) -> u64 {
         match self.mood {
             ProviderBehaviour::Fine | ProviderBehaviour::Slow | ProviderBehaviour::Zipped => {
@@ -162,7 +162,7 @@ impl Call {
             .and_then(Result::ok);
     }
 
-    /// The answer agrees with the call and with the provider's record of it.
+    /// Asserts that the answer agrees with the call and with the provider's record of it.
     pub fn check_answer(&self, arrived: bool, allow_ids: &mut HashSet<String>) {
         let Some(reply) = &self.received else { return };
         match reply.header("x-service-decision") {
@@ -209,7 +209,7 @@ impl Call {
 
 pub struct Crowd {
     pub urls: [String; 2],
-    /// Of the agent without limits, and of the capped one.
+    /// Keys of the agent without limits, and of the capped one.
     pub keys: [Vec<String>; 2],
     pub until: Duration,
 }
@@ -256,7 +256,7 @@ impl Crowd {
     }
 }
 
-/// The run had something of everything; otherwise it shows little.
+/// Asserts that every outcome occurred; without some of them a run shows little.
 pub fn assert_every_outcome_occurred(calls: &[Call], unsettled: usize, highest: u64, seed: u64) {
     let count = |status: u16| calls.iter().filter(|call| call.status() == status).count();
     let summary: Vec<(u16, usize)> = [0, 200, 400, 402, 429, 500, 502, 503, 504]

@@ -1,4 +1,4 @@
-//! Reproducible chance. `TOLLGATE_TORTURE_SEED` repeats a schedule; how threads meet it stays the machine's affair.
+//! Reproducible random numbers. `TOLLGATE_TORTURE_SEED` repeats a schedule, but not the timing of threads.
 
 use entropy::random_bytes;
 
@@ -27,12 +27,12 @@ impl SeededRandom {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
     }
 
-    /// True in so many of a hundred cases.
+    /// True in `chance` of a hundred cases.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
-    /// One of them.
+    /// Picks a random item.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         let at = self.below(items.len() as u64);
         items[usize::try_from(at).expect("an index")]

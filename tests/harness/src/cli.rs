@@ -27,7 +27,7 @@ pub struct CliOutput {
 }
 
 impl Cli {
-    /// Commands of `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, on the store at `redis_url`.
+    /// Commands of `binary` (`env!("CARGO_BIN_EXE_tollgate-admin")` in a test) on the store at `redis_url`.
     pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
         Self {
             binary: binary.into(),
@@ -35,7 +35,7 @@ impl Cli {
         }
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
@@ -52,21 +52,21 @@ impl Cli {
         ended(&mut self.command(args), stdin)
     }
 
-    /// A command that is not started yet, to be given arguments, variables or outputs that are out of the ordinary.
+    /// Returns a command without starting it, so that a test can set arguments, variables or redirections.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut run = command(&self.binary);
         run.args(args).env_clear().envs(&self.env);
         run
     }
 
-    /// Runs a script of bash in which `$ADMIN` is the program.
+    /// Runs a bash script in which `$ADMIN` is the path of the program.
     pub fn script(&self, script: &str) -> CliOutput {
         let mut run = command(Path::new("/bin/bash"));
         run.args(["-c", script]).env_clear().envs(&self.env);
         ended(run.env("ADMIN", &self.binary), "")
     }
 
-    /// Runs a command with `--json` that must succeed; its document.
+    /// Runs a command with `--json`, asserts exit code 0, and returns the JSON document.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> Value {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
@@ -81,7 +81,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Runs a command with this text on its standard input.
+/// Runs a command to its end, in a temporary directory of its own.
 fn ended(run: &mut Command, stdin: &str) -> CliOutput {
     let dir = tempfile::tempdir().expect("a directory");
     run.current_dir(dir.path())
@@ -89,7 +89,7 @@ fn ended(run: &mut Command, stdin: &str) -> CliOutput {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = run.spawn().expect("the program starts");
-    // A command that does not read its input may be gone already.
+    // A command that does not read its input may have exited already.
     let _ = child
         .stdin
         .take()

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Longer than any deadline of the product, so that a hang shows as a failed test and not as a hung one.
+/// Longer than any deadline of the product, so that a hang fails the test instead of blocking it.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(130);
 
 /// A new client with connections of its own: HTTP/1.1 and HTTP/2 by negotiation, no proxies, no redirects.
 pub fn http_client() -> reqwest::Client {
     static PROVIDER: LazyLock<()> = LazyLock::new(|| {
-        // It fails when the test installed one already, which is as good.
+        // Fails if the test installed a provider already; that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     LazyLock::force(&PROVIDER);
@@ -29,7 +29,7 @@ pub fn chat_body(model: &str, text: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
 }
 
-/// Someone who calls a server with one key.
+/// HTTP client of one server that sends one key.
 #[derive(Debug, Clone)]
 pub struct Caller {
     client: reqwest::Client,
@@ -51,7 +51,7 @@ pub struct Reply {
 }
 
 impl Caller {
-    /// A caller of the server at `base` (`http://127.0.0.1:port`) who sends `key` as Bearer; an empty one sends none.
+    /// A caller of the server at `base` (`http://127.0.0.1:port`). Sends `key` as Bearer token unless it is empty.
     pub fn new(base: &str, key: &str) -> Self {
         Self {
             client: http_client(),
@@ -61,14 +61,14 @@ impl Caller {
         }
     }
 
-    /// The same caller of an admin server: an answer that its OpenAPI document does not allow panics.
+    /// The same caller for an admin server: panics on an answer that the OpenAPI document does not allow.
     #[must_use]
     pub fn documented(mut self) -> Self {
         self.is_documented = true;
         self
     }
 
-    /// The same with another client, such as one that trusts a test certificate or speaks HTTP/2 only.
+    /// The same caller with another client, such as one that trusts a test certificate or speaks HTTP/2 only.
     #[must_use]
     pub fn with_client(mut self, client: reqwest::Client) -> Self {
         self.client = client;
@@ -80,7 +80,7 @@ impl Caller {
         self.chat_with(&[], body).await
     }
 
-    /// The same with more headers.
+    /// Like [`Self::chat`], with more headers.
     pub async fn chat_with(&self, headers: &[(&str, &str)], body: impl Into<Value>) -> Reply {
         self.send("POST", "/v1/chat/completions", headers, body.into().to_string())
             .await
@@ -106,7 +106,7 @@ impl Caller {
         self.send("DELETE", path, &[], Bytes::new()).await
     }
 
-    /// Any request; a body that is not empty is called JSON unless `headers` say otherwise.
+    /// Sends any request. A body that is not empty is JSON unless `headers` set another content type.
     pub async fn send(
         &self,
         method: &str,
@@ -118,7 +118,7 @@ impl Caller {
         sent.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"))
     }
 
-    /// The same for a call that may get no answer.
+    /// Like [`Self::send`], for a call that may get no answer.
     ///
     /// # Errors
     /// The error of the HTTP client.

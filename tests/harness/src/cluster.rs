@@ -1,4 +1,4 @@
-//! A private Redis Cluster, put together by hand: masters, and replicas where they are wanted.
+//! A private Redis Cluster, assembled with `CLUSTER` commands: masters and, optionally, replicas.
 
 use crate::net::{blocking_until, free_port, loopback};
 use crate::{Gate, Redis, Wire};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_secs(60);
 /// Hash slots of a cluster.
 const SLOTS: usize = 16_384;
-/// The cluster's node timeout, in ms: longer than a node of a busy machine is silent, so that the others replace only
-/// nodes that a test stops.
+/// The cluster's node timeout, in ms: longer than a node of a busy machine can be silent, so that only nodes that a
+/// test stops are replaced.
 const PATIENCE_MS: &str = "60000";
-/// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as
-/// long.
+/// The node timeout, in ms, from the moment at which a test stops a master. A failed election is repeated after twice
+/// this time.
 const SILENCE_MS: &str = "3000";
-/// After so long a hand-over that did not come to its end is over for the nodes; theirs is five seconds.
+/// How long to wait for a manual failover before the next request for one. The nodes abandon it after five seconds.
 const HAND_OVER_GIVEN_UP: Duration = Duration::from_secs(6);
-/// Keys that move at the same time when a slot does.
+/// Most keys that one call of [`RedisCluster::move_some`] moves.
 const MOVED_AT_ONCE: &str = "100";
 
 /// Options of clusters with replicas.
@@ -30,12 +30,12 @@ const REPLICATED: [&str; 6] = [
     "1",
 ];
 
-/// The wires before a node, whose addresses it announces.
+/// The wires in front of a node. The node announces their addresses as its own.
 #[derive(Debug)]
 struct NodeWires {
     clients: Wire,
     bus: Wire,
-    /// Where the node's own connections come from.
+    /// The source address of the node's own connections.
     source: IpAddr,
 }
 
@@ -46,33 +46,33 @@ pub struct RedisCluster {
     nodes: Vec<Redis>,
     ids: Vec<String>,
     masters: usize,
-    /// One of each node, or none.
+    /// One per node, or none at all.
     wires: Vec<NodeWires>,
 }
 
 impl RedisCluster {
-    /// Starts `count` masters without replicas, and waits until each of them says that the cluster is whole.
+    /// Starts `count` masters without replicas, and waits until each of them reports the cluster as complete.
     pub fn start(count: usize) -> Self {
         Self::start_nodes(count, count, "", &[], false)
     }
 
-    /// The same, and one more that serves nothing, behind the others.
+    /// Like [`Self::start`], plus one master without slots, as the last node.
     pub fn start_with_spare(count: usize) -> Self {
         Self::start_nodes(count, count + 1, "", &[], false)
     }
 
-    /// Starts `count` masters with a replica each: one that is lost is replaced, and meanwhile the others go on.
+    /// Starts `count` masters with a replica each, which replaces a lost master while the other masters continue.
     pub fn start_replicated(count: usize) -> Self {
         Self::start_replicated_as("", count, &[])
     }
 
-    /// The same with more options; the harness comes as `login` ([`Redis::start_as`]).
+    /// Like [`Self::start_replicated`], with more options; the harness signs in as `login` ([`Redis::start_as`]).
     pub fn start_replicated_as(login: &str, count: usize, options: &[&str]) -> Self {
         let options = [&REPLICATED[..], options].concat();
         Self::start_nodes(count, 2 * count, login, &options, false).replicated(count)
     }
 
-    /// Starts `count` masters with a replica each, which reach each other over wires, as clients do: any of them can be
+    /// Starts `count` masters with a replica each. Nodes and clients connect over wires, so any master can be
     /// [isolated](Self::isolate).
     pub fn start_wired(count: usize) -> Self {
         Self::start_nodes(count, 2 * count, "", &REPLICATED, true).replicated(count)
@@ -169,8 +169,8 @@ impl RedisCluster {
             .map_or(port, |wires| wires.clients.addr().port())
     }
 
-    /// Cuts the master at `at` off from all other nodes, whose patience with it ends. Its own stays, unless `it_stops`.
-    /// If `with_clients`, they reach that master only, and else every node.
+    /// Cuts the master at `at` off from all other nodes, which replace it after a short node timeout. With `it_stops`,
+    /// it stops serving after the same time. With `with_clients`, clients reach only it, else every node.
     pub fn isolate(&self, at: usize, it_stops: bool, with_clients: bool) {
         for (other, node) in self.nodes.iter().enumerate() {
             if it_stops || other != at {
@@ -201,7 +201,7 @@ impl RedisCluster {
         }
     }
 
-    /// Starts the node at `at` again, which announces its wires where it has some.
+    /// Restarts the node at `at`. A wired node announces its wires again.
     pub fn restart(&self, at: usize) {
         self.nodes[at].restart();
         if let Some(wires) = self.wires.get(at) {
@@ -209,7 +209,7 @@ impl RedisCluster {
         }
     }
 
-    /// Connects every node with every other one again, and clients with all.
+    /// Ends every isolation: nodes and clients reach every node again.
     pub fn reunite(&self) {
         for wires in &self.wires {
             wires.bus.let_all_in();
@@ -217,18 +217,18 @@ impl RedisCluster {
         }
     }
 
-    /// Whether the node at `at` serves nothing, since it reaches too few others.
+    /// Whether the node at `at` serves no requests, since it reaches too few other nodes.
     pub fn has_stopped(&self, at: usize) -> bool {
         let info: String = self.nodes[at].command(&["CLUSTER", "INFO"]);
         info.contains("cluster_state:fail")
     }
 
-    /// The servers: the first masters, then their replicas.
+    /// The servers: the initial masters, then their replicas.
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }
 
-    /// The place of the replica that the master at `at` started with.
+    /// The index of the replica that the master at `at` started with.
     pub const fn replica_of(&self, at: usize) -> usize {
         self.masters + at
     }
@@ -242,7 +242,7 @@ impl RedisCluster {
         self.nodes.iter().find_map(|node| node.try_command(words).ok())
     }
 
-    /// The place of the master that serves the slot of `key`, as the node at `node` reports it.
+    /// The index of the master that serves the slot of `key`, as the node at `node` reports it.
     pub fn holder_known_to(&self, node: usize, key: &str) -> Option<usize> {
         let slot = self.slot(key);
         let text: String = self.nodes[node].try_command(&["CLUSTER", "NODES"]).ok()?;
@@ -262,9 +262,9 @@ impl RedisCluster {
         })
     }
 
-    /// Waits until the node at `at` follows a master, has all that it has, and receives what is written from now on. A
-    /// master calls a replica online before it sends it anything: it first waits for a word from it, which comes once a
-    /// second.
+    /// Waits until the node at `at` follows a master, has all its data, and receives new writes. The state `online` is
+    /// not enough: a master reports it before the replica's first acknowledgement (one a second), and sends nothing
+    /// until then.
     pub fn wait_for_replica(&self, at: usize) {
         let replica = &self.nodes[at];
         let mut written = None;
@@ -277,20 +277,20 @@ impl RedisCluster {
             let master = (0..self.nodes.len()).find(is_master)?;
             let info: String = self.nodes[master].try_command(&["INFO", "replication"]).ok()?;
             let offset = number(&info, "master_repl_offset:")?;
-            // The master's next ping, at the latest, is more than this.
+            // The master's next ping, at the latest, raises the offset above this.
             (received > *written.get_or_insert(offset)).then_some(())
         });
     }
 
-    /// Kills the master at `at`, which serves `key`, and waits until its replica does.
+    /// Kills the master at `at`, which serves `key`, and waits until its replica serves it.
     pub fn lose(&self, at: usize, key: &str) {
         self.end_patience();
         self.nodes[at].kill9();
         self.wait_for_holder(key, self.replica_of(at), &[at]);
     }
 
-    /// Kills several masters at once, each with a key that it serves, and lets their replicas take over, as an operator
-    /// does: the masters that are left may be too few to elect them.
+    /// Kills several masters at once, each with a key that it serves, and makes their replicas take over, as an
+    /// operator does: the remaining masters may be too few for an election.
     pub fn lose_together(&self, lost: &[(usize, &str)]) {
         self.end_patience();
         let gone: Vec<usize> = lost.iter().map(|(at, _)| *at).collect();
@@ -316,8 +316,7 @@ impl RedisCluster {
         }
     }
 
-    /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node
-    /// knows.
+    /// Makes the replica at `at` take over from its running master, and waits until every node reports that.
     pub fn hand_over(&self, key: &str, at: usize) {
         self.end_patience();
         let mut started: Option<Instant> = None;
@@ -325,7 +324,7 @@ impl RedisCluster {
             if self.holder_known_to(at, key) == Some(at) {
                 return Some(());
             }
-            // To ask again begins anew: not before the nodes have given it up.
+            // A second request restarts the failover, so it must wait until the nodes have abandoned the first.
             if started.is_none_or(|started| started.elapsed() > HAND_OVER_GIVEN_UP) {
                 let taken = self.nodes[at].try_command::<String>(&["CLUSTER", "FAILOVER"]);
                 started = taken.is_ok().then(Instant::now);
@@ -340,8 +339,8 @@ impl RedisCluster {
         self.nodes[at].wait_in_step_with(&self.nodes[at - self.masters]);
     }
 
-    /// Cuts the replica at `at` off from its master, which lives on: it never receives what is written now. A frozen
-    /// replica would find it in its socket when it wakes. It does not come back as this replica.
+    /// Cuts the replica at `at` off from its running master for good: it never receives later writes. (A frozen replica
+    /// would find them in its socket when it resumes.)
     pub fn cut_off(&self, at: usize) {
         let words = [
             "CONFIG",
@@ -360,7 +359,7 @@ impl RedisCluster {
         });
     }
 
-    /// Waits until every node but those at `gone` says that the node at `at` serves `key`.
+    /// Waits until every node but those at `gone` reports that the node at `at` serves `key`.
     pub fn wait_for_holder(&self, key: &str, at: usize, gone: &[usize]) {
         let remaining: Vec<usize> = (0..self.nodes.len())
             .filter(|node| !gone.contains(node))
@@ -371,7 +370,7 @@ impl RedisCluster {
         });
     }
 
-    /// Begins to move a slot: from now on the keys that are there are served by `from`, those that are not by `to`.
+    /// Begins to move a slot: from now on `from` serves the keys that it still has, and `to` the others.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let slot = slot.to_string();
         let [importing, migrating] = [("IMPORTING", from), ("MIGRATING", to)];
@@ -381,7 +380,7 @@ impl RedisCluster {
             self.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, migrating.0, &self.ids[migrating.1]]);
     }
 
-    /// Moves at most [`MOVED_AT_ONCE`] keys of the slot, each for itself; how many were there to move.
+    /// Moves at most [`MOVED_AT_ONCE`] keys of the slot, with a command each. Returns how many it found.
     pub fn move_some(&self, slot: u16, from: usize, to: usize) -> usize {
         let keys: Vec<String> =
             self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), MOVED_AT_ONCE]);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Deadline of one request to the ops listener.
 const OPS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than the programs let a log line wait before they write it (50 ms).
+/// Longer than the programs buffer a log line (50 ms).
 const LINES_WAIT: Duration = Duration::from_millis(150);
 
 /// The section of the settings of an admin server.
@@ -69,7 +69,7 @@ impl Daemon {
             }
             (get(ops, ready_path)?.0 == 200).then_some(())
         });
-        // A process that is only alive need not listen for callers yet.
+        // A live process may not listen on its main address yet.
         if ready_path == ALIVE {
             blocking_until("a listener", READY_TIMEOUT, || {
                 TcpStream::connect(listen).ok().map(drop)
@@ -118,7 +118,7 @@ impl Daemon {
         text.lines().find_map(value)
     }
 
-    /// A caller with this key; an empty one sends none. What an admin server answers is held against its document.
+    /// A caller with this key, or none if empty. Answers of an admin server are checked against its document.
     pub fn caller(&self, key: &str) -> Caller {
         let caller = Caller::new(&self.url(), key);
         match self.is_admin {
@@ -137,7 +137,7 @@ impl Daemon {
         self.with(|process| process.pid())
     }
 
-    /// Sends a signal, such as `HUP`, `QUIT`, `STOP`, `CONT`. After `STOP` it stands still when this returns.
+    /// Sends a signal, such as `HUP`, `QUIT`, `STOP`, `CONT`. After `STOP`, returns once the process has stopped.
     pub fn signal(&self, name: &str) {
         self.with(|process| process.signal(name));
         if name == "STOP" {
@@ -150,17 +150,17 @@ impl Daemon {
         }
     }
 
-    /// Asks it to end (SIGTERM) without waiting.
+    /// Sends SIGTERM without waiting for the end.
     pub fn term(&self) {
         self.signal("TERM");
     }
 
-    /// Kills it and waits.
+    /// Kills the process and waits for its end.
     pub fn kill9(&self) {
         self.with(Process::kill);
     }
 
-    /// Waits for its end; the exit code, or `None` when a signal ended it.
+    /// Waits for the end of the process. Returns the exit code, or `None` if a signal ended it.
     #[track_caller]
     pub fn wait_exit(&self, within: Duration) -> Option<i32> {
         self.with(|process| process.wait(within)).code()
@@ -171,7 +171,7 @@ impl Daemon {
         self.with(|process| process.exited().is_none())
     }
 
-    /// All output so far, lines in transit included.
+    /// All output so far, buffered log lines included.
     pub fn logs(&self) -> String {
         std::thread::sleep(LINES_WAIT);
         self.with(|process| process.logs())

@@ -1,5 +1,5 @@
 //! Validates every response of the admin server against its OpenAPI document: an undocumented response fails the test
-//! that received it, with the route and the difference. The document leaves answers open, for the fields of later
+//! that received it, with the route and the difference. The document allows unknown fields in answers, for later
 //! versions; here a field that it does not name is a difference.
 
 use crate::client::Reply;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Longer bodies are not looked into.
+/// Longest body that is checked, in bytes.
 const BODY_MAX: usize = 1 << 18;
-/// Most mistakes that are named.
+/// Most differences that a message names.
 const NAMED_MAX: usize = 5;
 
 /// The document, read once in each test process.
@@ -31,7 +31,7 @@ struct Path {
     segments: Vec<Option<String>>,
 }
 
-/// Checks an answer of the management API. A request that meets no operation is none of the document's business.
+/// Checks an answer of the management API. Ignores requests that match no operation.
 ///
 /// # Panics
 /// When the answer is not documented.
@@ -98,7 +98,7 @@ impl Document {
         }
     }
 
-    /// The path of the document that a request meets: of several, the one with the fewest parameters.
+    /// The path of the document that a request matches: of several, the one with the fewest parameters.
     fn template(&self, target: &str) -> Option<&str> {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let path = match path.strip_prefix("/v1/") {
@@ -166,7 +166,7 @@ impl Document {
     }
 }
 
-/// Allows objects no other fields than those named, unless the schema says so itself.
+/// Forbids fields that an object schema does not name, unless the schema has its own `additionalProperties`.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

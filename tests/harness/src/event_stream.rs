@@ -1,4 +1,4 @@
-//! A caller who reads a stream piece by piece.
+//! A client that reads a streamed answer piece by piece.
 
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 /// Longest wait for the next bytes, on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An answer over HTTP/1.1 whose head was read, and whose body is read as the test says.
+/// An answer over HTTP/1.1 whose head was read. The test reads the body step by step.
 #[derive(Debug)]
 pub struct EventStream {
     connection: TcpStream,
@@ -20,7 +20,7 @@ pub struct EventStream {
     raw: Vec<u8>,
     /// The body so far, up to the last whole character.
     pub body: String,
-    /// The beginning of a character.
+    /// Bytes of an incomplete character at the end.
     partial: Vec<u8>,
     is_at_end: bool,
 }
@@ -30,7 +30,7 @@ impl EventStream {
     /// `extra_head`: further header lines, each with its `\r\n`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no answer arrives.
     pub async fn open(edge: SocketAddr, path: &str, key: &str, extra_head: &str, body: Value) -> Self {
         let mut connection = TcpStream::connect(edge).await.expect("a connection");
         let body = body.to_string();
@@ -69,7 +69,7 @@ impl EventStream {
     /// The status.
     ///
     /// # Panics
-    /// If it is no number.
+    /// If the status is not a number.
     pub fn status(&self) -> u16 {
         self.head
             .split(' ')
@@ -112,7 +112,7 @@ impl EventStream {
         &self.body
     }
 
-    /// Reads once. False at the end of the body.
+    /// Reads once. Returns false at the end of the body.
     ///
     /// # Panics
     /// If the connection ends before.
@@ -125,7 +125,7 @@ impl EventStream {
         !self.is_at_end
     }
 
-    /// Reads the rest, whether the body is whole or broken off. Returns whether it is whole.
+    /// Reads the rest of the body. Returns whether it is complete, not broken off.
     pub async fn ends_whole(&mut self) -> bool {
         self.decode();
         while !self.is_at_end && self.fill().await {
@@ -157,7 +157,7 @@ impl EventStream {
         String::from_utf8(self.raw[..length].to_vec()).expect("UTF-8")
     }
 
-    /// Sends bytes behind the request.
+    /// Sends bytes after the request.
     ///
     /// # Panics
     /// If the connection is closed.
@@ -166,22 +166,22 @@ impl EventStream {
         sent.expect("an open connection");
     }
 
-    /// Returns true if the edge closes the connection behind the body, in order and without another byte.
+    /// Returns true if the edge closes the connection after the body, without a reset and without another byte.
     pub async fn is_closed(&mut self) -> bool {
         let read = timeout(PATIENCE, self.connection.read_buf(&mut self.raw)).await;
         matches!(read, Ok(Ok(0))) && self.raw.is_empty()
     }
 
-    /// Everything that the edge sends behind the body until it closes the connection.
+    /// Everything that the edge sends after the body until it closes the connection.
     pub async fn behind(&mut self) -> String {
         while self.fill().await {}
         String::from_utf8_lossy(&self.raw).into_owned()
     }
 
-    /// Goes away with a reset.
+    /// Closes the connection with a reset.
     ///
     /// # Panics
-    /// If the socket refuses it.
+    /// If the socket option cannot be set.
     pub fn reset(self) {
         self.connection.set_zero_linger().expect("SO_LINGER");
     }

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
-/// Ports are taken from here: above the well-known ones, below those that Linux gives to outgoing connections.
+/// Range of the ports: above the well-known ones, below those that Linux gives to outgoing connections.
 const PORTS: std::ops::Range<u16> = 10_240..32_000;
 /// The root of the repository.
 pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Pause between two attempts in [`eventually`].
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The runtime of the wires and upstreams. It is the harness's own, so that a test may block its runtime.
+/// The runtime of the wires and upstreams, separate from the test's runtime, which a test may block.
 pub(crate) static BACKGROUND: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).thread_name("harness").enable_all();
     runtime.build().expect("a runtime for the harness")
 });
 
-/// A port of 127.0.0.1 that nobody listens on. Several test processes start at different places.
+/// A free port of 127.0.0.1. Each test process starts its search at a random port.
 pub fn free_port() -> u16 {
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
         let random = u16::from_be_bytes(random_bytes().expect("randomness"));
@@ -37,8 +37,8 @@ pub fn free_port() -> u16 {
     panic!("no free port on 127.0.0.1");
 }
 
-/// A port of 127.0.0.1 that refuses connections. It is taken but not listened on, so nobody else can come to listen on
-/// it until this is dropped.
+/// A port of 127.0.0.1 that refuses connections. It is bound but not listened on, so no other process can listen on it
+/// until this is dropped.
 #[derive(Debug)]
 pub struct ClosedPort {
     address: SocketAddr,

@@ -4,14 +4,14 @@ use crate::seed::TEST_MASTER_KEY;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The repository's tables, since the processes run in directories of their own.
+/// The repository's tables, as an absolute path, since the processes run in directories of their own.
 const CONFIG_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config");
 
 /// A server's timeout for its store, in ms. A store that is slow because the machine is busy must not count as down;
-/// tests of a store that hangs set less.
+/// tests of a hanging store set a shorter one.
 const STORE_TIMEOUT_MS: &str = "10000";
 
-/// Requests a minute that no test makes.
+/// A limit of requests per minute that no test reaches.
 const UNHURRIED: &str = "10000000";
 
 /// Settings of an edge.
@@ -61,8 +61,8 @@ impl EdgeOptions {
             .env("TOLLGATE_PROXY__THREADS", "2")
     }
 
-    /// Sets a variable: any setting of `config/tollgate.toml` as `TOLLGATE_<SECTION>__<KEY>`. Addresses and `data_dir`
-    /// too, should the harness's choice not fit.
+    /// Sets an environment variable: any setting of `config/tollgate.toml` as `TOLLGATE_<SECTION>__<KEY>`, also the
+    /// addresses and `data_dir` that the harness chooses.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
@@ -76,7 +76,7 @@ impl EdgeOptions {
         self
     }
 
-    /// Waits until the process answers at all, not until it is ready: for tests that start without a store.
+    /// Waits only until the process is alive, not until it is ready: for tests that start without a store.
     #[must_use]
     pub const fn until_alive(mut self) -> Self {
         self.ready_path = "/livez";
@@ -92,20 +92,20 @@ impl AdminOptions {
             env: common_env(redis_url.as_ref()),
             ready_path: "/readyz",
         };
-        // Tests call faster than people; those of the technical limits set them lower.
+        // Tests call faster than people. Tests of these limits set lower ones.
         options
             .env("TOLLGATE_LIMITS__TEST_REQUESTS_PER_MINUTE", UNHURRIED)
             .env("TOLLGATE_LIMITS__SESSION_REQUESTS_PER_MINUTE", UNHURRIED)
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Waits until the process answers at all, not until it is ready.
+    /// Waits only until the process is alive, not until it is ready.
     #[must_use]
     pub const fn until_alive(mut self) -> Self {
         self.ready_path = "/livez";

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a step of an installation. An error names in one line the missing part of this machine.
+/// Runs a step of an installation. Panics with `advice`, which says what this machine lacks.
 fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
     let program = program.as_ref();
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
@@ -42,7 +42,7 @@ fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -
 /// caller's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
-/// When it cannot be installed, with what to do about it.
+/// If the installation fails; the message says what to install.
 pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
     python_packages(scratch, name, &[package])
 }
@@ -50,7 +50,7 @@ pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
 /// Like [`python_package`], with several packages in one environment.
 ///
 /// # Panics
-/// When they cannot be installed, with what to do about it.
+/// If the installation fails; the message says what to install.
 pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
     once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
@@ -64,7 +64,7 @@ pub fn python_packages(scratch: &str, name: &str, packages: &[&str]) -> PathBuf 
 /// The folder in whose `node_modules` the `packages` are. `scratch` is the caller's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
-/// When it cannot be installed, with what to do about it.
+/// If the installation fails; the message says what to install.
 pub fn node_package(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
     once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Node 18 or newer and npm: install the packages nodejs and npm. \

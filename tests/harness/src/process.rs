@@ -52,7 +52,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` with nothing to read and its output appended to `log`.
+    /// Starts `command` with an empty standard input and its output appended to `log`.
     pub(crate) fn start(mut command: Command, log: &Path) -> Self {
         let file = File::options()
             .create(true)
@@ -82,7 +82,7 @@ impl Process {
         self.child.try_wait().expect("waiting for a child")
     }
 
-    /// Sends a signal, such as `TERM`, to this process; nothing when it has ended.
+    /// Sends a signal, such as `TERM`, to this process, unless it has ended.
     pub(crate) fn signal(&mut self, name: &str) {
         if self.exited().is_none() {
             let script = format!("kill -{name} {}", self.pid());
@@ -94,7 +94,6 @@ impl Process {
         }
     }
 
-    /// Waits for the end.
     #[track_caller]
     pub(crate) fn wait(&mut self, within: Duration) -> ExitStatus {
         let what = format!("the end of process {}", self.pid());

@@ -37,7 +37,7 @@ impl RawClient {
         }
     }
 
-    /// Connects, unless nobody listens.
+    /// Connects; `None` if that fails.
     pub async fn try_connect(addr: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(addr).await.ok()?;
         stream.set_nodelay(true).ok()?;
@@ -62,12 +62,12 @@ impl RawClient {
         self.send(head).await && self.send(body).await
     }
 
-    /// Says that nothing more comes, and stays open for the answer.
+    /// Closes the sending direction. The answer can still be read.
     pub async fn finish(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Goes away with a reset.
+    /// Closes the connection with a reset.
     pub fn reset(self) {
         self.stream.set_zero_linger().expect("SO_LINGER");
     }
@@ -99,7 +99,7 @@ impl RawClient {
         let chunked =
             header(&head, "transfer-encoding").is_some_and(|text| text.eq_ignore_ascii_case("chunked"));
         let length = header(&head, "content-length").and_then(|text| text.parse::<usize>().ok());
-        // Nothing is taken before all is there: who gave up waiting can ask again.
+        // The whole answer must be there before any of it is consumed: a caller may try again after a timeout.
         let whole = end + 4 + length.filter(|_| has_body && !chunked).unwrap_or(0);
         while self.received.len() < whole {
             if !self.fill().await {

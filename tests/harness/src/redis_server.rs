@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const WAIT: Duration = Duration::from_secs(20);
 /// Attempts to start when another process took the port meanwhile.
 const START_ATTEMPTS: usize = 5;
-/// The deadline of [`Redis::store`], generous: a slow test machine is no fault of the store.
+/// The deadline of [`Redis::store`]: long, since a slow test machine must not count as a failure of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A private Redis server on a free port, with a unix socket beside it; killed on drop.
@@ -24,14 +24,14 @@ pub struct Redis {
     port: u16,
     options: Vec<String>,
     env: Vec<(String, String)>,
-    /// `user:password@`, or nothing where everybody is let in.
+    /// `user:password@`, or empty for a server without authentication.
     login: String,
     dir: TempDir,
 }
 
 impl Redis {
-    /// Options for benches: as `make run` starts the store, so that what was acknowledged is on disk within a second,
-    /// but without the rewrite of the file, which would be another process on the store's core.
+    /// Options for benches. As with `make run`, acknowledged writes are on disk within a second; but the file is never
+    /// rewritten, since that would be another process on the store's core.
     pub const EVERY_SECOND: [&str; 6] = [
         "--appendonly",
         "yes",
@@ -46,8 +46,8 @@ impl Redis {
         Self::start_with(&[])
     }
 
-    /// Starts a server that keeps an append-only file, written through: it survives [`Redis::restart`] and
-    /// [`Redis::kill9`].
+    /// Starts a server with an append-only file that is fsynced at every write: the data survives [`Redis::restart`]
+    /// and [`Redis::kill9`].
     pub fn start_durable() -> Self {
         Self::start_with(&["--appendonly", "yes", "--appendfsync", "always"])
     }
@@ -57,12 +57,12 @@ impl Redis {
         Self::start_under(options, &[])
     }
 
-    /// The same with variables of the environment, such as `LD_PRELOAD`.
+    /// Like [`Redis::start_with`], with environment variables such as `LD_PRELOAD`.
     pub fn start_under(options: &[&str], env: &[(&str, &str)]) -> Self {
         Self::start_as("", options, env)
     }
 
-    /// The same for a server that lets nobody in without a name: the harness comes as `login`, `user:password@`.
+    /// Like [`Redis::start_under`], for a server that requires a login: the harness uses `login`, `user:password@`.
     pub fn start_as(login: &str, options: &[&str], env: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("tollgate-redis-")
@@ -89,8 +89,7 @@ impl Redis {
         panic!("redis-server did not start:\n{}", server.logs());
     }
 
-    /// A server that all tests of a test binary share; it ends with the last of its users. Each test takes an account
-    /// of its own.
+    /// A server that all tests of a test binary share, dropped with its last user. Each test has an account of its own.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Redis>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -143,7 +142,7 @@ impl Redis {
         self.dir.path().join("redis.sock")
     }
 
-    /// `redis://127.0.0.1:port`, with the harness' login where it needs one.
+    /// `redis://127.0.0.1:port`, with the harness's login if the server requires one.
     pub fn url(&self) -> String {
         format!("redis://{}127.0.0.1:{}", self.login, self.port)
     }
@@ -168,7 +167,7 @@ impl Redis {
         self.store_with(STORE_TIMEOUT)
     }
 
-    /// The same with a deadline of the caller's.
+    /// Like [`Redis::store`], with this deadline.
     pub fn store_with(&self, timeout: Duration) -> Store {
         Store::open(&self.url(), timeout).expect("the store's address")
     }
@@ -222,7 +221,7 @@ impl Redis {
         number(&info, "used_memory:").expect("used_memory")
     }
 
-    /// Waits until this replica is linked to `primary` and has everything that it has written.
+    /// Waits until this replica is linked to `primary` and has everything that `primary` has written.
     pub fn wait_in_step_with(&self, primary: &Self) {
         let info = |server: &Self| server.command::<String>(&["INFO", "replication"]);
         blocking_until("a replica in step", WAIT, || {
@@ -255,8 +254,8 @@ impl Redis {
         });
     }
 
-    /// Waits until the kernel has all that was acknowledged for the append-only file: with `appendfsync everysec` the
-    /// server holds its writes back while an earlier fsync runs, and a kill takes them.
+    /// Waits until the kernel has every acknowledged write of the append-only file. With `appendfsync everysec` the
+    /// server delays writes while an earlier fsync runs, and a kill would lose them.
     pub fn wait_until_written(&self) {
         blocking_until("a written append-only file", WAIT, || {
             let info: String = self.command(&["INFO", "persistence"]);
@@ -276,14 +275,14 @@ impl Redis {
         self.with(|process| process.signal("STOP"));
     }
 
-    /// Bytes that have arrived at a frozen server.
+    /// Bytes that have arrived in the sockets of a frozen server.
     pub fn unread_bytes(&self) -> usize {
         let local = format!(":{:04X}", self.port());
         let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's connections");
         let unread = table.lines().skip(1).filter_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
             let address = fields.next()?;
-            // What waits at a listening socket is connections.
+            // A listening socket counts connections, not bytes.
             let is_connection = fields.nth(1)? == "01";
             let (_, received) = fields.next()?.split_once(':')?;
             let bytes = usize::from_str_radix(received, 16).ok()?;
@@ -292,7 +291,7 @@ impl Redis {
         unread.sum()
     }
 
-    /// Lets a frozen server go on.
+    /// Resumes a frozen server.
     pub fn resume(&self) {
         self.with(|process| process.signal("CONT"));
     }
@@ -304,8 +303,7 @@ impl Redis {
         blocking_until(end, WAIT, || self.try_launch().then_some(()));
     }
 
-    /// Stops a durable server, adds a write to its append-only file that it refuses when it reads it, and starts it
-    /// again.
+    /// Stops a durable server, appends a write that fails on replay to its append-only file, and starts it again.
     pub fn restart_without_a_write(&self) {
         self.stop();
         let folder = self.dir.path().join("appendonlydir");
@@ -315,7 +313,7 @@ impl Redis {
         let last = std::fs::OpenOptions::new()
             .append(true)
             .open(last.expect("its last part"));
-        // The ledger's record is no list.
+        // This fails, since the ledger's record is not a list.
         let write = b"*3\r\n$5\r\nLPUSH\r\n$14\r\ntollgate/store\r\n$1\r\nx\r\n";
         last.and_then(|mut file| file.write_all(write))
             .expect("a longer file");

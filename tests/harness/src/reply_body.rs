@@ -26,8 +26,8 @@ pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     sentence
 }
 
-/// Asserts that some fields of a JSON object have exactly these values; the object may have more. What follows is a
-/// message as of `assert!`.
+/// Asserts that some fields of a JSON object have exactly these values; the object may have more. Further arguments are
+/// a message, as in `assert!`.
 ///
 /// ```
 /// let body = harness::serde_json::json!({ "state": "open", "amount": 2, "id": "hold_1" });
@@ -60,7 +60,7 @@ pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_else(|| panic!("{pointer} in {body}"))
 }
 
-/// The first object with the fields of the second one added, or put in the place of its own.
+/// Returns `base` with the fields of `more`, which replace those of the same name.
 pub fn merged(mut base: Value, more: &Value) -> Value {
     let (fields, more) = (base.as_object_mut(), more.as_object());
     fields

@@ -1,4 +1,4 @@
-//! Checks of the store's scripts, and of each small change of a script, which a check must notice.
+//! Checks of the store's scripts and of their mutants: a check must fail for each small change of a script.
 
 mod mutants;
 mod snapshot;
@@ -22,7 +22,7 @@ use store::script::{Script, WhenFull};
 const WORKERS: usize = 2;
 /// Bytes of stack of each thread. A long check is one large future in a build without optimisation.
 const STACK: usize = 16 << 20;
-/// A changed script that keeps its check busy longer than this is noticed.
+/// A changed script counts as noticed if its check runs longer than this.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Result of a check; the error is a sentence.
@@ -50,7 +50,7 @@ pub async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result
     reply.map_err(|error| format!("{words:?}: {error:?}"))
 }
 
-/// The same store for a process that dies when it executes the script `name`: its later steps are not taken.
+/// The same store for a process that crashes at the script `name`: that script and all later steps do not run.
 pub fn crashing_at(store: &Store, name: &'static str) -> Store {
     let parts = ["return {'crash'}"];
     store.replacing(Script::new(name, WhenFull::Run, Names::default(), &parts))
@@ -65,7 +65,7 @@ pub async fn period(store: &Store) -> Result<Period, String> {
     Ok(Period::at(seconds * 1000 + micros / 1000))
 }
 
-/// Runs a check that must not meet midnight: again when the period changed meanwhile.
+/// Runs a check that must not cross midnight: runs it again if the period changed meanwhile.
 ///
 /// # Errors
 /// The error of the check.
@@ -85,9 +85,9 @@ pub fn inputs(script: &str) -> Names {
     found.expect("a script of the store").inputs()
 }
 
-/// Runs `check` with each of `scripts` as it is, and then with each change of it. Of the more than `least` changes the
-/// checks let exactly those pass that are listed as `equivalent`, each with its reason. Texts have positions in the
-/// place of names, so that a change of each is tried, too.
+/// Runs `check` with each of `scripts` unchanged, then with each mutant. Asserts that there are more than `least`
+/// mutants, and that exactly those listed as `equivalent`, each with its reason, pass. The texts have positions in
+/// place of names, so that each position is mutated too.
 pub async fn all_are_noticed(
     scripts: &[(&'static str, &str)],
     least: usize,
@@ -100,7 +100,7 @@ pub async fn all_are_noticed(
     let mut all = 0;
     for (script, text) in scripts {
         let text = inputs(script).resolve(text);
-        // The script as it is passes, or the death of a mutant would say nothing.
+        // The unchanged script must pass, or a failing mutant would prove nothing.
         assert_eq!(check(&store, script, &text).await, Ok(()), "{script}");
         for mutant in mutants(&text) {
             all += 1;

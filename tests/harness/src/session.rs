@@ -6,8 +6,7 @@ use bytes::Bytes;
 use domain::mode::Mode;
 use serde_json::{Value, json};
 
-/// Someone who calls the admin server with a session: keeps the cookie, and sends the token against forged requests
-/// along with every change.
+/// HTTP client of the admin server with a session: sends the session's cookie, and its CSRF token with every change.
 #[derive(Debug, Clone)]
 pub struct SessionCaller {
     caller: Caller,
@@ -17,7 +16,7 @@ pub struct SessionCaller {
 }
 
 impl Admin {
-    /// Signs in; panics unless that works.
+    /// Signs in; panics if that fails.
     #[track_caller]
     pub fn sign_in<'a>(
         &'a self,
@@ -49,7 +48,7 @@ impl Admin {
     }
 }
 
-/// `name=value` of the session cookie that an answer sets; `None` when it sets none, or takes it away.
+/// `name=value` of the session cookie that an answer sets; `None` if it sets none or deletes it.
 pub fn cookie_of(reply: &Reply) -> Option<String> {
     let cookies = reply.headers.get_all("set-cookie").iter();
     let pairs = cookies.map(|cookie| {
@@ -78,7 +77,7 @@ impl SessionCaller {
         &self.cookie
     }
 
-    /// The token that goes along with changes.
+    /// The CSRF token that every change sends.
     pub fn csrf(&self) -> &str {
         &self.csrf
     }
@@ -113,7 +112,7 @@ impl SessionCaller {
         self.send("DELETE", path, &[], Bytes::new()).await
     }
 
-    /// Any request, as a page of the dashboard sends it; with more headers.
+    /// Sends any request as a page of the dashboard does, with more headers.
     pub async fn send(
         &self,
         method: &str,
@@ -132,7 +131,7 @@ impl SessionCaller {
         self.caller.send(method, path, &all, body).await
     }
 
-    /// The same with the cookie and these headers only.
+    /// Like [`Self::send`], with the cookie and these headers only.
     pub async fn send_bare(
         &self,
         method: &str,

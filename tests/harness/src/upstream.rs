@@ -26,7 +26,7 @@ const END: Duration = Duration::from_secs(30);
 
 type Handler = Box<dyn Fn(&Recorded) -> Answer + Send + Sync>;
 
-/// A mock provider on a free port; gone when dropped.
+/// A mock provider on a free port; stopped on drop.
 pub struct Upstream {
     state: Arc<State>,
     addr: SocketAddr,
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl Upstream {
-    /// A provider that answers each request as `handler` says.
+    /// Starts a provider that answers each request with the result of `handler`.
     pub fn start(handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
         let state = Arc::new(State {
             handler: RwLock::new(Box::new(handler)),
@@ -72,7 +72,7 @@ impl Upstream {
         }
     }
 
-    /// Answers from now on as `handler` says.
+    /// Replaces the handler of all later requests.
     pub fn set(&self, handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) {
         *self.state.handler.write().unwrap_or_else(PoisonError::into_inner) = Box::new(handler);
     }
@@ -116,13 +116,13 @@ impl Upstream {
         .await;
     }
 
-    /// The answers that are over, in the order of their ends.
+    /// The answers that have ended, in the order of their ends.
     pub fn played(&self) -> Vec<Played> {
         let played = self.state.played.lock();
         played.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the answer to the request of this number is over, and returns how.
+    /// Waits until the answer to the request of this number has ended, and returns its outcome.
     pub async fn wait_for_end(&self, number: usize, within: Duration) -> Played {
         let what = format!("the end of answer number {number} of the upstream");
         eventually(&what, within, async || {
@@ -131,7 +131,7 @@ impl Upstream {
         .await
     }
 
-    /// Ends every connection and stops listening, and waits until that is so: the next call is refused.
+    /// Closes every connection, stops listening, and waits until both are done: the next call is refused.
     pub fn stop(&self) {
         self.end();
         blocking_until("the end of the upstream", END, || {

@@ -32,23 +32,23 @@ pub struct Wire {
 struct State {
     target: Mutex<SocketAddr>,
     faults: Mutex<Faults>,
-    /// Raised to cut every connection that is older.
+    /// Incremented to cut every older connection.
     generation: watch::Sender<u64>,
-    /// Held requests go on.
+    /// Notified to send the held requests.
     released: Notify,
-    /// Raised to hang up on all clients, and on no server.
+    /// Incremented to disconnect all clients, but no server.
     hang_ups: watch::Sender<u64>,
     /// Clients at these addresses are cut off.
     shut_out: watch::Sender<HashSet<IpAddr>>,
     connections: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
-    /// A held request waits.
+    /// True while a held request waits.
     holding: AtomicBool,
     gates: gate::Gates,
 }
 
-/// The gate at which the replies of a connection wait, for both of its directions.
+/// The gate at which the replies of a connection wait, shared by both directions.
 type ReplyGate = Arc<Mutex<Option<Gate>>>;
 
 #[derive(Debug, Default, Clone)]
@@ -103,7 +103,7 @@ impl Wire {
         self.addr
     }
 
-    /// `redis://127.0.0.1:port` of the wire's beginning.
+    /// `redis://127.0.0.1:port` with the wire's own port.
     pub fn redis_url(&self) -> String {
         format!("redis://{}", self.addr)
     }
@@ -112,7 +112,7 @@ impl Wire {
         change(&mut self.state.faults.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Leads new connections to another local port. Those that are open stay where they are.
+    /// Connects new clients to another local port. Open connections keep their target.
     pub fn lead_to(&self, port: u16) {
         *self.state.target.lock().unwrap_or_else(PoisonError::into_inner) = loopback(port);
     }
@@ -165,19 +165,19 @@ impl Wire {
         self.set(|faults| faults.clock_ahead = seconds);
     }
 
-    /// Holds requests back until [`Wire::release_requests`]; also those of a client that goes away meanwhile.
+    /// Holds requests back until [`Wire::release_requests`], also those of a client that disconnects meanwhile.
     pub fn hold_requests(&self) {
         self.set(|faults| faults.hold_requests = true);
     }
 
-    /// Sends the requests that were held back, however late, and holds no more.
+    /// Sends the held requests and holds no more.
     pub fn release_requests(&self) {
         self.set(|faults| faults.hold_requests = false);
         self.state.released.notify_waiters();
     }
 
-    /// Hangs up on every client and holds nothing new: what they send over their next connection arrives before what is
-    /// held, which waits for [`Wire::release_requests`].
+    /// Disconnects every client and holds nothing new: requests over new connections overtake the held ones, which wait
+    /// for [`Wire::release_requests`].
     pub fn overtake_held_requests(&self) {
         self.set(|faults| faults.hold_requests = false);
         self.state.hang_ups.send_modify(|hang_ups| *hang_ups += 1);
@@ -198,12 +198,12 @@ impl Wire {
         self.state.gates.add(gate);
     }
 
-    /// Number of replies that were lost that way.
+    /// Number of replies that [`Wire::lose_reply_to`] lost.
     pub fn replies_lost(&self) -> u32 {
         self.state.faults().replies_lost
     }
 
-    /// Takes every fault away. Open connections stay.
+    /// Removes every fault. Open connections stay open.
     pub fn heal(&self) {
         let lost = self.replies_lost();
         self.set(|faults| {
@@ -293,7 +293,7 @@ async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
         (reply_lost.clone(), reply_gate.clone()),
     );
     let down = carry_replies((from_server, to_client), state.clone(), (reply_lost, reply_gate));
-    // Requests go on when the replies have ended: a held request must arrive although its client is gone.
+    // Requests continue when the replies have ended: a held request must arrive although its client is gone.
     let both = async {
         let mut up = tokio::spawn(up);
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Keys, rate and plan, which are decided before Cap, and the counters of a request.
+//! Denials for keys, rate and plan, which are decided before Cap, and the counters of a request.
 
 use super::Bench;
 use crate::model;
@@ -22,7 +22,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     provider_keys(bench).await
 }
 
-/// The oldest keys win; a revoked one does not count.
+/// The oldest keys are within the plan's limit; a revoked one does not count.
 async fn ranks(bench: &Bench<'_>) -> Checked {
     for limit in 0..=5 {
         let mut world = bench.installed().await?;
@@ -82,7 +82,7 @@ async fn counted(bench: &Bench<'_>) -> Checked {
         call.name.allow_id.push('x');
         world.authorize(&call).await?;
     }
-    // A key beyond the plan's that is within its rate has a line for each.
+    // A key beyond the plan's limit, but within its rate, has a line for each denial.
     let mut world = bench.installed().await?;
     for _ in 0..12 {
         let mut call = world.call(1);
@@ -93,7 +93,7 @@ async fn counted(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A window becomes a record once, when it has ended, and only with the count that is there.
+/// A window becomes a record once, after its end, and only if its count is the stored one.
 async fn recorded(bench: &Bench<'_>) -> Checked {
     let now = clock::now_ms();
     let mut world = bench.world();
@@ -131,7 +131,7 @@ async fn rate_windows(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A window that ends later than any that opens now binds nobody: the first request beyond the rate opens it anew.
+/// A window that opened while the clock was ahead denies nothing: the first request beyond the rate opens a new one.
 async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
     for (ahead_ms, limit) in [
         (0, 3),
@@ -147,7 +147,7 @@ async fn windows_of_a_clock_that_was_ahead(bench: &Bench<'_>) -> Checked {
         let key = world.model.keys.entry(KEYS[0].to_owned()).or_default();
         key.rate = Some((3, Window::at(opened)));
         world.install().await?;
-        // To the millisecond at first, then by the real clock, by which the window is ahead by seconds.
+        // The first call is exact to the millisecond; the others use the real clock, seconds before the window opens.
         let at_ms = opened - ahead_ms;
         (world.clock_ms, world.model.period) = (Some(at_ms), Period::at(at_ms));
         for estimate in [Some(1), None, Some(1), Some(1)] {
@@ -177,7 +177,7 @@ async fn agents(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// The store must not know less than the edge has seen.
+/// The store must not be behind the version that the edge has seen.
 async fn staleness(bench: &Bench<'_>) -> Checked {
     let mut world = bench.world();
     (world.model.generation, world.model.version) = (5, 5);
@@ -204,7 +204,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
     world.authorize(&call).await
 }
 
-/// An account that the store does not know, or only in part, is a store that lost something.
+/// A missing or incomplete account means that the store lost writes.
 async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     for lost in ["generation", "plan", "everything"] {
         let mut world = bench.installed().await?;

@@ -1,5 +1,5 @@
-//! A hold that grows: each limit exactly reached and missed by one nano, the hold's own run, day and month, every
-//! reason against it, and how a hold that grew ends.
+//! Extensions of a hold: each limit exactly reached and exceeded by one nano, the hold's own run, day and month, every
+//! reason of refusal, and the end of an extended hold.
 
 use super::Bench;
 use super::preconditions::{GAUGES, Gauge, before, policy, set_policy};
@@ -14,9 +14,9 @@ use store::StoreError;
 use store::call::extend::Extend;
 use store::keys::AccountKeys;
 
-/// The estimate before.
+/// The estimate before the extension.
 const FROM: u64 = 10;
-/// By how much it grows.
+/// The amount of the extension.
 const BY: u64 = 7;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
@@ -107,7 +107,7 @@ fn charge(id: &str, period: Period, amount: u64, state: State) -> Charge {
     }
 }
 
-/// A hold of yesterday and last month grows in their counters, also if more was charged since.
+/// The extension of a hold of yesterday and last month is charged there, also if more was charged since.
 async fn own_periods(bench: &Bench<'_>) -> Checked {
     let (today, now) = (bench.period, clock::now_ms());
     let earlier = Period {
@@ -136,7 +136,7 @@ async fn own_periods(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// An agent's own policy replaces the account's as a whole; without one the account's holds.
+/// An agent's own policy replaces the account's as a whole; without one the account's applies.
 async fn policies(bench: &Bench<'_>) -> Checked {
     let disabled = CapPolicy {
         enabled: false,
@@ -193,7 +193,7 @@ const ORDER: [Refusal; 10] = [
     Refusal::Limit(Gauge::Tracked),
 ];
 
-/// Of two reasons the one that comes first is given.
+/// Of two reasons, the first in order is given.
 async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
     for (at, first) in ORDER.into_iter().enumerate() {
         for second in &ORDER[at..] {
@@ -234,7 +234,7 @@ async fn reasons_in_order(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A store that has not come as far as the edge knows the account changes nothing.
+/// A store behind the version that the edge knows changes nothing.
 async fn views(bench: &Bench<'_>) -> Checked {
     for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (-1, 0)] {
         let mut world = bench.world();
@@ -250,7 +250,7 @@ async fn views(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Only an open hold of this very estimate grows, and once.
+/// Only an open hold with exactly this estimate is extended, and only once.
 async fn holds(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let unknown = world.call_in("r", FROM);
@@ -264,7 +264,7 @@ async fn holds(bench: &Bench<'_>) -> Checked {
     }
     let extension = world.extension(&call, FROM + BY);
     world.extend(&extension).await?;
-    // Its reply was lost; and it is still answered when it would be refused now.
+    // The repetition after a lost reply gets the same answer, even if the extension would be refused now.
     world.extend(&extension).await?;
     world
         .change(|model| set_policy(model, policy(Gauge::Day, 1)))
@@ -289,7 +289,7 @@ async fn holds(bench: &Bench<'_>) -> Checked {
     world.extend(&extension).await
 }
 
-/// Settlements that know the estimate, or two of them; voids and reaps of a hold that grew.
+/// Settlements with one or two possible estimates; voids and reaps of an extended hold.
 async fn ends(bench: &Bench<'_>) -> Checked {
     for named in [true, false] {
         let mut world = bench.installed().await?;
@@ -310,7 +310,7 @@ async fn ends(bench: &Bench<'_>) -> Checked {
         world.settle(&call.name, FROM + BY, 30).await?;
         let call = grown(&mut world, named, true).await?;
         world.void(&call.name).await?;
-        // A kept hold does not grow, and is corrected from its last estimate.
+        // A kept hold is not extended, and is corrected from its last estimate.
         let call = approved(&mut world, named).await?;
         let mut extension = world.extension(&call, FROM + BY);
         extension.hold_life = Duration::ZERO;
@@ -348,7 +348,7 @@ async fn deadlines(bench: &Bench<'_>) -> Checked {
     world.extend(&extension).await
 }
 
-/// A run's record may expire before its last hold ends: it does not come back, and the run is this call.
+/// A run's record may expire before its last hold ends: it is not written again, and the run consists of this call.
 async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     for most in [FROM + BY - 1, FROM + BY] {
         let mut world = bench.installed().await?;
@@ -363,7 +363,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A counter that is not there counts as nothing.
+/// A missing counter counts as zero.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(crate::world::ACCOUNT);
     let Period { day, month } = bench.period;
@@ -387,7 +387,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
                 ..charge("allow_lost", bench.period, FROM, State::Settled)
             });
             if most < BY {
-                // Nothing is written, so the fields stay away: only the reply is compared.
+                // Nothing is written, so the fields stay missing: only the reply is compared.
                 refused(bench, &extension).await?;
             } else {
                 world.extend(&extension).await?;
@@ -420,7 +420,7 @@ async fn extended(
     request.execute(&bench.scripts.store).await
 }
 
-/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+/// Counters stay exact up to and beyond 2^53, where doubles lose the last digit.
 async fn exact(bench: &Bench<'_>) -> Checked {
     let edge: i128 = 1 << 53;
     for gauge in GAUGES {
@@ -444,14 +444,14 @@ async fn exact(bench: &Bench<'_>) -> Checked {
 
 /// Counters are 64-bit integers: an extension that could overflow one is refused before anything is written.
 async fn ceilings(bench: &Bench<'_>) -> Checked {
-    // Doubles are 1024 apart up there.
+    // Doubles are 1024 apart near the ceiling.
     for gauge in GAUGES {
         for (below, by) in [(2048, 1024), (2048, 2048), (4096, 1024), (1024, 1024)] {
             let mut world = before(bench, gauge, CEILING - below).await?;
             grows_from_1024(&mut world, by).await?;
         }
     }
-    // The holds of last month's calls.
+    // The sum of the open holds, here one of last month.
     let earlier = Period {
         day: bench.period.day - 1,
         month: bench.period.month - 1,
@@ -482,7 +482,7 @@ async fn lose(bench: &Bench<'_>, key: &str, field: &str) -> Checked {
     lost.map(drop).map_err(|error| format!("{error:?}"))
 }
 
-/// An account that is not here, or not all of it, lacks writes.
+/// An account with a missing or incomplete record lacks writes.
 async fn no_account(bench: &Bench<'_>) -> Checked {
     let record = AccountKeys::new(crate::world::ACCOUNT).record();
     for field in ["generation", "plan"] {

@@ -1,4 +1,4 @@
-//! Days and months: each charge counts where it was approved, whenever it is settled.
+//! Days and months: each charge counts in the period of its approval, whenever it is settled.
 
 use super::Bench;
 use crate::model::{Charge, NO_CHECKS, State};
@@ -21,7 +21,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     midnights(bench).await
 }
 
-/// A hold of yesterday and last month: the difference lands there, not today.
+/// A hold of yesterday and last month: the difference is charged there, not today.
 async fn late_resolutions(bench: &Bench<'_>) -> Checked {
     let now = clock::now_ms();
     let long_ago = Window::at(now - 10);
@@ -83,8 +83,8 @@ async fn old_slots(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Across the border of a month and back, as a store's clock that is set back crosses it: an agent has one place in
-/// each month, which nobody takes away and which is counted once.
+/// Across the border of a month and back, as when a store's clock is set back: an agent has one place in each month,
+/// which it keeps and which is counted once.
 async fn borders(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
     for limit in [1, 2] {
@@ -111,7 +111,7 @@ async fn borders(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// An earlier version kept the last month alone. What it kept is a place as well, and stays one.
+/// An earlier version stored the last month alone. Such a place counts and stays one.
 async fn slots_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
     let border = domain::timestamp::ms_from_iso("2027-01-01T00:00:00Z").ok_or("a moment")?;
     for (first, second) in [(border, border - 1), (border - 1, border)] {
@@ -191,7 +191,7 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
     world.authorize(&call).await
 }
 
-/// They are dropped at the first charge of the day, not of the month.
+/// Old fields are dropped at the first charge of the day, not of the month.
 async fn old_fields_in_a_known_month(bench: &Bench<'_>) -> Checked {
     let mut world = bench.world();
     let Period { day, month } = bench.period;

@@ -1,4 +1,4 @@
-//! Cap: each limit exactly reached and missed by one nano, whose policy holds, and how far the counters go.
+//! Cap: each limit exactly reached and exceeded by one nano, the policy that applies, and the ceiling of the counters.
 
 use super::Bench;
 use crate::model::{BEYOND, CEILING, Charge, NO_CHECKS, State};
@@ -7,7 +7,7 @@ use domain::cap::CapPolicy;
 use domain::money::Nanos;
 use domain::period::Period;
 
-/// The four counters that a call is measured by.
+/// The four counters that limit a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gauge {
     Run,
@@ -39,7 +39,7 @@ pub fn policy(gauge: Gauge, limit: u64) -> CapPolicy {
     }
 }
 
-/// Something already spent that counts for one gauge only.
+/// An earlier charge that counts for one gauge only.
 fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
     let (today, month) = (period.day, period.month);
     let (agent, named, day, month) = match gauge {
@@ -111,7 +111,7 @@ async fn limits(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Before anything was spent, limits are missed by one nano as well.
+/// Limits are exact also before anything was spent.
 async fn first_calls(bench: &Bench<'_>) -> Checked {
     for gauge in GAUGES {
         for estimate in [9, 10, 11] {
@@ -133,7 +133,7 @@ pub fn set_policy(model: &mut crate::model::Model, policy: CapPolicy) {
     }
 }
 
-/// A run's spend binds calls that name it, of the same agent, and no others.
+/// A run's spend limits only calls of the same agent that name the run.
 async fn other_runs(bench: &Bench<'_>) -> Checked {
     let mut world = before(bench, Gauge::Run, 10).await?;
     world
@@ -155,7 +155,7 @@ async fn other_runs(bench: &Bench<'_>) -> Checked {
     world.authorize(&same).await
 }
 
-/// An agent's own policy replaces the account's as a whole; without one the account's holds.
+/// An agent's own policy replaces the account's as a whole; without one the account's applies.
 async fn policies(bench: &Bench<'_>) -> Checked {
     let disabled = CapPolicy {
         enabled: false,
@@ -198,7 +198,7 @@ async fn freezes(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+/// Counters stay exact up to and beyond 2^53, where doubles lose the last digit.
 async fn exact(bench: &Bench<'_>) -> Checked {
     let edge: i128 = 1 << 53;
     for gauge in GAUGES {
@@ -228,7 +228,7 @@ async fn exact(bench: &Bench<'_>) -> Checked {
 
 /// Counters are 64-bit integers: a charge that could overflow one is refused before anything is written.
 async fn ceilings(bench: &Bench<'_>) -> Checked {
-    // Doubles are 1024 apart up there.
+    // Doubles are 1024 apart near the ceiling.
     for gauge in GAUGES {
         for (below, estimate) in [
             (0, 0),
@@ -246,8 +246,8 @@ async fn ceilings(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// An estimate beyond any amount exceeds every limit that is set, be it the largest one. Where none is, the denial is
-/// recorded all the same, and counts against the rate.
+/// An estimate beyond any amount exceeds every limit, even the largest. Without a limit it is denied and recorded all
+/// the same, and counts against the rate.
 async fn beyond(bench: &Bench<'_>) -> Checked {
     let beyond = |world: &mut World<'_>| {
         let mut call = world.call_in("r", 0);
@@ -269,7 +269,7 @@ async fn beyond(bench: &Bench<'_>) -> Checked {
         call.named = false;
         world.authorize(&call).await?;
     }
-    // What comes before Cap comes first.
+    // Reasons that precede Cap come first.
     let mut world = bench.installed().await?;
     let mut limited = beyond(&mut world);
     limited.plan.proxy_requests_per_minute = Some(1);

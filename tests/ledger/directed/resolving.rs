@@ -69,8 +69,8 @@ async fn settled(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A store without a hold is believed where the account has come as far as when the hold was opened, and only there; a
-/// hold that is here is resolved all the same.
+/// A missing hold is accepted only if the account's version is at least that of the hold's opening; an existing hold is
+/// resolved in any case.
 async fn lost_writes(bench: &Bench<'_>) -> Checked {
     for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (0, 2)] {
         let mut world = bench.world();
@@ -112,7 +112,7 @@ async fn lost_writes(bench: &Bench<'_>) -> Checked {
     unknown_account(bench).await
 }
 
-/// Without a record of the account nothing is written. Not every caller names the version that opened the hold.
+/// Without the account's record nothing is written, not even for a caller that names no version.
 async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let call = world.call_in("r", 10);
@@ -131,7 +131,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     }
 }
 
-/// Another estimate than the hold's moves nothing, also when one is the beginning of the other.
+/// A settlement with another estimate than the hold's moves nothing, also if one is a prefix of the other.
 async fn mismatched(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let call = approved(&mut world, true, 12, LONG).await?;
@@ -153,7 +153,7 @@ async fn voided(bench: &Bench<'_>) -> Checked {
         late.view = world.model.view();
         world.authorize(&late).await?;
     }
-    // Before the authorize arrives, and when it never does.
+    // A void before its authorize arrives, or of one that never arrives.
     let mut world = bench.installed().await?;
     let call = world.call_in("r", 10);
     world.void(&call.name).await?;
@@ -179,7 +179,7 @@ async fn kept(bench: &Bench<'_>) -> Checked {
             world.void(&call.name).await?;
             world.settle(&call.name, estimate, 5).await?;
         }
-        // What the operator ends by hand says so, of an open hold and of a kept one.
+        // The line of a hold that the operator ends by hand says so, for an open hold and for a kept one.
         for (life, reason) in [(LONG, None), (NOW, Some("invoice 17".to_owned()))] {
             let by_hand = approved(&mut world, named, estimate, life).await?;
             let hold = world.hold(&by_hand);
@@ -201,7 +201,7 @@ async fn kept(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A run's record may expire before its last hold is resolved; it must not come back as a debt.
+/// A run's record may expire before its last hold is resolved; it is not written again with a negative spend.
 async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     for void in [false, true] {
         let mut world = bench.installed().await?;
@@ -216,7 +216,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A missing counter counts as zero: the difference is written to it. So is the held amount.
+/// A missing counter or held amount counts as zero: the difference is written to it.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(ACCOUNT);
     let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));

@@ -1,4 +1,4 @@
-//! Named runs and held amounts: ended runs run again, the index forgets ended ones, held never falls below zero.
+//! Named runs and held amounts: ended runs resume, the index drops ended ones, the held amount never falls below zero.
 
 use super::Bench;
 use crate::model::Run;
@@ -47,8 +47,8 @@ async fn ended(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A run that is seen drops the runs from both indexes whose records have ended; in the minute in which it was seen
-/// before it leaves them.
+/// A call of a run drops from both indexes the runs whose records have ended, unless the run was called in the same
+/// minute before.
 async fn index(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     for denied in [false, true] {
@@ -78,7 +78,7 @@ async fn index(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A denial for any reason makes no run record; the approved call behind it does.
+/// A denial for any reason makes no run record; the approved call after it does.
 async fn unknown(bench: &Bench<'_>) -> Checked {
     for frozen in [false, true] {
         let mut world = bench.world();
@@ -95,7 +95,7 @@ async fn unknown(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// Of many runs that have ended each new one drops the ten that were seen first.
+/// Each new run drops the ten ended runs that were seen first.
 async fn many_ended(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let mut world = bench.world();
@@ -168,7 +168,7 @@ async fn budget_of_ended(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// To the millisecond, by the store's clock.
+/// The life of a run is exact to the millisecond, by the store's clock.
 async fn edge_of_life(bench: &Bench<'_>) -> Checked {
     let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
     let scripts = bench.scripts.with_runs(1);

@@ -7,7 +7,7 @@ use domain::money::Nanos;
 use store::call::extend::Extended;
 
 impl Model {
-    /// The expected answer of `extend`; `None` is a store that lacks writes. The model takes the state afterwards.
+    /// The expected answer of `extend`; `None` if the store lacks writes. Updates the model.
     pub fn extend(&mut self, extension: &Extension, at: Window) -> Option<Extended> {
         let known = &extension.view;
         if (self.generation, self.version) < (known.generation, known.version) {
@@ -37,7 +37,7 @@ impl Model {
         })
     }
 
-    /// Why a hold may not grow by this much.
+    /// The reason why a hold may not be extended by this amount.
     fn refuses(&self, extension: &Extension, found: usize, by: u64) -> Option<Extended> {
         let is_active = self.active.iter().any(|(_, key)| *key == extension.key_id);
         if !is_active {

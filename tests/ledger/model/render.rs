@@ -258,7 +258,7 @@ fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
         // A limit that is not set is written as the empty text or not at all; both must be read alike.
         match limit {
             Some(limit) => cells.insert(name.to_owned(), Cell::new(limit.get())),
-            // One of the account's and one of the agent's are.
+            // One limit of the account and one of the agent are written as the empty text.
             None if name == "cap_day" || name == "live_month" => cells.insert(name.to_owned(), Cell::new("")),
             None => None,
         };

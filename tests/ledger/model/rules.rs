@@ -83,8 +83,8 @@ impl Model {
         }
     }
 
-    /// A denial of a key that made so many requests `before` in its minute: beyond its rate it is counted, and has a
-    /// line only when it is one of the first.
+    /// The outcome of a denial before Cap, for a key with `before` earlier requests in its minute: beyond its rate the
+    /// denial is counted, and has a line only if it is one of the first.
     fn before_cap(&mut self, call: &Call, denial: Denial, before: u64, opened: Window) -> Outcome {
         let limit = call.plan.proxy_requests_per_minute;
         if limit.is_none_or(|limit| before < limit) {
@@ -208,7 +208,7 @@ impl Model {
         self.log.push((at.clock, line));
     }
 
-    /// A named run's record, seen now.
+    /// A named run's record, updated to the current moment.
     fn touch_run(&mut self, call: &Call, at: Moment) -> &mut Run {
         let name = (call.name.agent.clone(), call.name.run.clone());
         let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
@@ -219,11 +219,11 @@ impl Model {
         let minutes = |window: Window| (window.from / MINUTE_MS, window.to / MINUTE_MS);
         let run = self.runs.get(&name).copied();
         let (listed, counted, last, expires, indexed) = match run {
-            // In the minute in which it was seen before, moment, indexes and ends stay as they are.
+            // Within the minute in which the run was last seen, moment, indexes and expiry stay as they are.
             Some(run) if minutes(run.last) == minutes(now) && minutes(now).0 == minutes(now).1 => {
                 (listed, counted, run.last, run.expires, None)
             }
-            // The minute may end between the two.
+            // The minute may have ended between the two calls.
             Some(run) if minutes(run.last).1 >= minutes(now).0 => (
                 listed.hull(now),
                 counted.hull(now),
@@ -463,7 +463,7 @@ impl Model {
         Reaped::Kept
     }
 
-    /// A run's record expires.
+    /// Removes the record of an expired run.
     pub fn forget_run(&mut self, agent: &str, run: &str) {
         self.runs.remove(&(agent.to_owned(), run.to_owned()));
     }
@@ -479,7 +479,7 @@ fn is_old(field: &str, now: Period) -> bool {
     }
 }
 
-/// Drops the first of the runs of some agents that were not seen since `oldest`.
+/// Drops the first ended runs of some agents: those that were not seen since `oldest`.
 fn drop_ended(
     index: &mut BTreeMap<(String, String), Window>,
     oldest: u64,

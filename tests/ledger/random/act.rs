@@ -140,7 +140,7 @@ impl Actor<'_> {
     }
 
     fn pick(&self, which: usize) -> Option<Call> {
-        // Recent calls are met more often: half of the time one of the last three.
+        // Recent calls are picked more often: half of the time one of the last three.
         let from = if which.is_multiple_of(2) {
             self.calls.len().saturating_sub(3)
         } else {
@@ -236,8 +236,8 @@ impl Actor<'_> {
         self.world.authorize(&call).await
     }
 
-    /// Returns true if a call's command may arrive once more. A kept hold's cannot: it is as old as a hold's life. Nor
-    /// can that of a run whose record has expired.
+    /// Returns true if a call's command may arrive again. It may not if the hold is kept, since it is then as old as a
+    /// hold's life, or if the run's record has expired.
     fn can_come_again(&self, call: &Call) -> bool {
         let name = &call.name;
         let model = &self.world.model;

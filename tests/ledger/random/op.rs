@@ -81,7 +81,7 @@ impl ViewDrift {
 #[derive(Debug, Clone, Copy)]
 pub enum Id {
     New,
-    /// That of an earlier call, with its agent and run; ids are never used twice, but commands may arrive twice.
+    /// The id of an earlier call, with its agent and run: ids are never reused, but commands may arrive twice.
     Earlier(usize),
 }
 
@@ -97,24 +97,24 @@ pub struct CallOp {
     pub probe: bool,
 }
 
-/// From which estimate a hold is extended.
+/// The estimate that an extension starts from.
 #[derive(Debug, Clone, Copy)]
 pub enum From {
-    /// The one that it stands at.
+    /// The hold's current estimate.
     Now,
-    /// One below: the repetition of the extension to the one that it stands at.
+    /// One below: repeats the extension to the current estimate.
     Repeated,
-    /// Another.
+    /// Another estimate.
     Wrong,
 }
 
-/// The part of a hold's estimate that its settlement names.
+/// The estimates that a settlement of a hold names.
 #[derive(Debug, Clone, Copy)]
 pub enum NamedEstimate {
     Current,
-    /// The one of the approval, and now as that of an extension whose reply was lost.
+    /// The approved estimate, and the current one as that of an extension whose reply was lost.
     Either,
-    /// That, and an extension that did not take place.
+    /// The current estimate, and that of an extension that did not take place.
     NotExtended,
     Wrong,
 }

@@ -1,5 +1,5 @@
-//! A store whose clock is far from this process's, as the scripts see it: nothing is done by such a clock, whenever
-//! anybody checked the store last.
+//! The scripts on a store whose clock is far from this process's: none does anything by such a clock, whenever the
+//! store was last checked.
 
 use super::Payer;
 use crate::scripts::CLOCK_BOUND_LUA;
@@ -17,9 +17,9 @@ use store::{Store, StoreError};
 
 /// `store.max_clock_difference_ms` by default, in seconds.
 const BOUND_SECONDS: i64 = 300;
-/// As far as a test may take between the two clocks, in seconds.
+/// Longest time between a test's readings of the two clocks, in seconds.
 const SLACK_SECONDS: i64 = 60;
-/// As many keys and arguments as any script takes.
+/// At least as many keys, and arguments, as any script takes.
 const MOST: usize = 60;
 
 /// The script with a clock that is ahead by `seconds`.
@@ -75,7 +75,7 @@ async fn no_script_does_anything_by_a_clock_beyond_the_bound() {
     assert!(count > 50, "only {count} scripts");
 }
 
-/// What the edge does beside it: the call is denied, and what cannot be settled is settled later.
+/// Under a wrong clock nothing changes: the call is denied, and settlement and void take place later.
 #[tokio::test]
 async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
     let redis = Redis::start();
@@ -102,7 +102,7 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
     assert_eq!(payer.charged().await, 150);
 }
 
-/// The fragment alone, at a time and with arguments that the test names.
+/// Runs the fragment alone, at a time and with arguments of the test.
 fn checked(redis: &Redis, bound_lua: &str) -> Result<(), String> {
     const NOW_MS: i64 = 1_000_000;
     let text = [

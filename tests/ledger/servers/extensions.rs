@@ -1,4 +1,4 @@
-//! Holds that grow: many at once against one cap, and on stores that fail.
+//! Extensions of holds: many at once against one cap, and on stores that fail.
 
 use super::{Payer, code};
 use crate::world::{open_cap, settlement, usd};
@@ -30,7 +30,7 @@ struct Growing {
     stores: Vec<Store>,
 }
 
-/// A hold with the estimate that it stands at.
+/// A hold with its current estimate.
 struct ExtendedHold {
     name: HoldName,
     estimate: u64,
@@ -38,7 +38,7 @@ struct ExtendedHold {
 }
 
 impl Growing {
-    /// Tries to extend a hold as often as it may, each time through two edges at once: the reply of one may be lost.
+    /// Tries to extend a hold [`STEPS`] times, each time through two edges at once, as if the reply of one were lost.
     async fn grow(&self, at: usize, name: HoldName) -> ExtendedHold {
         let mut grown = ExtendedHold {
             name,
@@ -64,7 +64,7 @@ impl Growing {
         grown
     }
 
-    /// Settles a hold of which it is not known whether its last extension took place. Returns the cost.
+    /// Settles a hold as if it were unknown whether its last extension took place. Returns the cost.
     async fn settle(&self, at: usize, grown: &ExtendedHold) -> u64 {
         let took_place = grown.extensions > 0 && at.is_multiple_of(2);
         let (estimate, extension) = if took_place {
@@ -170,7 +170,7 @@ async fn an_extension_whose_reply_is_lost_is_repeated_or_settled() {
     let payer = Payer::new(&Seed::new(&redis.store()).await).await;
     let wire = Wire::to_port(redis.port());
     let store = Store::open(&wire.redis_url(), DEADLINE).unwrap();
-    // The first one loads the script into the server.
+    // The first extension loads the script into the server.
     let first = payer.approve(&store, 5).await;
     extend(&store, &payer, &first, 5, 6).await.unwrap();
     let mut spent = 6;
@@ -227,8 +227,8 @@ async fn an_extension_that_arrives_late_charges_nothing() {
     }
 }
 
-/// A full store extends nothing, and changes nothing. So does a script that breaks off, since the index of deadlines is
-/// not what it should be.
+/// A full store changes nothing. Neither does a script that breaks off, since the index of deadlines has the wrong
+/// type.
 #[tokio::test]
 async fn an_extension_that_cannot_run_changes_nothing() {
     let redis = Redis::start();

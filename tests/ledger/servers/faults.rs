@@ -1,4 +1,4 @@
-//! Stores that fail, as their client sees it. What callers of the edge see of more failures is in `tests/faults`.
+//! Stores that fail, as their client sees it. More failures, as callers of the edge see them, are in `tests/faults`.
 
 use super::{Payer, code};
 use crate::world::settlement;
@@ -17,8 +17,7 @@ const DEADLINE: Duration = Duration::from_millis(300);
 /// A store that is back is used again within this time.
 const RECONNECT: Duration = Duration::from_secs(2);
 
-/// Also when nobody has checked the store since its clock moved: workers read the clock right before they archive or
-/// reap.
+/// Also if the store was not checked since its clock moved: workers read the clock right before they archive or reap.
 #[tokio::test]
 async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
     const BOUND_MS: i64 = 300_000;
@@ -72,8 +71,8 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
     payer.approve(&store, 100).await;
 }
 
-/// A settlement that breaks off in its middle, since something in the account is not what it should be, is tried again.
-/// It takes the difference from what was charged once at most: the caps go on to hold.
+/// A settlement that breaks off in its middle, since a record of the account has the wrong type, is repeated. It
+/// subtracts the difference from the charges at most once: the caps still hold.
 #[tokio::test]
 async fn a_settlement_that_breaks_off_moves_nothing_twice() {
     let redis = Redis::start();
@@ -111,7 +110,7 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
     }
 }
 
-/// Behind an address that always leads to the master, the connection to the old master is no use any more.
+/// Behind an address that always leads to the master, the connection to the old master is replaced.
 #[tokio::test]
 async fn a_master_that_became_a_replica_is_left() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -143,7 +142,7 @@ async fn a_master_that_became_a_replica_is_left() {
     assert_eq!(new.command::<String>(&["GET", "who"]), "me");
 }
 
-/// A server that serves nothing now has not lost what it had: reads of many keys fail as single ones do.
+/// A server that refuses reads for now has not lost its data: reads of many keys fail as single ones do.
 #[tokio::test]
 async fn a_server_that_serves_nothing_is_not_empty() {
     let redis = Redis::start();

@@ -123,7 +123,7 @@ async fn over_tls_with_a_certificate_that_is_trusted() {
     let stranger = Store::from_settings(&settings(url.clone(), Path::new(""))).unwrap();
     assert!(
         sanity::record(&stranger).await.is_err(),
-        "a certificate that nobody vouches for"
+        "a certificate of an unknown authority"
     );
     for (file, what) in [
         ("/nonexistent/ca.pem", "store.ca_file /nonexistent/ca.pem"),

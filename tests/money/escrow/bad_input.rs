@@ -121,7 +121,7 @@ async fn what_is_allowed_at_the_edges() {
         .fields(&payee.account.keys.agent(Mode::Live, &payee.owner))
         .await["wallet"]
         .clone();
-    // Duplicate keys within conditions: the last counts, as it does in JavaScript; what is kept is what is shown.
+    // Duplicate keys within conditions: the last counts, as it does in JavaScript; the stored form is the one shown.
     let body = format!(
         r#"{{"fromWalletId":"{}","toWalletId":"{wallet}","amount":"9000000","conditions":{{"a":1,"a":2,"ü":"€"}}}}"#,
         payer.owner

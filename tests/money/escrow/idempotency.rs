@@ -1,4 +1,4 @@
-//! The same request again, and what the calls leave behind: intents, siblings, lists.
+//! Repeated requests, and the records that the calls leave: intents, siblings, lists.
 
 use super::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success, text};
@@ -192,7 +192,7 @@ async fn escrows_are_found_by_state_and_wallet() {
     assert_eq!(list(&payer, "status=disputed").await, [0; 0]);
     let wallet = |side: &Side| format!("walletId={}", side.wallet);
     assert_eq!(list(&payer, &wallet(&payee)).await, [funded, pending]);
-    // As payer or payee, also a wallet of another account, whose other escrows stay its own.
+    // As payer or payee, also a wallet of another account, whose other escrows are not listed.
     assert_eq!(list(&payer, &wallet(&other)).await, [abroad, to_other]);
     assert_eq!(list(&payer, &wallet(&stranger)).await, [abroad]);
     assert_eq!(list(&stranger, &wallet(&payer)).await, [0; 0]);

@@ -1,4 +1,4 @@
-//! Accounts with money and the calls on escrows, in short.
+//! Accounts with money, and short forms of the calls on escrows.
 
 use crate::world::{World, success, text};
 use clock::now_ms;
@@ -18,7 +18,7 @@ use store::transaction::Transaction;
 use store::wallet::script::user_wallet;
 use store::wallet::{BALANCE_MAX, Wallet, WalletPlace};
 
-/// Someone who can be a party: an account, its key, and the wallet of one agent.
+/// A possible party to an escrow: an account, its key, and the wallet of one agent.
 pub struct Side {
     pub account: SeedAccount,
     pub caller: Caller,
@@ -133,7 +133,7 @@ impl Side {
         balance.unwrap_or(0)
     }
 
-    /// Writes a balance past all scripts, to put the wallet into a state that no caller can bring about quickly.
+    /// Writes a balance directly into the store, since no caller can bring the wallet into such a state quickly.
     pub async fn force_balance(&self, balance: &str) {
         let wallet = self.account.keys.wallet(self.mode, &self.owner);
         let mut set = redis::cmd("HSET");
@@ -219,7 +219,7 @@ impl Side {
             .await
     }
 
-    /// The same without a key.
+    /// Like [`Self::call`], without a key.
     pub async fn call_plain(&self, word: &str, body: Value) -> Reply {
         self.caller.post(&format!("/v1/escrow/{word}"), body).await
     }
@@ -232,7 +232,7 @@ impl Side {
         made["escrow"]["id"].as_u64().unwrap()
     }
 
-    /// The same, deposited for and funded.
+    /// Like [`Self::escrow_to`], with the money deposited and the escrow funded.
     pub async fn funded_to(&self, payee: &Side, nanos: u64) -> u64 {
         let number = self.escrow_to(payee, nanos).await;
         self.deposit(nanos).await;

@@ -1,4 +1,4 @@
-//! A crash between the payer's step and the payee's: what it leaves, and which process finishes it.
+//! A crash between the payer's step and the payee's: what it leaves, and which process completes the call.
 
 use super::{id, in_transit, two};
 use crate::escrow::stage::{Side, refused, usd};
@@ -17,11 +17,11 @@ use store::once::Once;
 use store::sanity;
 use store::wallet::BALANCE_BY_OTHERS_MAX;
 
-/// Longer than the worker waits between two rounds.
+/// Longer than the worker's pause between two rounds.
 const WORKER: Duration = Duration::from_secs(15);
 
-/// A release with the key `r`, of which only the payer's step is done, as if everything had stopped then. No server
-/// runs meanwhile.
+/// A release with the key `r` of which only the payer's step runs, as after a crash of every process. No server runs
+/// meanwhile. Returns whether the call was answered.
 async fn begin(world: &World, side: &Side, number: u64) -> bool {
     let secret = sanity::record(&world.store).await.unwrap().check_secret;
     let place = (side.account.id.as_str(), side.mode);
@@ -43,7 +43,7 @@ async fn begin(world: &World, side: &Side, number: u64) -> bool {
     begun.is_ok()
 }
 
-/// A server after the one that was killed, and the caller of `side` there.
+/// Starts a server in place of the killed one; also returns a caller of `side` there.
 async fn next(world: &World, side: &Side) -> (Admin, Caller) {
     let admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
     let key = world.issue(&side.account, Mode::Live, FULL, &[], None).await;
@@ -91,7 +91,7 @@ async fn a_retry_finishes_what_the_payee_began() {
     assert_eq!(payer.siblings(number).await.len(), 2, "the retries add none");
 }
 
-/// The same key for another call, while the first one has won and is not delivered: the first one counts.
+/// A call has won but is not delivered yet: its key cannot be used for another call.
 #[tokio::test]
 async fn a_key_that_won_cannot_be_reused_before_its_intent_arrives() {
     let world = World::start().await;
@@ -116,7 +116,7 @@ async fn payer_status(world: &World, number: u64) -> EscrowStatus {
 /// The greatest balance of a wallet, in nano-USD.
 const FULL_WALLET: &str = "9000000000000000000";
 
-/// Who releases to a wallet that is full is told so, whoever asks, and nothing moves.
+/// A release to a full wallet is refused for that reason, to either party, and nothing moves.
 #[tokio::test]
 async fn a_wallet_in_another_account_that_can_hold_no_more() {
     let world = World::start().await;
@@ -150,8 +150,8 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
     );
 }
 
-/// Other accounts fill a tenth of a wallet: beyond it a payer of another account is refused, and the payee takes the
-/// money itself.
+/// Other accounts can fill a wallet to a tenth: beyond it a payer of another account is refused, and the payee can
+/// release the money itself.
 #[tokio::test]
 async fn a_payee_takes_what_a_payer_cannot_release() {
     let world = World::start().await;
@@ -175,7 +175,7 @@ async fn a_payee_takes_what_a_payer_cannot_release() {
     assert_eq!(payee.balance().await, most + usd(1));
 }
 
-/// The wallet filled up after it was looked at: the escrow is over and the intent there, and only the money waits.
+/// The wallet filled up after the check: the escrow is over and the intent exists, and only the money waits.
 #[tokio::test]
 async fn only_the_money_waits_for_a_wallet_that_filled_up() {
     let world = World::start().await;
@@ -234,8 +234,8 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
     assert_eq!(cli.json(&["ledger", "check"])["ok"], json!(true));
 }
 
-/// What another account pays does not keep an agent from being deleted. What the account itself pays does, and if it
-/// did not, the money would not be lost.
+/// An escrow that another account pays does not prevent the deletion of an agent. One that the account itself pays
+/// does, and even if it did not, the money would not be lost.
 #[tokio::test]
 async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
     let world = World::start().await;

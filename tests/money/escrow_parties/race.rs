@@ -1,4 +1,4 @@
-//! Requests with one key at once: one is done. The race for an escrow is in `money_model/race.rs`.
+//! Simultaneous requests with one key: one is executed. The race for an escrow is in `money_model/race.rs`.
 
 use super::{id, two};
 use crate::escrow::stage::usd;

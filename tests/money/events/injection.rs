@@ -1,4 +1,4 @@
-//! A spend whose text tries to instruct the agent is blocked and recorded, and fires an event without its text.
+//! A spend whose text contains a prompt injection is blocked and recorded, and fires an event without its text.
 
 use super::{Watch, entries};
 use crate::spender::{Spender, USD, denied, replayed};
@@ -65,7 +65,7 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
     }
 }
 
-/// It comes before every other reason, and after the agent's existence.
+/// The injection precedes every other reason, and follows the check that the agent exists.
 #[tokio::test]
 async fn it_comes_first_and_reveals_no_missing_agent() {
     let world = World::start().await;
@@ -82,7 +82,7 @@ async fn it_comes_first_and_reveals_no_missing_agent() {
     assert_eq!(spender.intents(&world).await, 1);
 }
 
-/// What one account writes for the agents of another is refused to the sender, and nothing of it arrives.
+/// An injection in a text for another account's agents is refused to the sender, and nothing of it arrives.
 #[tokio::test]
 async fn a_text_for_another_account_is_searched() {
     let world = World::start().await;

@@ -5,7 +5,7 @@ use crate::spender::{Spender, decimal};
 use crate::world::{World, success, text};
 use serde_json::{Value, json};
 
-/// The event's fields that say what happened.
+/// The compared fields of the event.
 fn facts(reported: &Value) -> [Value; 4] {
     ["owner", "balanceNanos", "thresholdNanos", "cause"].map(|name| reported[name].clone())
 }

@@ -1,4 +1,4 @@
-//! User wallets that are opened, and agents that are deleted when nothing keeps them.
+//! Opening user wallets, freezing agents, and deleting agents unless money or an open escrow prevents that.
 
 use super::stage::{START, Stage, decide, deposit, escrow, request_id, spend, transfer};
 use crate::act::{Act, Deposit, Verdict};
@@ -31,7 +31,7 @@ async fn opened(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// An agent can be frozen if anything made it exist, and otherwise not.
+/// Only an agent that exists can be frozen, whichever record makes it exist.
 async fn frozen(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     for at in [0, 1] {
@@ -95,7 +95,7 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
 async fn deleted(stage: &Stage<'_>) -> Checked {
     for at in [0, 1, 3] {
         let mut model = stage.model();
-        // Keys are live; a deletion in test mode leaves them alone.
+        // Virtual and provider keys are live only: a deletion in test mode leaves them.
         for (agent, ids) in [("a", ["vk_1", "vk_2", "vk_3"]), ("b", ["vk_4", "vk_5", "vk_6"])] {
             let record = model.sides[at - at % 2].agents.get_mut(agent).expect("the agent");
             record.provider_key = true;
@@ -158,7 +158,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// Money, and money to come.
+/// A wallet with money, or with a pending deposit, prevents the deletion of its agent.
 async fn kept(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     model.lay(
@@ -204,7 +204,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
     world.want("missing", delete(0, "nobody")).await
 }
 
-/// Escrows that are open and that the account pays, of either party; one that is over, or was never made, is none.
+/// An open escrow that the account pays prevents the deletion of either party; an ended or unknown one does not.
 async fn owed(stage: &Stage<'_>) -> Checked {
     for (payer_goes, to_at) in [(true, 0), (false, 0), (true, 2)] {
         let mut model = stage.model();
@@ -257,8 +257,8 @@ async fn owed(stage: &Stage<'_>) -> Checked {
     owed_by_another(stage).await
 }
 
-/// What another account pays keeps no agent: it arrives in the account's own wallet. An earlier version's note of it
-/// goes with the agent.
+/// An escrow that another account pays does not prevent a deletion: its money arrives in the account's own wallet. The
+/// note of it that an earlier version made is removed with the agent.
 async fn owed_by_another(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let new = Act::NewAgent {

@@ -1,4 +1,4 @@
-//! Spends that wait: granted, denied, refused after all, decided once.
+//! Spends pending approval: granted, denied, refused by the second check, decided only once.
 
 use super::stage::{START, Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
@@ -12,7 +12,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     other_wallets(stage).await
 }
 
-/// Everything needs an approval.
+/// A model in which every spend needs an approval.
 fn strict(stage: &Stage<'_>) -> Model {
     let mut model = stage.model();
     for agent in ["a", "b"] {
@@ -140,7 +140,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
     world.want("blocked frozen int_3", resolve(7, 3, true)).await
 }
 
-/// An approval is for the wallet of the time when the spend was asked for, and for none where there was none.
+/// An approval is valid for the wallet that the agent had when it requested the spend, or for none if it had none.
 async fn other_wallets(stage: &Stage<'_>) -> Checked {
     let new = |agent: &str| Act::NewAgent {
         at: 0,

@@ -64,7 +64,7 @@ fn funded_with(model: &mut Model, owner: &str, (count, amount): (u64, u64)) {
     }
 }
 
-/// The end of an escrow, with and without money, with and without an intent of the payee's.
+/// The end of an escrow, with and without money, with and without an intent of the payee.
 async fn escrows(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     funded(&mut model, "b", 6);
@@ -118,7 +118,7 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
     // The payee's call again finds its intent, and so does another call with its key.
     world.want("known", decide(2, 2, 2, Verdict::Release)).await?;
     world.want("known", decide(2, 2, 6, Verdict::Release)).await?;
-    // While it is on its way its key is claimed: only the same call goes on.
+    // While it is in transit, its key is claimed: only the same call may continue.
     world
         .want("error", lost(decide(2, 9, 6, Verdict::Release)))
         .await?;
@@ -128,7 +128,7 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
     world
         .want("error", lost(decide(2, 9, 6, Verdict::Release)))
         .await?;
-    // Should the key lead elsewhere all the same, what is there is not overwritten.
+    // If the key leads to another record all the same, that record is not overwritten.
     world.forget_claim(2, "int_9").await?;
     world.want("done", taken).await?;
     world.want("delivered", deliver("escrow:6:released", false)).await
@@ -193,8 +193,8 @@ async fn closed(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// The money arrived and was taken out again before the row was removed. The repetition finds the wallet closed, and
-/// credits no other.
+/// The money arrived and was taken out again before the row was removed. The repeated delivery finds the wallet closed
+/// and credits no other.
 async fn repeated(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let new = || Act::NewAgent {
@@ -221,7 +221,7 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
     world.want("delivered", deliver("txn_1", false)).await
 }
 
-/// A wallet that cannot hold it gets it when it can.
+/// Money for a wallet without room waits in transit until the wallet has room.
 async fn full(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let (a, b) = (model.place(0, "a"), model.place(2, "b"));
@@ -239,9 +239,9 @@ async fn full(stage: &Stage<'_>) -> Checked {
     world.want("delivered", deliver("txn_1", false)).await
 }
 
-/// An escrow is over and its intent written at once; only its money waits for room.
+/// Without room for its money, an escrow still ends and its intent is written at once; only the money waits.
 async fn full_escrows(stage: &Stage<'_>) -> Checked {
-    // More than what doubles are apart at the greatest balance.
+    // More than the distance between doubles at the largest balance.
     const AMOUNT: u64 = 4096;
     let mut model = stage.model();
     let a = model.place(0, "a");
@@ -268,14 +268,14 @@ async fn full_escrows(stage: &Stage<'_>) -> Checked {
         let act = deliver(&format!("escrow:{id}"), false);
         world.want("no_room", act).await?;
     }
-    // Who looks first is refused, and nothing moves.
+    // A verdict that finds the wallet full is refused, and nothing moves.
     for (at, n) in [(0, 2), (2, 3)] {
         let act = Act::Decide(decide(at, n, 2, Verdict::Release));
         world.want("too_much", act).await?;
     }
     world.want("too_much", end(4, false)).await?;
     world.want("done", emptied(4, 2 * AMOUNT)).await?;
-    // What was written while the money waited is not written again: its intent may be archived by then.
+    // The records that were written while the money waited are not written again: the intent may be archived by then.
     world.open_again(2, "b", 1).await?;
     for half in [true, false, false] {
         for id in ["1:released", "3:resolved"] {
@@ -283,7 +283,7 @@ async fn full_escrows(stage: &Stage<'_>) -> Checked {
             world.want("delivered", act).await?;
         }
     }
-    // That of a payee who asked has its intent while its money waits.
+    // A payee's own verdict has its intent while its money waits.
     world.want("done", emptied(5, AMOUNT)).await?;
     world
         .want("error", lost(decide(2, 6, 2, Verdict::Release)))

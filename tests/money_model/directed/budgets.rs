@@ -1,5 +1,5 @@
-//! Budgets of records (decision D71) at their bounds: the last record within one is made, the next one is refused and
-//! changes nothing, and what must always go on does.
+//! Budgets of records (decision D71) at their bounds: the last record within a budget is made, the next one is refused
+//! and changes nothing, and calls that must always work do.
 
 use super::stage::{START, Stage, deposit, escrow, plan, request_id, spend, transfer};
 use super::verdicts::{dispute, release};
@@ -53,7 +53,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         world.want("settled", note(at, 11)).await?;
         world.over(Budget::Intents, note(at, 12)).await?;
         world.want("known", note(at, 11)).await?;
-        // The other mode has its own.
+        // The other mode has its own budget.
         world.want("settled", note(1 - at, 12)).await?;
         let mut world = stage.with(stage.model(), Budget::TextBytes, 1).await?;
         world.want("settled", note(at, 10)).await?;
@@ -82,7 +82,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         world.want("settled", run(10, "a", Some("one"))).await?;
         world.want("settled", run(11, "b", Some("one"))).await?;
         world.over(Budget::Runs, run(12, "a", Some("two"))).await?;
-        // Runs that are known, and none, go on.
+        // Known runs, and spends without a run, are still accepted.
         world.want("settled", run(13, "a", Some("one"))).await?;
         world.want("settled", run(14, "a", None)).await?;
     }
@@ -94,7 +94,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         ..spend(10, 1)
     };
     world.want("settled", walletless).await?;
-    // Transfers of others do not count.
+    // Transfers from other accounts do not count.
     let mut world = stage
         .with(stage.model(), Budget::Transactions, LAID_OUT + 1)
         .await?;
@@ -212,11 +212,11 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
         world.want("blocked", send(10)).await?;
         world.want("blocked", send(11)).await?;
         world.over(Budget::Refusals, send(12)).await?;
-        // One without a key leaves no record.
+        // A request without a key leaves no record.
         let mut unkeyed = send(13);
         unkeyed.keyed = false;
         world.want("blocked", unkeyed).await?;
-        // Those of the span before may still be there; those of the one before that are not.
+        // Refusals of the previous span may still be there; those of the span before it are not.
         world.age_refusals(0, 1, (1, 7)).await?;
         world.want("blocked", send(14)).await?;
         world.over(Budget::Refusals, send(15)).await?;
@@ -239,7 +239,7 @@ pub async fn deposits(stage: &Stage<'_>) -> Checked {
         world.want("made", put(10, a.clone())).await?;
         world.over(Budget::Deposits, put(11, a.clone())).await?;
         world.want("known", put(10, a.clone())).await?;
-        // A pending one makes its transaction when it is confirmed, which may always be.
+        // A pending deposit makes its transaction at its confirmation, which is always allowed.
         let mut world = stage.with(stage.model(), Budget::Transactions, LAID_OUT).await?;
         let a = world.model.place(0, "a");
         match pending {
@@ -302,7 +302,7 @@ async fn repeated(stage: &Stage<'_>) -> Checked {
 }
 
 pub async fn escrows(stage: &Stage<'_>) -> Checked {
-    // A new one keeps its intent's request and its conditions, nine bytes together.
+    // A new escrow stores its intent's request and its conditions: nine bytes together.
     // Intents of all kinds count.
     let text = spend(1, 1).request().len() as u64 + 9;
     for (budget, most) in [
@@ -351,7 +351,7 @@ impl Stage<'_> {
     }
 }
 
-/// The call that resolves an escrow always may; a refusal is recorded only within the budget.
+/// The call that resolves an escrow is always allowed; a refusal is recorded only within the budget.
 pub async fn verdicts(stage: &Stage<'_>) -> Checked {
     for verdict in [release, dispute] {
         let mut world = stage.with(stage.one_escrow("funded"), Budget::Intents, 1).await?;
@@ -363,7 +363,7 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
         world.want("blocked", verdict(0, 11, 1)).await?;
         world.over(Budget::Intents, verdict(0, 12, 1)).await?;
     }
-    // The payee in another account: its claim ends with the refusal that is not kept.
+    // The payee in another account: its claim ends although its refusal is not recorded.
     let mut model = stage.model();
     let (from, to) = (model.place(0, "a"), model.place(2, "a"));
     model.lay("done", &Act::Escrow(escrow(1, &from, &to, 1)));
@@ -378,14 +378,14 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
     model.lay("settled", &note(2, 3));
     let mut world = stage.with(model, Budget::Intents, 2).await?;
     world.want("done", release(2, 10, 1)).await?;
-    // That it asked is noted where the escrow is, as of everybody who comes too late, 100 at most.
+    // The escrow still lists the call as a sibling, as it does every late call, 100 at most.
     let escrow = world.model.escrows.get_mut(&1).expect("the escrow");
     escrow.siblings.push((2, "int_11".to_owned()));
     world.over(Budget::Intents, release(2, 11, 1)).await
 }
 
 impl World {
-    /// Refused for a budget; nothing changed.
+    /// Checks that the budget refuses the action and that nothing changed.
     async fn over(&mut self, budget: Budget, act: impl Into<Act>) -> Checked {
         let act = act.into();
         let found = self.attempt(&act).await;
@@ -396,7 +396,7 @@ impl World {
         }
     }
 
-    /// Makes what is kept of refusals `spans` spans older, with other counts.
+    /// Ages the recorded count of refusals by `spans` spans, and sets other counts.
     async fn age_refusals(&mut self, at: At, spans: u64, (this, before): (u64, u64)) -> Checked {
         let span = self.model.span() - spans;
         self.model.sides[at].refusals = Some((span, this, before));

@@ -1,4 +1,4 @@
-//! The counters of days and months: which ones go, and how far they can go up.
+//! The counters of days and months: which ones are dropped, and their ceiling.
 
 use super::preconditions::{charge, long_ago, other_day};
 use super::stage::{Stage, deposit, spend};
@@ -43,8 +43,8 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// A refused spend leaves a run ended, a settled one lets it run again; a run that is seen drops those from the indexes
-/// that have ended.
+/// A refused spend leaves an ended run ended, a settled one resumes it; each spend of a run drops ended runs from the
+/// indexes.
 async fn runs(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let moment = model.now();
@@ -77,7 +77,7 @@ async fn runs(stage: &Stage<'_>) -> Checked {
     world.want("settled", ask(3, "new", 10)).await
 }
 
-/// No counter passes the ceiling; each of them alone is in the way.
+/// No counter passes the ceiling; each of them alone refuses the spend.
 async fn ceiling(stage: &Stage<'_>) -> Checked {
     let full = MOST - 1024;
     let now = stage.period;

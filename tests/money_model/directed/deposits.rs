@@ -6,7 +6,7 @@ use crate::model::{MOST, Place};
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
-    // Boxed: their futures are larger than a test's stack has room for.
+    // Boxed, since these futures are larger than a test's stack.
     Box::pin(made(stage)).await?;
     Box::pin(cancelled(stage)).await?;
     Box::pin(refused(stage)).await?;
@@ -30,7 +30,7 @@ fn confirm(at: usize, n: u64) -> Act {
     }
 }
 
-/// Takes the deposit of the request number `n` back.
+/// Cancels the deposit of the request number `n`.
 fn cancel(at: usize, n: u64) -> Act {
     Act::Cancel {
         at,
@@ -38,7 +38,7 @@ fn cancel(at: usize, n: u64) -> Act {
     }
 }
 
-/// What is taken back is waited for no longer, and its reference serves no other deposit.
+/// A cancelled deposit is no longer pending, and its reference serves no other deposit.
 async fn cancelled(stage: &Stage<'_>) -> Checked {
     for (at, owner) in [(0, "user"), (2, "a"), (1, "b")] {
         let mut world = stage.usual().await?;
@@ -50,7 +50,7 @@ async fn cancelled(stage: &Stage<'_>) -> Checked {
         world.want("missing", cancel((at + 2) % 4, 1)).await?;
         world.want("cancelled", cancel(at, 1)).await?;
         world.want("again", cancel(at, 1)).await?;
-        // Neither announced again, nor arrived, nor confirmed; the key of the announcement has its first answer.
+        // The reference is not announced, deposited or confirmed again; the announcement's key has its first answer.
         for (keyed, pending) in [(true, true), (true, false), (false, true), (false, false)] {
             let late = Deposit {
                 keyed,
@@ -69,7 +69,7 @@ async fn cancelled(stage: &Stage<'_>) -> Checked {
         world.want("known", pending(1, &to, 5)).await?;
         world.want("cancelled", confirm(at, 1)).await?;
         world.want("cancelled", keyless(confirm(at, 1))).await?;
-        // What has arrived stays.
+        // A deposit that has arrived is not cancelled.
         world.want("confirmed", cancel(at, 3)).await?;
         world.want("confirmed", confirm(at, 2)).await?;
         world.want("confirmed", cancel(at, 2)).await?;
@@ -112,7 +112,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
             ..deposit(7, to.clone(), 6)
         };
         world.want("other", other).await?;
-        // Announced is not arrived, in either order; the key stays free.
+        // An announced deposit and one that has arrived do not repeat each other, in either order; the key stays free.
         let announced = |n| Deposit {
             pending: true,
             reference: first.reference.clone(),
@@ -157,7 +157,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
         }
         world.want("confirmed", confirm(at, 4)).await?;
         world.want("known", confirm(at, 4)).await?;
-        // Announced again when it has arrived: the same deposit, and the key is bound.
+        // Announced again after it has arrived: the same deposit, and the key is bound.
         let announced = Deposit {
             reference: "ref 4".to_owned(),
             ..pending(42, &to, 8)
@@ -237,7 +237,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         ..deposit(10, a.clone(), 1)
     };
     world.want("made", keyless).await?;
-    // A deposit that waits for a wallet that is another now.
+    // A pending deposit for a wallet that was replaced meanwhile.
     let wallet = world.model.sides[0]
         .agents
         .get_mut("c")
@@ -258,7 +258,7 @@ async fn full(stage: &Stage<'_>) -> Checked {
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), 9_000)));
     let mut world = stage.world(model).await?;
     world.want("too_much", deposit(1, a.clone(), 4096 + 1024)).await?;
-    // What is taken back leaves its room.
+    // A cancelled deposit frees its room.
     world.want("made", pending(6, &a, 4096)).await?;
     world.want("cancelled", cancel(0, 6)).await?;
     world.want("made", pending(2, &a, 2048)).await?;
@@ -276,7 +276,7 @@ async fn full(stage: &Stage<'_>) -> Checked {
     world.want("confirmed", confirm(0, 2)).await
 }
 
-/// The ceiling is exact, with what is pending and without.
+/// The ceiling is exact, with and without pending deposits.
 async fn to_the_nano(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let [a, b] = ["a", "b"].map(|owner| model.place(0, owner));

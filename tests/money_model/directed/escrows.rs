@@ -59,7 +59,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
     taken(&mut world, &a, &b).await
 }
 
-/// An entry that a crash kept from the payee's list arrives later, once.
+/// An escrow that is missing in the payee's list after a crash arrives there later, once.
 async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
     let crash = NewEscrow {
         crash: true,
@@ -78,7 +78,7 @@ async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
         .await
 }
 
-/// The script never overwrites an escrow whose number is taken, even if its twin asks for it.
+/// The script never overwrites an escrow whose number is taken, even if its twin passes that number.
 async fn taken(world: &mut World, a: &Place, b: &Place) -> Checked {
     let account = keys(0);
     let number = world.model.escrows[&1].number;
@@ -137,7 +137,7 @@ async fn funded(stage: &Stage<'_>) -> Checked {
     world.want("done 0", fund(0, 5, 5)).await
 }
 
-/// In order: the state, closed wallets, the freeze, the balance.
+/// Reasons of refusal, in order: the state, closed wallets, the freeze, the balance.
 async fn refused(stage: &Stage<'_>) -> Checked {
     for to_at in [0, 2] {
         let mut model = stage.model();

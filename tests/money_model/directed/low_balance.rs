@@ -1,4 +1,4 @@
-//! Debits around the threshold of a low balance: only the entry of the one that crosses it says so.
+//! Debits around the threshold of a low balance: only the entry of the debit that crosses it reports that.
 
 use super::preconditions::limit;
 use super::stage::{Stage, deposit, escrow, request_id, spend, transfer};
@@ -16,7 +16,7 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
             world.want("settled", spend_of("a", n, amount)).await?;
         }
     }
-    // A spend that waited counts when it is approved.
+    // A pending spend counts when it is approved.
     let mut model = stage.model();
     let limits = Limits {
         low: Some(90),
@@ -87,7 +87,7 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// From 100: to the threshold of 50 and no further, one below it, below it still.
+/// Request numbers and debits from a balance of 100: down to the threshold of 50, one below it, and further down.
 const AMOUNTS: [(u64, u64); 3] = [(1, 50), (2, 1), (3, 1)];
 
 /// Thresholds of the agent's own policy (`None`: no policy) and of the account's.
@@ -122,7 +122,7 @@ fn with_policies(stage: &Stage<'_>, [own, wide]: [Option<Option<u64>>; 2]) -> Mo
     } else if own.is_none() {
         model.lay("set", &policy(None, None, 70));
     }
-    // Those of test mode say nothing of live wallets.
+    // Policies of test mode do not apply to live wallets.
     let mut test = policy(None, Some(80), 72);
     if let Act::Policy { at, .. } = &mut test {
         *at = 1;
@@ -154,9 +154,9 @@ fn pay((from, to): &(Place, Place), n: u64, amount: u64) -> Act {
     Act::Transfer(transfer(n, from, to, amount))
 }
 
-/// The highest threshold, met from balances that are no doubles any more: each nano counts.
+/// The highest threshold, crossed from balances that doubles cannot represent: each nano counts.
 async fn beyond_doubles(stage: &Stage<'_>, debit: impl Fn(&Model, u64, u64) -> Act) -> Checked {
-    // The balance to begin with, and the debits: which of them crosses, the model says exactly.
+    // The initial balance and the debits. The model computes exactly which of them crosses.
     let cases: [(u64, &[u64]); 4] = [
         (HIGHEST, &[1, 1]),
         ((1 << 53) + 1, &[(1 << 53) + 1 - HIGHEST, 1]),

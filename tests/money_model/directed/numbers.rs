@@ -1,4 +1,4 @@
-//! Drawing numbers: the clock decides, or the last number where it is ahead of the clock, or the lowest place.
+//! Drawing numbers: the place of the clock, the one after the last number or the lowest place, whichever is highest.
 
 use super::stage::Stage;
 use crate::model::keys;
@@ -27,14 +27,14 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     let store = stage.store;
     let flushed: Result<(), _> = store.command(&redis::cmd("FLUSHDB")).await;
     flushed.map_err(|error| format!("{error:?}"))?;
-    // The clock has not reached the lowest place: it and those after it.
+    // The clock has not reached the lowest place: that place and those after it are drawn.
     let now = clock::now_ms();
     for expected in [HOUR, HOUR + 1, HOUR + 2] {
         equal(draw(store, now, HOUR).await?, expected, "the lowest")?;
     }
-    // The clock is behind the last one.
+    // The clock is behind the last number.
     equal(draw(store, now, 1).await?, HOUR + 3, "the one after the last")?;
-    // The clock is ahead of it.
+    // The clock is ahead of the last number.
     let from = clock::now_ms();
     let place = draw(store, from - 2 * HOUR, 1).await?;
     let to = clock::now_ms();

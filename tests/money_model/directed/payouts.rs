@@ -11,7 +11,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     full(stage).await
 }
 
-/// Money for a wallet of the payer's account that is closed goes to the account's own.
+/// Money for a closed wallet of the payer's account goes to the account's own wallet.
 async fn closed(stage: &Stage<'_>) -> Checked {
     for (refund, again) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut model = stage.model();
@@ -41,7 +41,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
             },
         );
         let gone = if refund { "c" } else { "d" };
-        // No script lets it come to this: an open escrow keeps the agent.
+        // No script allows this state: an open escrow prevents the deletion.
         model.sides[0].open.clear();
         model.escrows.get_mut(&1).expect("the escrow").status = "pending";
         model.lay(
@@ -72,7 +72,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// A wallet that cannot hold it: nothing happens.
+/// If the wallet has no room, nothing happens.
 async fn full(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let (a, b) = (model.place(0, "a"), model.place(0, "b"));

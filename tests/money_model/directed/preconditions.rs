@@ -30,7 +30,7 @@ pub fn charge(agent: &str, amount: u64, period: Period) -> Charge {
     }
 }
 
-/// Another month, far back, and another day of this month.
+/// A day of an earlier month.
 pub const fn long_ago(now: Period) -> Period {
     Period {
         day: now.day - 35,
@@ -45,7 +45,7 @@ pub const fn other_day(now: Period) -> Period {
     }
 }
 
-/// An agent's own policy holds, and the strictest of the account's where it has none.
+/// An agent's own policy applies, or else the strictest of the account's policies.
 async fn policies(stage: &Stage<'_>) -> Checked {
     let limits = Limits {
         txn: Some(50),
@@ -94,7 +94,7 @@ async fn policies(stage: &Stage<'_>) -> Checked {
     by_the_month(stage, world.model).await
 }
 
-/// The same goes for the month, and for Cap that is switched off.
+/// The same for the month, and for Cap that is disabled.
 async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
     model.sides[0]
         .charges
@@ -119,7 +119,7 @@ async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
         .await?;
     world.want("blocked cap_disabled", unnamed("b", 9, 1)).await?;
     world.want("settled", unnamed("a", 10, 1)).await?;
-    // Live policies say nothing of test mode.
+    // Live policies do not apply to test mode.
     let mut test = unnamed("a", 11, 1);
     test.request_id.at = 1;
     world.want("settled", test).await
@@ -176,7 +176,7 @@ async fn plans(stage: &Stage<'_>) -> Checked {
     test.request_id_mut().expect("a request").at = 1;
     world.want("settled", test).await?;
 
-    // An earlier version kept the last month alone; this one each, also when the clock was in another one since.
+    // An earlier version stored the last month alone; this one stores each, also if the clock was in another one since.
     let places = |month: u64| [("slot".to_owned(), format!("m{month}"))];
     let (now, before) = (stage.period.month, long_ago(stage.period).month);
     for of_a in [
@@ -203,8 +203,7 @@ async fn plans(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked
-/// only.
+/// A wallet, a policy, a provider key or, live, a virtual key makes an agent; a spend without a wallet is only tracked.
 async fn existing_agents(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     for at in [0, 1] {
@@ -264,7 +263,7 @@ async fn existing_agents(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// A named run knows its spends, however it was asked before.
+/// A named run counts exactly its own spends.
 async fn runs(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     for (n, run) in [(1, Some("r")), (2, None), (3, Some("r")), (4, Some("s"))] {

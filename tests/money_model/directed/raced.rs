@@ -1,5 +1,5 @@
-//! Answers of scripts if a change came between their twin's read and themselves, or if their record was
-//! never there. They are run by themselves, since no twin asks so at rest; nothing may change.
+//! Answers of scripts if a change came between their twin's read and the script, or if their record never existed. They
+//! run without their twins, which do not pass such arguments at rest; nothing may change.
 
 use super::stage::Stage;
 use crate::act::Act;
@@ -41,7 +41,7 @@ pub async fn no_account(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// A user wallet that was opened meanwhile, and one whose number has a place.
+/// A user wallet that was opened meanwhile, and a number that is taken.
 pub async fn opened(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let place = |number| Bucket::wallet_place(Number::from_u64(number).expect("a number"));
@@ -71,7 +71,7 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// A wallet that is full is no wallet that is closed.
+/// A full wallet is not reported as closed.
 pub async fn full(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);

@@ -1,4 +1,4 @@
-//! Requested spends: precedence, limits met exactly, and where each outcome is kept.
+//! Requested spends: precedence, limits met exactly, and where each outcome is recorded.
 
 use super::preconditions::{charge, limit, other_day};
 use super::stage::{START, Stage, plan, spend};
@@ -28,7 +28,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
     world
         .want("blocked insufficient_balance int_2s", again.clone())
         .await?;
-    // The caller's key is free still.
+    // The caller's key is still unused.
     again.amount = 60;
     again.request_id.n = 3;
     world.want("settled 0", again).await?;
@@ -45,7 +45,7 @@ async fn kept(stage: &Stage<'_>) -> Checked {
     world.want("settled 99", elsewhere).await
 }
 
-/// A text that instructs the agent blocks the spend before anything else about the agent is checked.
+/// A prompt injection blocks the spend before anything else about the agent is checked.
 async fn instructing(stage: &Stage<'_>) -> Checked {
     for at in [0, 1] {
         let mut model = stage.model();
@@ -79,7 +79,7 @@ async fn instructing(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// All reasons hold; they are taken away one by one, the one that counts first.
+/// All reasons apply; they are removed one by one, in order of precedence.
 async fn precedence(stage: &Stage<'_>) -> Checked {
     let reasons = [
         "frozen",
@@ -134,7 +134,7 @@ async fn precedence(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// Each limit is met exactly, with what was spent before; one nano more is too much.
+/// Each limit can be met exactly, earlier spends included; one nano more is refused.
 async fn exact_limits(stage: &Stage<'_>) -> Checked {
     let limits = Limits::default();
     let ten = Some(10);
@@ -181,7 +181,7 @@ async fn exact_limits(stage: &Stage<'_>) -> Checked {
         };
         world.want(&refused, in_run(2, 7)).await?;
         world.want("settled", in_run(3, 6)).await?;
-        // A limit of 0 lets nothing pass, a limit of a run only binds the run.
+        // A limit of 0 refuses everything, a limit of a run applies to that run only.
         let elsewhere = Spend {
             run: Some("s".to_owned()),
             ..spend(4, 6)
@@ -192,7 +192,7 @@ async fn exact_limits(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// The first spend of all meets each limit exactly; one that belongs to no run is a run by itself.
+/// The very first spend can meet each limit exactly; a spend without a run is a run by itself.
 async fn at_first(stage: &Stage<'_>) -> Checked {
     for (at, run) in [(0, None), (0, Some("r")), (1, None)] {
         let mut model = stage.model();

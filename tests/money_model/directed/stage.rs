@@ -41,7 +41,7 @@ impl Model {
         self.window = Window { from: now, to: now };
     }
 
-    /// Lays something out without a store.
+    /// Applies an action to the model alone; panics unless the outcome begins with `outcome`.
     pub fn lay(&mut self, outcome: &str, act: &Act) {
         let summary = self.act(act);
         assert!(

@@ -13,7 +13,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     steps(stage).await
 }
 
-/// The version rises by a step until it has come to the end of steps, then by one.
+/// The version rises by a step below the end of steps, then by one.
 async fn steps(stage: &Stage<'_>) -> Checked {
     for below in [0, 1] {
         let mut model = stage.model();
@@ -94,7 +94,7 @@ async fn out(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// Frozen agents, wallets that are closed or others than they were seen, in this order.
+/// Reasons of refusal, in order: frozen agents, then wallets that were closed or replaced since they were read.
 async fn refused(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     model.sides[0].agents.get_mut("a").expect("the agent").frozen = Some("user");
@@ -140,7 +140,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
     world.want("done", plain(31, &user, &a, 1)).await
 }
 
-/// The receiver is full, or just not; an amount beyond the doubles stays exact.
+/// A receiver that is full, or has just enough room; an amount that doubles cannot represent stays exact.
 async fn full(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));

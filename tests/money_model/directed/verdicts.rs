@@ -147,7 +147,7 @@ async fn between(stage: &Stage<'_>) -> Checked {
     world.want("blocked escrow_refunded", release(2, 50, 3)).await
 }
 
-/// The process dies between the two steps; the same call again, or the worker, goes on.
+/// The process crashes between the two steps; the same call again, or the worker, does the second one.
 async fn crashed(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     funded(&mut model, "b", 4);
@@ -217,7 +217,7 @@ async fn archived(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
-/// The list of siblings ends, and keeps a place for the winner.
+/// The list of siblings is bounded and reserves a place for the winner.
 async fn many(stage: &Stage<'_>) -> Checked {
     let mut model = stage.model();
     at_home(&mut model, 0, 2);

@@ -54,7 +54,7 @@ impl Model {
             let escrow = escrows.values().find(|escrow| escrow.number == *number);
             escrow.is_some_and(|escrow| escrow.at == at && ["funded", "disputed"].contains(&escrow.status))
         };
-        // Notes of escrows that are over, or that another account pays, are taken away on the occasion.
+        // Notes of escrows that are over, or that another account pays, are removed here.
         let open = self.sides[at].open.entry(agent.to_owned()).or_default();
         open.retain(is_open);
         if !open.is_empty() {
@@ -104,7 +104,7 @@ impl Model {
         if let Some(wallet) = &mut record.wallet {
             wallet.updated.clone_from(&moment);
         }
-        // An operator who freezes what is frozen does not move it in the index.
+        // An operator's freeze of a frozen agent does not move it in the index.
         record.frozen_at = next.map(|_| record.frozen_at.take().unwrap_or_else(|| moment.clone()));
         self.record(at, event(moment, kind, ACTOR, Some(agent)));
         "done".to_owned()
@@ -150,7 +150,7 @@ impl Model {
     }
 }
 
-/// Returns true for the counters of an agent, which stay.
+/// Returns true for the counters of an agent, which a deletion keeps.
 fn is_counter(field: &str) -> bool {
     if field == "held" || field == "slot" {
         return true;

@@ -15,8 +15,8 @@ impl Model {
         summary
     }
 
-    /// Updates the look-up of a reference after a deposit was announced: it names the account if that has the deposit,
-    /// and the deposit was pending once.
+    /// Updates the look-up of an announced deposit's reference: it names the account if the account has the deposit and
+    /// the deposit was pending once.
     fn announce(&mut self, at: At, reference: &str) {
         let deposit = self.sides[at].deposits.get(reference);
         let is_there = deposit.is_some_and(|deposit| deposit.first_pending);
@@ -82,7 +82,7 @@ impl Model {
         self.take_in(new, balance)
     }
 
-    /// A deposit that nothing is in the way of; `balance` is that of its wallet.
+    /// Makes a deposit that passed all checks; `balance` is that of its wallet.
     fn take_in(&mut self, new: &act::Deposit, balance: i128) -> String {
         let (to, at, amount) = (&new.to, new.to.at, new.amount);
         let moment = self.now();
@@ -132,7 +132,7 @@ impl Model {
         summary
     }
 
-    /// The wallet has had something pending.
+    /// Notes that the wallet has had a pending deposit.
     fn awaits(&mut self, at: At, owner: &str, moment: &str) {
         let wallet = self.wallet_mut(at, owner).expect("the wallet");
         (wallet.awaits, wallet.updated) = (true, moment.to_owned());
@@ -183,7 +183,7 @@ impl Model {
             .insert(request_id.id.clone(), request);
     }
 
-    /// The record of the request names the deposit that was there before it.
+    /// Makes the request's record name the deposit that existed before the request.
     fn of_deposit(&mut self, request_id: &RequestId, keyed: bool, deposit: &Deposit) {
         let requests = &mut self.sides[request_id.at].requests;
         if let Some(record) = requests.get_mut(&request_id.id).filter(|_| keyed) {

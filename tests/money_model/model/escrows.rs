@@ -71,7 +71,7 @@ impl Model {
         format!("done {number} {moment}")
     }
 
-    /// The list of a payee in another account learns of an escrow by a row in transit.
+    /// Adds an escrow to the list of a payee in another account, by a row in transit.
     fn list_with_payee(&mut self, number: u64, new: &NewEscrow) {
         let id = format!("escrow:{number}:created");
         self.depart(Transit {
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// Keeps a refused intent, and says so; `owner` is whose wallet the audit log names.
+    /// Writes a refused intent and returns the outcome; `owner` is the owner of the wallet that the audit entry names.
     pub fn refuse(
         &mut self,
         request_id: &RequestId,
@@ -113,7 +113,7 @@ impl Model {
         format!("blocked {reason} {id} {status}")
     }
 
-    /// The intent of a call on an escrow by the account that asks.
+    /// The intent of a call on an escrow by the calling account.
     pub fn call(&self, kind: &'static str, request_id: &RequestId, number: u64) -> Request {
         let escrow = &self.escrows[&number];
         let payer = request_id.at == escrow.at;

@@ -8,7 +8,7 @@ use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet};
 use store::transaction::TransactionType;
 
-/// The state of a wallet.
+/// The identity of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub at: At,
@@ -25,9 +25,9 @@ pub struct Side {
     pub movements: Vec<Movement>,
     pub charges: Vec<Charge>,
     pub runs: BTreeMap<(String, String), Run>,
-    /// Agents with a run in their index whose record has ended.
+    /// Agents whose index lists a run that has ended.
     pub listed_before: BTreeSet<String>,
-    /// Those of them in the index of all agents' runs.
+    /// The same for the index of all agents' runs.
     pub counted_before: BTreeSet<String>,
     /// When the index of an agent's runs expires, once a run was seen.
     pub listed_expires: BTreeMap<String, Window>,
@@ -35,16 +35,16 @@ pub struct Side {
     pub counted_expires: Option<Window>,
     /// Intents, transfers and deposits by id.
     pub requests: BTreeMap<String, Request>,
-    /// Ids that are taken by a request which another account decides, with its fingerprint.
+    /// Ids claimed by requests that another account decides, with their fingerprints.
     pub claims: BTreeMap<String, String>,
-    /// Ids of intents in the order they came, and came into a final state.
+    /// Ids of intents in order of arrival; `settled` and `blocked` in the order of their final states.
     pub order: Vec<String>,
     pub settled: Vec<String>,
     pub blocked: Vec<String>,
-    /// The number that each took when it came into the lists, and when it was decided; and the last one given.
+    /// The number of each intent in the lists, and the one of its decision; then the last number given.
     pub places: BTreeMap<String, (usize, Option<usize>)>,
     pub last_place: usize,
-    /// Those that wait, since when.
+    /// Pending intents, and since when they are pending.
     pub waiting: BTreeMap<String, String>,
     pub deposits: BTreeMap<String, Deposit>,
     pub policies: BTreeMap<String, Policy>,
@@ -53,7 +53,7 @@ pub struct Side {
     /// Escrows listed.
     pub escrows: BTreeSet<u64>,
     pub audit: Vec<Entry>,
-    /// Refusals under a key: the span of time in which the last one was kept, how many in it, and in the one before.
+    /// Recorded refusals under a key: the span of the last one, the count in that span, and in the span before.
     pub refusals: Option<(u64, u64, u64)>,
 }
 
@@ -61,7 +61,7 @@ pub struct Side {
 pub struct Agent {
     pub wallet: Option<Wallet>,
     pub frozen: Option<&'static str>,
-    /// Since when.
+    /// When the agent was frozen.
     pub frozen_at: Option<String>,
     pub policy: Option<String>,
     pub virtual_keys: BTreeSet<String>,
@@ -78,7 +78,7 @@ pub struct Wallet {
     pub awaits: bool,
     pub spend_limit: Option<u64>,
     pub made: String,
-    /// When money, what it waits for, or its agent's freeze last changed.
+    /// When the balance, the pending deposits or its agent's freeze last changed.
     pub updated: String,
 }
 
@@ -120,7 +120,7 @@ pub struct Run {
     pub calls: Option<u64>,
     pub denied: u64,
     pub expires: Window,
-    /// The status at the end.
+    /// The status of a run that has ended.
     pub status: Option<&'static str>,
 }
 
@@ -143,9 +143,9 @@ pub struct Request {
     /// The policy and the period of a spend that was charged.
     pub charged: Option<(String, Period)>,
     pub decision: Option<(bool, &'static str, u64)>,
-    /// The wallet's number, if it waited for approval; empty without a wallet.
+    /// The wallet's number, if the spend was pending; empty without a wallet.
     pub wallet: Option<String>,
-    /// Transfers and deposits end, and are listed nowhere.
+    /// Set for transfers and deposits: their records expire and are not listed.
     pub expires: Option<Window>,
 }
 
@@ -211,10 +211,10 @@ pub struct Transit {
     pub to: At,
     pub owner: String,
     pub wallet: u64,
-    /// The movement at the other end; its wallet and owner are those above, unless that one is closed.
+    /// The movement at the receiver; its wallet and owner are those above, unless that wallet is closed.
     pub credit: Option<Movement>,
     pub escrow: Option<u64>,
-    /// The escrow that the receiver lists, and nothing else happens.
+    /// The escrow that the receiver lists; such a row does nothing else.
     pub lists: Option<u64>,
     pub intent: Option<(String, Request)>,
     pub entry: Entry,
@@ -229,7 +229,7 @@ pub struct Arrival {
 }
 
 impl Side {
-    /// Lists an intent that waited until it was decided.
+    /// Lists a pending intent after its decision.
     pub fn decided(&mut self, id: &str, moment: &str) {
         self.file(id, moment);
         self.last_place += 1;

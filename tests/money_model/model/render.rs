@@ -20,7 +20,7 @@ pub fn cells<const N: usize>(pairs: [(&str, &str); N]) -> Cells {
         .collect()
 }
 
-/// The records under way.
+/// The expected records, while they are collected.
 pub struct Page(pub Expected);
 
 impl Page {
@@ -46,7 +46,7 @@ impl Page {
 }
 
 impl Model {
-    /// Everything.
+    /// The expected content of the whole store.
     pub fn render(&self) -> Expected {
         let mut page = Page(Expected::new());
         self.outside(&mut page);
@@ -65,7 +65,7 @@ impl Model {
         page.0
     }
 
-    /// Records that the accounts of a bucket share: the last numbers drawn, and where each number leads.
+    /// Records that the accounts of a bucket share: the last numbers drawn, and the look-up record of each number.
     fn numbers(&self, page: &mut Page) {
         for (series, drawn) in Series::ALL.into_iter().zip(self.drawn) {
             for (of, place) in drawn.into_iter().enumerate() {
@@ -147,7 +147,7 @@ impl Model {
         page.put(keys(at).record(), Shape::Hash(record));
     }
 
-    /// Transactions that came from other accounts.
+    /// Number of transactions that came from other accounts.
     fn received(&self, at: At) -> usize {
         let arrived = self.arrivals.iter().filter(|arrival| arrival.to == at);
         let sent = |id: &str| self.sent.iter().find(|transit| transit.id == id);

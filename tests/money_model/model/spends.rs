@@ -89,7 +89,7 @@ impl Model {
         sums.into_iter().any(|sum| as_double(sum) + amount > CEILING)
     }
 
-    /// The record of the named run, which is seen now.
+    /// The record of the named run, updated to the current moment.
     fn touch_run(&mut self, input: &SpendInput<'_>, moment: &str) -> Option<&mut Run> {
         let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
         let expires = self.window.later(life);
@@ -111,7 +111,7 @@ impl Model {
         Some(run)
     }
 
-    /// Charges it; the balance after it, and by which policy.
+    /// Charges a spend. Returns the wallet's balance after it and the id of the policy.
     fn charge(&mut self, input: &SpendInput<'_>, moment: &str) -> (Option<String>, String) {
         let (at, agent, period) = (input.at, input.agent, self.period);
         let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
@@ -152,8 +152,8 @@ impl Model {
         (balance, policy)
     }
 
-    /// The checks and what they lead to: when, and the words of the audit log but for the intent's id; or the answer
-    /// when nothing is written. `request` becomes what is kept.
+    /// Runs the checks and applies the outcome to `request`, which becomes the record. Returns the moment and the words
+    /// of the audit log without the intent's id; `Err` is the answer if nothing is written.
     fn decide(
         &mut self,
         input: &SpendInput<'_>,
@@ -257,7 +257,7 @@ impl Model {
         outcome
     }
 
-    /// Approves, or denies, a spend that waits.
+    /// Approves or denies a pending spend.
     pub fn resolve(
         &mut self,
         (at, id): (At, &str),

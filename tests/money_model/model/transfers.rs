@@ -10,7 +10,7 @@ use store::transaction::TransactionType;
 
 /// Retention of the records of transfers and deposits in these tests.
 pub const RECORD_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Retention of the mark of an arrival after its row.
+/// Retention of an arrival's mark after its row is removed.
 const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 
 pub fn millis(time: Duration) -> u64 {
@@ -161,7 +161,7 @@ impl Model {
         }
     }
 
-    /// Something is in transit from here on.
+    /// Adds a row in transit.
     pub fn depart(&mut self, transit: Transit) {
         self.waiting.insert(transit.id.clone());
         self.sent.push(transit);
@@ -192,8 +192,8 @@ impl Model {
         number
     }
 
-    /// Delivers money in transit once and removes its row. With `half` the worker dies in between and the row stays.
-    /// Returns true if the row was delivered: money that finds no room waits, and its intent and its escrow are
+    /// Delivers money in transit once and removes its row. With `half` the worker crashes in between and the row stays.
+    /// Returns true if the row was delivered. Money that finds no room waits, but its intent and its escrow are
     /// written.
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
@@ -274,7 +274,7 @@ impl Model {
         fits
     }
 
-    /// The escrow no longer counts as open for the wallet of `owner`.
+    /// Removes the escrow from the open ones of the wallet of `owner`.
     pub fn close_for(&mut self, at: At, owner: &str, escrow: u64) {
         if let Some(open) = self.sides[at].open.get_mut(owner) {
             open.remove(&escrow);

@@ -16,8 +16,8 @@ fn is_winner(escrow: &Escrow, request_id: &RequestId) -> bool {
 }
 
 impl Model {
-    /// Money comes out of an escrow into a wallet of the payer's account; into the account's own when that one is
-    /// closed. `None` when the wallet cannot hold it.
+    /// Pays the money of an escrow into a wallet of the payer's account, or into the account's own if that wallet is
+    /// closed. `None` if the wallet has no room.
     fn pay_out(
         &mut self,
         number: u64,
@@ -39,7 +39,7 @@ impl Model {
         Some((moment, id))
     }
 
-    /// Whether the wallet that a payee in another account is paid into would hold at most `most` with the money.
+    /// Whether the wallet of a payee in another account would hold at most `most` after the payment.
     fn has_payee_room(&self, escrow: &Escrow, most: u64) -> bool {
         let (owner, number) = &escrow.to;
         let user = || self.sides[escrow.to_at].user.as_ref().map(|wallet| wallet.number);
@@ -129,7 +129,7 @@ impl Model {
         passed.map_or_else(|| "error".to_owned(), |()| "done".to_owned())
     }
 
-    /// A repeated call whose first one won: what a payee left in transit is delivered. False when it cannot be.
+    /// Repeats a call that resolved the escrow: delivers a row left in transit. Returns false if it crashes first.
     fn finish(&mut self, number: u64, crash: bool) -> bool {
         let number = self.escrows[&number].number;
         let ids = ["released", "disputed"].map(|status| format!("escrow:{number}:{status}"));
@@ -167,7 +167,7 @@ impl Model {
         self.refuse(request_id, id, request, reason, (audit, owner), escrow.status)
     }
 
-    /// The escrow's status changes; one that is not disputed is over for the wallets of the payer's account.
+    /// Sets the escrow's status. Unless disputed, the escrow is over for the wallets of the payer's account.
     fn end_as(&mut self, number: u64, status: &'static str, moment: &str) {
         let escrow = self.escrows.get_mut(&number).expect("the escrow");
         escrow.status = status;

@@ -31,12 +31,12 @@ impl Recipe {
         self.product.name()
     }
 
-    /// The script made of another text.
+    /// The script with its text replaced.
     pub fn made_of(&self, text: &str) -> Script {
         Script::new(self.script(), WhenFull::Run, self.product.inputs(), &[text])
     }
 
-    /// The texts of the parts, with positions in the place of names, so that a change of each is tried, too.
+    /// The texts of the parts, with positions in place of names, so that each position is mutated too.
     pub fn texts(&self) -> Vec<String> {
         let inputs = self.product.inputs();
         self.parts.iter().map(|part| inputs.resolve(part.text)).collect()

@@ -1,4 +1,4 @@
-//! Ops on escrows become acts.
+//! Turns operations on escrows into acts.
 
 use super::op::Op;
 use super::player::{Player, prefer};
@@ -25,7 +25,7 @@ impl Player {
                 let to = self.other(&from, to)?;
                 let amount = self.amount(amount, Some(&from), Some(&to));
                 let closed = self.is_closed(&from) || self.is_closed(&to);
-                // A closed payee of another account is not met by the script.
+                // The script does not see whether a payee of another account is closed.
                 let closed = closed && (sees_closed || to.at != from.at);
                 Act::Escrow(NewEscrow {
                     request_id: self.request_id(from.at, key),

@@ -172,7 +172,7 @@ pub struct Case {
     pub spent: Option<usize>,
     /// Daily spend limit of the wallet of the first agent of each side.
     pub spend_limit: Option<u64>,
-    /// Above what most second agents need an approval.
+    /// The approval threshold of most second agents.
     pub threshold: Option<u64>,
     /// True for a third agent on each side, with an empty wallet and no policy.
     pub third: bool,

@@ -82,7 +82,7 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
     Ok(())
 }
 
-/// The ceiling but for this many steps.
+/// The ceiling minus this many steps.
 const fn full(steps: u64) -> u64 {
     MOST - steps * STEP
 }
@@ -126,7 +126,7 @@ impl Player {
         !self.model().is_alive(place.at, &place.owner, place.number)
     }
 
-    /// A wallet of the same mode as `from`, and another.
+    /// Another wallet of the same mode as `from`.
     pub fn other(&self, from: &Place, which: usize) -> Option<Place> {
         let others = self.model().wallets.iter();
         let others: Vec<&Place> = others
@@ -198,7 +198,7 @@ impl Player {
     }
 }
 
-/// One of them; half of the time one of the last four.
+/// One of `all`; half of the time one of the last four.
 pub fn pick<T>(all: &[T], which: usize) -> Option<&T> {
     let from = if which.is_multiple_of(2) {
         all.len().saturating_sub(4)
@@ -209,7 +209,7 @@ pub fn pick<T>(all: &[T], which: usize) -> Option<&T> {
     (!some.is_empty()).then(|| &some[which / 2 % some.len()])
 }
 
-/// One of them; three times out of four one for which something can happen.
+/// One of `all`; three times out of four one for which something can happen.
 pub fn prefer<T: Clone>(all: &[T], which: usize, can: impl Fn(&T) -> bool) -> Option<T> {
     let able: Vec<T> = all.iter().filter(|item| can(item)).cloned().collect();
     let some = if which.is_multiple_of(4) || able.is_empty() {

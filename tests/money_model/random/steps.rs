@@ -1,4 +1,4 @@
-//! Ops become acts.
+//! Turns operations into acts.
 
 use super::op::{Key, Op};
 use super::player::{AGENTS, Player, pick, prefer};
@@ -9,7 +9,7 @@ use domain::mode::Mode;
 use store::agent::freeze::Authority;
 
 impl Player {
-    /// `None` when there is nothing yet that the op could be about.
+    /// `None` if there is no record yet to which the operation applies.
     pub fn act(&mut self, op: Op) -> Option<Act> {
         Some(match op {
             Op::Spend { .. } => self.spend(op)?,
@@ -196,7 +196,7 @@ impl Player {
         }))
     }
 
-    /// A deposit, rather one that is pending.
+    /// A deposit, preferably a pending one.
     fn awaited(&self, which: usize) -> Option<(usize, String)> {
         let all = self.model().sides.iter().enumerate();
         let all: Vec<(usize, &String)> = all
@@ -248,7 +248,7 @@ impl Player {
         }))
     }
 
-    /// An earlier request once more: its key and what it asks for stay, what is made up for each attempt does not.
+    /// Repeats an earlier request: its key and content stay, the values that each attempt generates are new.
     fn again(&mut self, which: usize, crash: bool) -> Option<Act> {
         let keyed: Vec<&Act> = self
             .past

@@ -76,11 +76,11 @@ pub async fn check(fixture: &Fixture, shared: &SharedState, made: Vec<Made>, see
     );
     assert!(
         acknowledged > 500 && unknown > 20,
-        "seed {seed}: it was worth the while"
+        "seed {seed}: only {acknowledged} acknowledged, {unknown} unanswered"
     );
 }
 
-/// Each acknowledged fund, release and dispute stands, and no escrow has two of the last two.
+/// Each acknowledged fund, release and dispute is in effect, and no escrow has both or two of the last two.
 async fn check_escrows(fixture: &Fixture, made: &[Made], seed: u64) {
     let mut resolved: HashMap<u64, &Made> = HashMap::new();
     for request in made {
@@ -113,7 +113,7 @@ fn status_of(fixture: &Fixture, escrow: u64) -> String {
     found.unwrap_or_else(|| panic!("escrow {escrow} is gone"))
 }
 
-/// Asks again: what was answered is answered the same and changes nothing; what was not is done now, or was.
+/// Repeats requests: an answered one gets the same answer and changes nothing; any other is done now, unless it was.
 async fn repeat(fixture: &Fixture, shared: &SharedState, made: &[Made], seed: u64) {
     let before = executions(fixture);
     let step = (made.len() / REPEATED).max(1);
@@ -141,7 +141,7 @@ async fn repeat(fixture: &Fixture, shared: &SharedState, made: &[Made], seed: u6
     }
 }
 
-/// A repeated answer is the first one, and says so; but what is not stored may be answered anew (decision D59).
+/// A repeated answer equals the first and is marked; but what is not stored may be answered anew (decision D59).
 fn same_answer(status: u16, then: &Value, status_now: u16, now: &Value, seed: u64) {
     if [400, 404].contains(&status) || then["code"] == json!("NOT_A_PARTY") {
         return;

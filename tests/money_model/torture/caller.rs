@@ -20,11 +20,11 @@ pub struct SharedState {
     until: Duration,
     started: Instant,
     client: reqwest::Client,
-    /// Escrows whose funding was acknowledged.
+    /// Escrows that were made or funded, for later calls.
     funded: Mutex<Vec<Value>>,
 }
 
-/// One request, and the last answer to it that was one.
+/// One request and the last conclusive answer to it.
 #[derive(Debug, Clone)]
 pub struct Made {
     pub key: String,
@@ -65,7 +65,7 @@ impl SharedState {
     }
 }
 
-/// Calls until the market closes.
+/// Sends requests until the time is over.
 pub async fn run(shared: Arc<SharedState>, at: u64, seed: u64) -> Vec<Made> {
     let mut dice = SeededRandom::new(seed ^ (at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ pub async fn run(shared: Arc<SharedState>, at: u64, seed: u64) -> Vec<Made> {
             body,
             answer: None,
         };
-        // Some give up at once, some insist.
+        // Some callers give up at once, some repeat the request.
         let tries = if dice.percent(30) { 1 } else { REPEATS };
         for _ in 0..tries {
             let server = usize::try_from(dice.below(2)).expect("an index");
@@ -99,7 +99,7 @@ pub async fn run(shared: Arc<SharedState>, at: u64, seed: u64) -> Vec<Made> {
     all
 }
 
-/// An escrow that was made is funded by somebody next; one that was funded is resolved by somebody.
+/// Lists an escrow that was made, for funding, and one that was funded, for a release or dispute by any caller.
 fn note_escrow(shared: &SharedState, made: &Made) {
     let Some((200, answer)) = &made.answer else {
         return;
@@ -150,7 +150,7 @@ fn choose(shared: &SharedState, dice: &mut SeededRandom, key: &str) -> Option<(u
                 return None;
             }
             let at = usize::try_from(dice.below(open.len() as u64)).expect("an index");
-            // Most are taken off the list; some stay, so that several go for the same one.
+            // Most are taken off the list; some stay, so that several callers race for the same one.
             let escrow = if dice.percent(70) {
                 open.swap_remove(at)
             } else {

@@ -49,7 +49,7 @@ pub struct Chaos {
 impl Chaos {
     pub async fn run(&mut self, during: Duration) {
         let end = Instant::now() + during;
-        // Each is killed early once; then chance decides.
+        // Each process is killed early once, then at random.
         let mut first = vec![2, 1, 0];
         while Instant::now() < end {
             self.sleep(200, 1500).await;
@@ -79,7 +79,7 @@ impl Chaos {
         tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
-    /// Everything runs again.
+    /// Starts every server that is down.
     pub fn heal(&mut self) {
         for (server, site) in self.servers.iter_mut().zip(&self.sites) {
             if server.is_none() {

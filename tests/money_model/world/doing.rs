@@ -18,7 +18,7 @@ use store::transit::script::{Delivered, deliver};
 use store::wallet::WalletPlace;
 use store::{Store, StoreError};
 
-/// An attempt to instruct the agent.
+/// A detected prompt injection.
 const INJECTION: Injection<'_> = Injection {
     field: "description",
     pattern: "ignore_previous",

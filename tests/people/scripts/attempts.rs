@@ -1,4 +1,4 @@
-//! `attempts_take`: an attempt to sign in is counted, until there are too many in a span of time.
+//! `attempts_take`: counts attempts to sign in, until there are too many in a span of time.
 
 use super::{EMAIL, NOW_MS, describe, fresh};
 use harness::scripts::{Checked, execute};
@@ -15,7 +15,7 @@ pub async fn take(store: &Store) -> Checked {
         of: EMAIL,
     };
     let key = attempts(Tries::Login, EMAIL);
-    // Two are just too old, one is just not.
+    // Two attempts are just too old, one is just recent enough.
     for ago in [SPAN_MS + 1, SPAN_MS, SPAN_MS - 1] {
         execute::<i64>(store, &["RPUSH", &key, &(NOW_MS - ago).to_string()]).await?;
     }
@@ -37,7 +37,7 @@ pub async fn take(store: &Store) -> Checked {
         same!((55_000..=60_000).contains(&left.as_millis()), true);
     }
     same!(execute::<u64>(store, &["LLEN", &key]).await?, 10);
-    // What lasts longer than a span is from a clock that was ahead.
+    // A counter that lasts longer than a span is from a clock that was ahead.
     let left = (SPAN_MS + 60_000).to_string();
     execute::<i64>(store, &["PEXPIRE", &key, &left]).await?;
     same!(tries.take(store).await.map_err(describe)?, Taken::Yes);

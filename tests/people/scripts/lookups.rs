@@ -17,7 +17,7 @@ async fn leads_to(store: &Store, lines: &[&str]) -> Result<(), String> {
 /// The lines of a look-up before and after a change.
 type LookUp = (&'static [&'static str], &'static [&'static str]);
 
-/// The look-up `x` after a change, which lasts.
+/// Checks the look-up `x` after a change, and that it does not expire.
 async fn leads(store: &Store, (before, after): LookUp) -> Checked {
     let there: Option<String> = execute(store, &["GET", "x"]).await?;
     let expected = (!after.is_empty()).then(|| after.join("\n"));
@@ -29,7 +29,7 @@ async fn leads(store: &Store, (before, after): LookUp) -> Checked {
     Ok(())
 }
 
-/// An account has one user of an e-mail; accounts and users whose names begin alike are others.
+/// An account has one user of an e-mail; accounts and users whose names have a common start are distinct.
 pub async fn join(store: &Store) -> Checked {
     fresh(store).await?;
     const CASES: &[LookUp] = &[
@@ -42,7 +42,7 @@ pub async fn join(store: &Store) -> Checked {
         (&["a v", "b w"], &["a u", "b w"]),
         (&["b w", "a", "c x"], &["b w", "a u", "c x"]),
         (&["b", "c", "a v"], &["b", "c", "a u"]),
-        // Three are the most here.
+        // The maximum here is three.
         (&["b", "c", "d"], &["b", "c", "d"]),
         (&["b", "c", "d", "a v"], &["b", "c", "d", "a u"]),
     ];

@@ -1,4 +1,4 @@
-//! `session_use` and `session_end`: a session that is used, and sessions that end.
+//! `session_use` and `session_end`: the use and the end of sessions.
 
 use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, look_ups, three, user};
 use harness::scripts::{Checked, execute};
@@ -66,7 +66,7 @@ pub async fn in_use(store: &Store) -> Checked {
         same!((ends, seen, open(HASH).await?.is_some()), (ends, seen, is_open));
         same!(noted().await?, if is_open { NOW_MS } else { seen });
     }
-    // What is ahead by more than a minute is left from a clock that was ahead.
+    // Times that are ahead by more than a minute are from a clock that was ahead.
     for (created, seen, is_open) in [
         (NOW_MS + 60_000, NOW_MS, true),
         (NOW_MS + 60_001, NOW_MS, false),

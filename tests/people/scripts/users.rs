@@ -1,4 +1,4 @@
-//! `user_change`: a user is changed or removed, an owner is left, and sessions and API keys end with it.
+//! `user_change`: changes and removes users, never the last owner; sessions and API keys end with the user.
 
 use super::{EMAIL, NOW_MS, SCOPE, after, changes, describe, fresh, left, look_ups, three, user};
 use harness::scripts::{Checked, execute};
@@ -61,7 +61,7 @@ pub async fn change(store: &Store) -> Checked {
         (left(store, &sessions).await?.len(), exists(&reset).await?),
         (6, 1)
     );
-    // An owner who stays one needs no second owner.
+    // An owner who keeps the role needs no second owner.
     let mut renamed = owner.clone();
     renamed.user.password = "another".to_owned();
     renamed.text = renamed.user.to_stored();

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use store::page::Page;
 
-/// The service that is used.
+/// The service, as a requirement of pip.
 const MOTO: &str = "moto[server,s3]==5.2.4";
 
-/// Longest wait for it to start.
+/// Longest wait for the service to start.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// A running service; killed on drop.
@@ -38,7 +38,7 @@ impl Service {
         service
     }
 
-    /// Starts it on its port, with nothing in it but an empty bucket.
+    /// Starts the service on its port, with only an empty bucket.
     async fn restart(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -122,7 +122,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
     assert!(error.to_string().contains("segments/"), "{error}");
 
-    // It is back and empty: the old segments are missing; it takes new ones.
+    // The service is back and empty: the old segments are missing; it takes new ones.
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");

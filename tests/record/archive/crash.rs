@@ -28,7 +28,7 @@ fn options(fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
 
 const TINY: &[(&str, &str)] = &[("SEGMENT_ENTRIES", "7"), ("ARCHIVE_AFTER_ENTRIES", "10")];
 
-/// Writes until it is stopped; returns the numbers that the store confirmed.
+/// Writes until it is stopped. Returns the numbers that the store confirmed.
 async fn traffic(fixture: Arc<Fixture>, stop: Arc<AtomicBool>) -> BTreeMap<u64, String> {
     let mut written = BTreeMap::new();
     let mut n = 0;
@@ -44,7 +44,7 @@ async fn traffic(fixture: Arc<Fixture>, stop: Arc<AtomicBool>) -> BTreeMap<u64, 
     written
 }
 
-/// Everything that was confirmed is there, once, in its place, and the chain is whole.
+/// Asserts that each confirmed line is there, once, in its place, and that the chain is whole.
 async fn all_is_there(fixture: &Fixture, written: &BTreeMap<u64, String>) {
     let head = fixture.trail().seal().await.unwrap();
     let (mut before, mut next) = ("genesis".to_owned(), 1);

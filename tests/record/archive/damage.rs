@@ -30,7 +30,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
     assert!(error.to_string().contains(file), "{error}");
 }
 
-/// Reads with an archive that has nothing in its caches.
+/// Asserts that an archive with empty caches reports the damage.
 async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(fixture.root.path());
     let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
@@ -76,8 +76,8 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             std::fs::write(file, &bytes).unwrap();
-            // A flipped bit that leaves every line as it was is none: headers have unused ones, and how a segment was
-            // compressed is not what a manifest is asked for.
+            // A flipped bit that leaves every line as it was is no damage: headers have unused bits, and these reads
+            // do not use a manifest's description of the compression.
             let fresh = archive_at(fixture.root.path());
             let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
             match is_segment {
@@ -123,7 +123,7 @@ async fn entries_that_were_changed_in_a_segment_are_noticed() {
         std::fs::write(&segment, zstd::encode_all(changed.as_bytes(), 5).unwrap()).unwrap();
         noticed(&fixture, &ids[0], true).await;
     }
-    // A bomb is not blown up.
+    // A decompression bomb is not expanded.
     let bomb = vec![b' '; 64 << 20];
     std::fs::write(&segment, zstd::encode_all(bomb.as_slice(), 19).unwrap()).unwrap();
     noticed(&fixture, &ids[0], true).await;

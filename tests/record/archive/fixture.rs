@@ -1,4 +1,4 @@
-//! An account on which something happens: lines in the trail as scripts write them.
+//! An account with audit lines as scripts write them.
 
 use archive::Archive;
 use archive::place::Place;
@@ -63,19 +63,19 @@ impl Fixture {
         Chain::new(&self.store, &self.account.id, Mode::Live)
     }
 
-    /// When the line `n` is written.
+    /// Time of the line `n`, in Unix milliseconds.
     pub fn at_ms(&self, n: u64) -> u64 {
         self.start_ms + n * STEP_MS
     }
 
-    /// Writes the line `n`; the decision's id, if it is one.
+    /// Writes the line `n`. Returns the decision's id, if it is one.
     pub async fn append(&self, n: u64) -> Option<String> {
         let (line, id) = line(n, self.at_ms(n));
         append(&self.store, &self.account, &line).await.unwrap();
         id
     }
 
-    /// Writes the lines from 0 to before `count`, and seals them; the decisions' ids.
+    /// Writes the lines from 0 to before `count`, and seals them. Returns the decisions' ids.
     pub async fn fill(&self, count: u64) -> Vec<String> {
         let mut ids = Vec::new();
         for n in 0..count {
@@ -85,7 +85,7 @@ impl Fixture {
         ids
     }
 
-    /// Moves one segment of at most `entries`; how many moved.
+    /// Moves one segment of at most `entries`. Returns how many moved.
     pub async fn move_segment(&self, entries: usize) -> u64 {
         let place = (self.account.id.as_str(), Mode::Live);
         let last = self.chain().backlog().await.unwrap().movable;
@@ -96,7 +96,7 @@ impl Fixture {
         moving.unwrap()
     }
 
-    /// Lets go of the look-ups of archived decisions.
+    /// Deletes the look-ups of archived decisions.
     pub async fn forget(&self) {
         let forgotten = self.chain().backlog().await.unwrap().forgotten;
         let place = (self.account.id.as_str(), Mode::Live);
@@ -113,7 +113,7 @@ impl Fixture {
         (part.records, part.total)
     }
 
-    /// The same list by cursor, in pages of `limit`, while `between` happens before each page but the first.
+    /// The list of a filter by cursor, in pages of `limit`. Calls `between` before each page but the first.
     pub async fn pages(
         &self,
         filter: Filter<'_>,
@@ -154,7 +154,6 @@ pub fn place_of(settings: &[(&str, &str)]) -> Place {
     Place::of(&load_from(None, variables).unwrap().audit).unwrap()
 }
 
-/// Writes a line.
 pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<u64, store::StoreError> {
     let mut run = redis::cmd("EVAL");
     run.arg(APPEND)
@@ -199,7 +198,7 @@ pub fn line(n: u64, at_ms: u64) -> (String, Option<String>) {
     }
 }
 
-/// The number that an entry says it has.
+/// The number in an entry's own text.
 pub fn number(entry: &Sealed) -> u64 {
     let value: Value = serde_json::from_str(&entry.json).unwrap();
     value["seq"].as_u64().unwrap()

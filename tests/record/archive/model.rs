@@ -1,4 +1,4 @@
-//! Reads give the same before entries are archived, meanwhile, and afterwards.
+//! Reads return the same before, while and after entries are archived.
 
 use super::fixture::{AGENTS, EVERYTHING, Fixture, archive_at, number};
 use archive::segment::{Descriptor, Manifest, Segment};
@@ -112,7 +112,7 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
             fixture.forget().await;
         }
     }
-    // All that is left of a chain that is archived to the end.
+    // What the store keeps of a fully archived chain.
     fixture.forget().await;
     let keys: Vec<String> = fixture.redis.command(&["KEYS", "*/audit*"]);
     let prefix = fixture.account.keys.prefix();
@@ -197,8 +197,8 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
     );
 }
 
-/// Two archivers of which one has another version of the compressor: the first one's description counts, and what lies
-/// there in the end is the second one's.
+/// Two archivers with different versions of the compressor: the first one's description counts, and the files are the
+/// second one's.
 #[tokio::test]
 async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     let fixture = Fixture::new().await;
@@ -225,7 +225,7 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
-    // That and no more: a manifest of other entries is none of this segment.
+    // Only the compression may differ: a manifest of other entries does not belong to this segment.
     manifest.segment.entries += 1;
     let fresh = write_over(&manifest).await;
     let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
@@ -247,7 +247,7 @@ async fn the_archive_waits_for_no_webhook() {
     let backlog = fixture.chain().backlog().await.unwrap();
     assert_eq!((backlog.live, backlog.movable), (20, 20));
     assert_eq!(fixture.move_segment(50).await, 20);
-    // A late reader finds them there.
+    // A late reader finds them in the archive.
     let trail = fixture.trail();
     assert!(trail.read_live(13).await.unwrap().is_none());
     assert_eq!(trail.read(13).await.unwrap().len(), 8);
@@ -280,7 +280,7 @@ async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
         .await
         .unwrap();
     fixture.chain().seal().await.unwrap();
-    // Its look-up has a live record now, and stays.
+    // The decision's look-up has a live record now, and stays.
     fixture.forget().await;
     for _ in 0..2 {
         let found = fixture.trail().decision(&ids[0]).await.unwrap();
@@ -292,7 +292,7 @@ async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
     assert_eq!(keys, Vec::<String>::new());
 }
 
-/// Entries that are archived, and new ones that come, while a list is gone through.
+/// Entries are archived and added while a list is read by cursor.
 #[tokio::test]
 async fn going_through_by_cursor_is_not_disturbed() {
     const COUNT: u64 = 80;
@@ -311,7 +311,7 @@ async fn going_through_by_cursor_is_not_disturbed() {
             fixture.move_segment(1).await;
         });
         let met = pages.await.concat();
-        // One that came before the first page of this filter is at its beginning.
+        // An entry added before the first page of this filter is at its beginning.
         assert!(met.ends_with(&wanted), "{filter:?} in pages of {limit}");
     }
 }

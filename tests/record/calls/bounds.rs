@@ -11,14 +11,14 @@ use domain::timestamp::ms_from_iso;
 use harness::{Caller, SeedAccount, assert_fields};
 use serde_json::json;
 
-/// Most entries that are read for a page of calls, and rows that a usage report stops at.
+/// Maximum entries read for a page of calls, and rows at which a usage report stops.
 const PAGE_READS: u64 = 2_000;
-/// Most entries that are read for a usage report.
+/// Maximum entries read for a usage report.
 const USAGE_READS: u64 = 20_000;
-/// Most entries that are read for a file.
+/// Maximum entries read for a file.
 const FILE_READS: u64 = 100_000;
 
-/// An account with so many settled calls of one nano-USD, each in a run of its own.
+/// An account with `count` settled calls of one nano-USD, each in a run of its own.
 async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
     let (account, api) = world.account("enterprise").await;
     let now = clock::now_ms();
@@ -84,7 +84,7 @@ async fn a_usage_report_stops_at_2000_rows_and_says_how_far_it_came() {
     // A file has every row.
     let csv = api.get("/v1/usage?groupBy=run&interval=hour&format=csv").await;
     assert_eq!(csv.text().lines().count() as u64, 1 + PAGE_READS + 500);
-    // Few rows are no reason to stop.
+    // A report with few rows does not stop early.
     let (sums, answers) = usage(&api, "groupBy=model").await;
     assert_eq!(answers, 1);
     assert_eq!(sums.values().map(|row| row[4]).sum::<u64>(), PAGE_READS + 500);

@@ -1,4 +1,4 @@
-//! Pages, exports and usage are those of the lines, whether they are in the store or in the archive.
+//! Pages, exports and usage agree with the lines, whether these are in the store or in the archive.
 
 use super::trail::{Sums, Written};
 use crate::audit_writer::AuditWriter;
@@ -70,7 +70,7 @@ pub async fn usage(api: &Caller, query: &str) -> (Sums, usize) {
     }
 }
 
-/// Reads everything in every way. `is_live` where one request reads all of it.
+/// Compares every way to read with the written lines. `is_live`: one request reads all of them.
 async fn everything_is_read(written: &Written, is_live: bool) {
     let api = &written.api;
     let expected: Vec<(&str, &str, String)> = written
@@ -156,7 +156,7 @@ async fn and_so_they_are_from_the_archive() {
 #[tokio::test]
 async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
     let world = World::start().await;
-    // Behind what the account did before, since times are found by halves.
+    // Later than the account's other entries, since times are found by binary search.
     let written = Written::write_from(&world, 200, clock::now_ms() + 1000).await;
     let corrected = written
         .calls
@@ -172,7 +172,7 @@ async fn a_kept_call_is_shown_as_it_was_corrected_also_behind_the_span() {
     let shown = &page["calls"][0];
     assert_fields!(shown, { "id": corrected.id, "outcome": "corrected" });
     assert_eq!(shown["costNanos"], json!(corrected.cost.to_string()));
-    // It is in one of two spans: that of the entry that kept it.
+    // The call is in one of the two spans: that of the entry that kept it.
     let mut found = by_cursor(&written.api, &format!("&from={end}"), 50).await;
     assert!(!found.iter().any(|call| call["id"] == json!(corrected.id)));
     found.extend(by_cursor(&written.api, &format!("&to={end}"), 50).await);
@@ -215,13 +215,13 @@ async fn a_correction_that_arrives_meanwhile_moves_no_call_to_another_page() {
     assert_eq!(found, expected);
 }
 
-/// After a weekend without the server that ends them: found by the day that they are charged to, and once.
+/// Calls ended after a weekend without the server that ends them: found once, by the day that they are charged to.
 #[tokio::test]
 async fn calls_that_ended_days_later_are_in_the_usage_and_the_file_of_their_day() {
     let world = World::start().await;
     let (account, api) = world.account("enterprise").await;
     let writer = AuditWriter::new(&world.store, &account, Mode::Live);
-    // Behind what the account did before, since times are found by halves.
+    // Later than the account's other entries, since times are found by binary search.
     let day = Period::at(clock::now_ms()).day + 1;
     let later_ms = (day + 4) * DAY_MS;
     let line = |n: u64, outcome: &str, cost: u64| {

@@ -37,12 +37,12 @@ pub struct Written {
 }
 
 impl Written {
-    /// Writes `count` calls that ended in every way, until now.
+    /// Writes `count` calls with every outcome, until now.
     pub async fn write(world: &World, count: u64) -> Self {
         Self::write_from(world, count, clock::now_ms() - count * STEP_MS).await
     }
 
-    /// The same from a moment on.
+    /// Writes `count` calls with every outcome, from `first_ms` on.
     pub async fn write_from(world: &World, count: u64, first_ms: u64) -> Self {
         let (account, api) = world.account("enterprise").await;
         let end_ms = first_ms + count * STEP_MS;
@@ -56,7 +56,7 @@ impl Written {
                 }
                 lines.push((at_ms + behind, n, line));
                 match last.get_mut(&expected.id) {
-                    // Its place stays that of its first line.
+                    // The call keeps the place of its first line.
                     Some((_, call)) => *call = expected,
                     None => drop(last.insert(expected.id.clone(), (at_ms + behind, expected))),
                 }
@@ -98,8 +98,8 @@ impl Written {
     }
 }
 
-/// The lines of a call, how long after the first each is written, and what the call is from then on. A kept one of an
-/// early number is corrected later, so that the last ones stay kept.
+/// The lines of a call, each with its delay after the first in ms and the call's state from then on. Kept calls of
+/// early numbers are corrected later, so that the last ones stay kept.
 fn call(n: u64, at_ms: u64) -> Vec<(u64, String, Expected)> {
     let (agent, key) = (
         format!("bot-{}", n % 3),

@@ -133,7 +133,7 @@ async fn a_limit_that_edges_require_is_required_of_a_prediction() {
     success(&client.dry_run(call(&json!({ "max_tokens": 9 }))).await, 200);
 }
 
-/// A prediction is of any API of the edge, and takes streams where edges do.
+/// Dry runs predict calls of any API of the edge, and streams where edges allow them.
 #[tokio::test]
 async fn responses_embeddings_and_streams_are_predicted() {
     for (streaming, status) in [("false", 400), ("true", 200)] {
@@ -210,7 +210,7 @@ async fn a_call_to_an_upstream_by_name_is_predicted_as_the_edge_decides() {
     let sent = azure.requests()[0].header("authorization").map(str::to_owned);
     assert_eq!(sent.as_deref(), Some("Bearer 0123456789abcdef"));
 
-    // Another upstream has no price for its model, so it is the dearest.
+    // Another upstream has no price for its model, so the dearest price applies.
     let (dear, default) = (predict("gpt-4.1").await, predict("no-such-model").await);
     assert_fields!(dear, { "upstream": "dear" });
     assert_fields!(default, { "upstream": null });

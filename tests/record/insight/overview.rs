@@ -99,7 +99,7 @@ async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own
     );
 }
 
-/// Spends of agents without a wallet, on the days before today that are of this month: no agent is needed to know them.
+/// Spends of agents without a wallet, on earlier days of this month: the sums need no record of an agent.
 #[tokio::test]
 async fn the_month_of_test_mode_is_that_of_its_days() {
     let world = World::start().await;
@@ -125,7 +125,7 @@ async fn the_month_of_test_mode_is_that_of_its_days() {
     assert_fields!(view["spend"], { "todayUsd": if is_first { 10 } else { 5 }, "monthUsd": 10, "heldUsd": 0 });
 }
 
-/// Nothing happened in this account.
+/// Asserts that the overview shows no activity.
 fn assert_empty(view: &Value) {
     let spend = &view["spend"];
     assert_fields!(spend, { "todayUsd": 0, "monthUsd": 0, "heldUsd": 0 });
@@ -221,8 +221,8 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
     }
 }
 
-/// The overview, and how many records of agents were read for it: the least of several times, since the server's worker
-/// of thresholds reads them too, now and then.
+/// The overview, and the number of agent records read for it: the least of several times, since the server's worker of
+/// thresholds sometimes reads them too.
 async fn reads(world: &World, caller: &Caller) -> (u64, Value) {
     let mut least = None;
     for _ in 0..5 {
@@ -244,7 +244,7 @@ async fn thousands_of_agents_cost_one_bounded_read() {
     let (looked, view) = reads(&world, &caller).await;
     assert!(
         (2000..2100).contains(&looked),
-        "one look for each agent: {looked}"
+        "one read for each agent: {looked}"
     );
     assert_eq!(nanos(&view["spend"]["todayUsd"]), 3 * 2000);
     assert_eq!(

@@ -42,7 +42,7 @@ async fn agents_are_found_by_a_part_of_id_or_name_and_by_status() {
     assert_eq!(
         (names.len(), listed.get("partial")),
         (3, None),
-        "nothing is searched for"
+        "an empty search finds all"
     );
     problem(&caller.get("/v1/agents?status=asleep").await, 400, "VALIDATION");
     let reply = caller.get(&format!("/v1/agents?q={}", "x".repeat(201))).await;

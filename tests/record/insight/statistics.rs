@@ -31,7 +31,7 @@ enum Line {
     /// The approval's answer was lost.
     Voided(u8, u64),
     Denied(usize),
-    /// The record of a rate window, of so many denials.
+    /// The record of a rate window, with its number of denials.
     Window(u64),
     Spend(u8, u64),
     Blocked,
@@ -106,7 +106,7 @@ fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
             Line::Pending(agent, nanos) => spend(*agent, *nanos, "outcome=pending_approval"),
             Line::Other => r#"{"type":"agent.updated","agentId":"bot-1","actor":"k","data":{}}"#.to_owned(),
         });
-        // Some of them in the same batch, some in another.
+        // Some ends are in the same batch as their hold, some in a later one.
         if at % 3 == 0 {
             all.append(&mut later);
         }

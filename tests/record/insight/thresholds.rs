@@ -146,7 +146,7 @@ async fn a_threshold_is_noticed_once_by_two_servers_and_after_a_kill() {
     let view = overview(&api, "").await;
     fresh(text(&view["attention"][0], "/since"));
 
-    // Each server has seen it by the time its gauge says so; a third one begins with nothing in its memory.
+    // A server's gauge shows that it has seen the threshold. A third server starts without any memory of it.
     let reached = "tollgate_admin_thresholds_reached{limit=\"day\",percent=\"80\"}";
     second.kill9();
     let third = start();

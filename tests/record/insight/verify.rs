@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
-/// Long enough to be met while it is verified.
+/// Entries of a trail whose verification is still running at the next request.
 const LONG: u64 = 40_000;
 
 /// All lines of an answer.
@@ -101,7 +101,7 @@ async fn begin(
 
 #[tokio::test]
 async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
-    // No other read of the store comes between.
+    // No sealing, so that all counted reads of the store are those of verifications.
     let still = |options: AdminOptions| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "600000");
     let world = World::start_with(still).await;
     let mut callers = Vec::new();
@@ -127,7 +127,7 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     let reads = || world.redis.calls("lrange");
     let before = reads();
     drop((first, second));
-    // The trail of test mode is empty, and has its turn when the verification of the long one ends.
+    // The trail of test mode is empty; it can be verified once the verification of the long one has ended.
     for (_, caller) in &callers {
         eventually("a turn", SOON, async || {
             (caller.get("/v1/audit/verify").await.status == 200).then_some(())
@@ -137,6 +137,6 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
     let (needed, read) = (LONG / 500, reads() - before);
     assert!(
         read < needed,
-        "{read} reads after both hung up, each trail takes {needed}"
+        "{read} reads after both disconnected, each trail takes {needed}"
     );
 }

@@ -6,7 +6,7 @@ use crate::world::{success, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The lists that are gone through, and whether an intent that is decided meanwhile stays in its place there.
+/// Filters of the lists that are read.
 const LISTS: [&str; 5] = [
     "",
     "&agentId=bob",
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// The ids of a list, whole.
+/// All ids of a list.
 async fn ids(fixture: &Fixture, filter: &str) -> Vec<String> {
     let page = success(&fixture.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
     assert_eq!(page["nextCursor"], Value::Null);
@@ -74,7 +74,7 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
         fixture.make_some_of_each(round).await;
         waiting.push(fixture.waiting("bob", &format!("waits {round}")).await);
     }
-    // Each limit is a reader that is somewhere else when something happens.
+    // One reader for each limit, so that changes meet readers at different places.
     let mut readers: Vec<Reader> = Vec::new();
     let mut before: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for filter in LISTS {
@@ -101,12 +101,12 @@ async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
     }
     assert!(
         fixture.live() < total as u64 / 2,
-        "most have left: {}",
+        "most are archived: {}",
         fixture.live()
     );
     for reader in readers {
         let name = format!("{} in pages of {}", reader.filter, reader.limit);
-        assert_eq!(reader.next, None, "{name}: it came to an end");
+        assert_eq!(reader.next, None, "{name}: more pages");
         let twice: Vec<_> = reader.met.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "{name}: {twice:?}");
         let missed: Vec<_> = before[reader.filter]

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// The mode of everything here: the one in which deposits are made through the API.
 pub const MODE: Mode = Mode::Test;
-/// The lists there are.
+/// Filters of all lists.
 const FILTERS: [&str; 12] = [
     "",
     "&agentId=ann",
@@ -39,7 +39,7 @@ pub struct Fixture {
     pub approver: Caller,
     pub root: TempDir,
     pub archive: Archive,
-    /// Those of ann and bob.
+    /// The wallets of ann and bob.
     pub wallets: [Value; 2],
 }
 
@@ -94,13 +94,13 @@ impl Fixture {
             .await
     }
 
-    /// A spend that is settled; its intent.
+    /// Makes a settled spend. Returns its intent.
     pub async fn settled(&self, agent: &str, amount: u64, key: &str) -> String {
         let bodies = success(&self.spend(agent, amount, key).await, 200);
         text(&bodies, "/intent_id").to_owned()
     }
 
-    /// A spend that waits for approval; its intent.
+    /// Makes a spend that waits for approval. Returns its intent.
     pub async fn waiting(&self, agent: &str, key: &str) -> String {
         let bodies = self.spend(agent, 60, key).await;
         assert_eq!(bodies.status, 202, "{}", bodies.text());
@@ -118,19 +118,19 @@ impl Fixture {
         success(&bodies, 200)
     }
 
-    /// An escrow that ann has funded for bob; its number.
+    /// Makes an escrow that ann has funded for bob. Returns its number.
     pub async fn funded(&self) -> Value {
         self.funded_for(&self.wallets[1]).await
     }
 
-    /// Creates an unfunded escrow; returns its number.
+    /// Creates an unfunded escrow. Returns its number.
     pub async fn unfunded(&self) -> Value {
         let [from, to] = &self.wallets;
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 7 });
         self.escrow("create", body).await["escrow"]["id"].clone()
     }
 
-    /// An escrow that ann has funded for a wallet; its number.
+    /// Makes an escrow that ann has funded for a wallet. Returns its number.
     pub async fn funded_for(&self, to: &Value) -> Value {
         let from = &self.wallets[0];
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 7 });
@@ -140,7 +140,7 @@ impl Fixture {
         number
     }
 
-    /// Some of everything that can be archived.
+    /// Makes some of each kind of intent that can be archived.
     pub async fn make_some_of_each(&self, round: u64) {
         for n in 1..4 {
             let agent = if n == 2 { "bob" } else { "ann" };
@@ -172,12 +172,12 @@ impl Fixture {
         moving.await.map(|moved| moved.intents)
     }
 
-    /// Moves all that may go; how many went.
+    /// Archives all intents that may move. Returns how many moved.
     pub async fn move_all(&self) -> u64 {
         self.move_all_of(&self.account).await
     }
 
-    /// The same of another account.
+    /// Archives all intents of `account` that may move. Returns how many moved.
     pub async fn move_all_of(&self, account: &SeedAccount) -> u64 {
         let now_ms = self.now_ms().await;
         let mut all = 0;
@@ -189,7 +189,7 @@ impl Fixture {
         }
     }
 
-    /// A little ahead of the store's clock, since the servers' clocks may be.
+    /// The store's time plus a minute, since the servers' clocks may be ahead.
     pub async fn now_ms(&self) -> u64 {
         server_clock::now_ms(&self.world.store).await.unwrap() + 60_000
     }
@@ -235,7 +235,7 @@ impl Fixture {
     }
 }
 
-/// An answer, and a list without its cursor: that says where the page ended, which is in the archive later.
+/// The text of a reply; of a list without its cursor, which depends on whether the page's end is archived.
 pub fn without_cursor(path: &str, reply: &Reply) -> String {
     if !path.contains("limit=") {
         return reply.text();
@@ -252,7 +252,7 @@ pub fn archive_at(root: &TempDir) -> Archive {
     Archive::at(Place::of(&load_from(None, variables.into_iter()).unwrap().audit).unwrap())
 }
 
-/// Everything is old and waits for nothing.
+/// Bounds by which every intent may be archived at once.
 pub const fn age(now_ms: u64) -> Age {
     Age {
         now_ms,

@@ -47,7 +47,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
         .redis
         .command(&["KEYS", &format!("{prefix}intents/agent/bob")]);
     assert_eq!(keys, Vec::<String>::new());
-    // Both come to their end, and follow.
+    // Both open intents end, and move too.
     fixture.decide(&waiting, "approve").await;
     fixture.escrow("release", json!({ "escrowId": open })).await;
     let ids = async || {
@@ -58,8 +58,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     let (before, had) = (fixture.bodies().await, ids().await);
     assert_eq!(fixture.move_all().await, stays + 1);
     assert_eq!(fixture.live(), 0);
-    // Of the text that the account keeps only the conditions of its escrows are left: an archived intent counts no
-    // more.
+    // Of the account's kept text only the conditions of its escrows are left: an archived intent counts no more.
     let escrows: Vec<String> = fixture
         .world
         .redis
@@ -147,7 +146,7 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
     let again = success(&fixture.spend("ann", 3, "young").await, 200);
     assert_eq!(first["transactionId"], again["transactionId"]);
     assert_eq!(fixture.all().await.len(), 2);
-    // Another spend under the key has another id: the archived one stays what it was, wherever the newer one is.
+    // A new spend under the key has another id; the archived intent is unchanged, wherever the newer one is.
     let newer = fixture.settled("bob", 5, "old").await;
     assert_ne!(newer, old);
     assert_eq!(fixture.settled("bob", 5, "old").await, newer, "it is replayed");
@@ -187,7 +186,7 @@ async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
     let released = success(&send("/v1/escrow/release", &body).await, 200);
     let id = text(&released, "/intent_id").to_owned();
     fixture.move_all().await;
-    // Without the calls on the escrow beside it, of which there may be more.
+    // Without the other calls on the escrow, of which there may be more.
     let shown = async || {
         let whole = success(&fixture.get(&format!("/v1/intents/{id}")).await, 200);
         let csv = fixture.get(&format!("/v1/intents/{id}/export?format=csv")).await;
@@ -224,7 +223,7 @@ async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
     );
     fixture.check(0);
     fixture.move_all().await;
-    // What is on another route, too, without the archive.
+    // A request on another route works without the archive.
     let [from, to] = &fixture.wallets;
     let transfer = json!({ "from": from, "to": to, "amount": 1 });
     let away = fixture.root.path().with_extension("away");
@@ -236,7 +235,7 @@ async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
     assert_eq!(shown().await, before);
 }
 
-/// Release and dispute leave no way back: under a key that is free again, too, they find that the escrow is resolved.
+/// Release and dispute are final: under a key that is free again, they find that the escrow is resolved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
     let fixture = Fixture::build().await;
@@ -283,7 +282,7 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
         }, "{n}: {refused}");
         let again = send(by, word, escrow, &n.to_string()).await.json();
         assert_eq!(again["replayed"], json!(true), "{n}: {again}");
-        // Nor is the key held: another request under it is another request.
+        // Nor is the key locked: another request under it is a reuse.
         let word = if *word == "release" { "dispute" } else { "release" };
         let bodies = send(by, word, escrow, &n.to_string()).await;
         assert_eq!(bodies.json()["code"], json!("IDEMPOTENCY_KEY_REUSED"), "{n}");
@@ -294,8 +293,7 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
     fixture.check(0);
 }
 
-/// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to
-/// come.
+/// The server's own archiver, with an intent older than 90 days and the week of waiting for others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     const DAY_MS: u64 = 86_400_000;
@@ -327,7 +325,7 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     assert!(fixture.world.admin.logs().contains("archived intents"));
 }
 
-/// However many have to stay: those behind them move, in steps of bounded work.
+/// Intents behind any number of others that must stay still move, in steps of bounded work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_that_have_to_stay_stand_in_nobodys_way() {
     /// Copies an intent under other ids, in all its lists.
@@ -368,10 +366,10 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
         (from, moved) = (step.next, moved + step.intents);
         steps.push(step.next);
     }
-    assert_eq!(steps[..2], [2_008, 4_016], "each looks at a bounded number");
+    assert_eq!(steps[..2], [2_008, 4_016], "each reads a bounded number");
     assert_eq!(
         moved, 6,
-        "what was settled, and that of the escrow that was never funded: {steps:?}"
+        "the settled intents, and the intent of the unfunded escrow: {steps:?}"
     );
     assert_eq!(fixture.live(), before - 6);
     for id in &settled {
@@ -381,7 +379,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
     assert_eq!(escrow["success"], json!(true), "it can be funded even so");
 }
 
-/// Taking an intent out of a list costs a step for each that stands before it there: so many and no more are taken.
+/// Removing an intent from a list costs a step for each item before it, so there is a bound on these.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_stands_too_far_behind_others_stays_until_those_have_left() {
     use store::intent::archive::PASSED_MAX;

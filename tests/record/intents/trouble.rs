@@ -36,7 +36,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
     let mut cuts: Vec<u64> = fixture.all().await.iter().map(made_at).collect();
     cuts.reverse();
     let cuts = Arc::new(cuts);
-    // Cut off everywhere on the way.
+    // Archivers are cut off at any point.
     for step in 0..COUNT / 2 {
         let (cut_off, cuts) = (Arc::clone(&fixture), Arc::clone(&cuts));
         let moving = tokio::spawn(async move {
@@ -60,7 +60,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
                 let archive = archive_at(&fixture.root);
                 let place = (fixture.account.id.as_str(), MODE);
                 let mut moved = 0;
-                // Racers see different parts as old enough, so their segments begin alike and differ.
+                // Racers see different intents as old enough, so their segments begin alike and differ.
                 let mut turns = cuts
                     .iter()
                     .skip(racer)

@@ -1,5 +1,5 @@
-//! Calls of a crowd: what the provider does for each, when its caller leaves, and what it costs by
-//! docs/reference/streams.md, from what the provider says it sent.
+//! Calls of a crowd: the provider's behaviour for each, when its caller leaves, and its cost by
+//! docs/reference/streams.md, from what the provider recorded as sent.
 
 use crate::dice::SeededRandom;
 use crate::stage::{chunk, usage_frame};
@@ -34,7 +34,7 @@ pub enum Caller {
     LeavesBefore {
         reset: bool,
     },
-    /// So many milliseconds behind that.
+    /// This many milliseconds after the gate is opened.
     LeavesWithin(u64),
 }
 
@@ -42,18 +42,18 @@ pub enum Caller {
 pub struct Call {
     ending: Ending,
     output: u64,
-    /// Bytes of a piece of what is sent behind the gate.
+    /// Size of the pieces sent after the gate, in bytes.
     piece: usize,
     pub gate: usize,
     pub caller: Caller,
-    /// Sends a long text before the gate, too.
+    /// Whether the provider sends a long text before the gate.
     pub is_long: bool,
     /// Its `max_tokens`.
     pub limit: Option<u64>,
 }
 
 impl Call {
-    /// A call by chance that waits at one of this many gates.
+    /// A random call that waits at one of this many gates.
     pub fn roll(dice: &mut SeededRandom, gates: usize) -> Self {
         let caller = match dice.percent(50) {
             true => Caller::Stays,
@@ -107,8 +107,8 @@ impl Call {
     }
 }
 
-/// Cost of a stream of which this was sent, in nano-USD: its usage, else the larger of the held amount and the cost
-/// of its text.
+/// Cost of a stream with these sent bytes, in nano-USD: its usage, else the larger of the held amount and the cost of
+/// its text.
 pub fn charge(sent: &[u8], held: u64) -> u64 {
     let usage = frames(sent)
         .iter()

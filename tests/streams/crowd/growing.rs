@@ -1,4 +1,4 @@
-//! The same with holds that grow before and behind the gate.
+//! A crowd whose holds grow before and after the gate.
 
 use super::calls::{Call, charge, text_tokens};
 use super::{Crowd, patient, roll};
@@ -8,21 +8,21 @@ use harness::{Edge, EdgeOptions, Mode};
 use std::collections::HashMap;
 
 const STREAMS: usize = 60;
-/// `max_tokens` of some: less than their text has.
+/// `max_tokens` of some calls: less than their text has.
 const LIMIT: u64 = 500;
 
 fn growing(options: EdgeOptions) -> EdgeOptions {
     patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
 }
 
-/// What is held for a call when so many tokens of it were seen: three quarters of it are more.
+/// The amount held for a call once `tokens` were seen: the fewest steps of which three quarters are more.
 fn held_for(call: Call, tokens: u64) -> u64 {
     let steps = (1..).find(|steps| tokens * 4 < steps * HELD * 3);
     call.limit.unwrap_or_else(|| steps.expect("enough") * HELD)
 }
 
-/// Callers leave and providers break off by chance, and one of two edges is killed, while holds grow. Each call is
-/// charged by the rule, from what the provider says it sent and from what was held in the end.
+/// Callers leave and providers break off at random, and one of two edges is killed, while holds grow. Each call is
+/// charged by the rule, from what the provider recorded as sent and from what was held in the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_holds_grow_are_charged_by_the_rule() {
     let seed = dice::seed();
@@ -53,7 +53,7 @@ async fn calls_whose_holds_grow_are_charged_by_the_rule() {
     let mut expected = HashMap::new();
     for (number, call) in crowd.calls.iter().enumerate() {
         let (sent, held) = (&sent[&number], held[&number]);
-        // It grows no more once the caller has left, the edge is killed or the answer is over.
+        // A hold grows no more once the caller has left, the edge is killed or the answer is over.
         let whole = call.script(&crowd.gates).bytes();
         let allowed = at_gate(call)..=held_for(*call, text_tokens(&whole));
         assert!(allowed.contains(&held), "seed {seed}: {number}, {call:?}, {held}");

@@ -28,9 +28,9 @@ pub struct SlowCallers {
 
 #[derive(Default)]
 struct Shared {
-    /// Bytes that all of them read.
+    /// Bytes that all callers read.
     read: AtomicU64,
-    /// Callers that have read two bytes: one second apart.
+    /// Callers that have read two bytes, one second apart.
     have_read_twice: AtomicU64,
 }
 
@@ -60,18 +60,18 @@ impl SlowCallers {
         self.callers.push(tokio::spawn(read(connection, shared, stop)));
     }
 
-    /// Bytes that all of them read so far.
+    /// Bytes that all callers read so far.
     pub fn have_read(&self) -> u64 {
         self.shared.read.load(Ordering::SeqCst)
     }
 
-    /// Returns true if each of them has read two bytes.
+    /// Returns true if each caller has read two bytes.
     pub fn all_read(&self) -> bool {
         self.shared.have_read_twice.load(Ordering::SeqCst) == self.callers.len() as u64
     }
 
-    /// Reading so slowly ends: every second caller leaves with a reset, the others read all that there is. Returns the
-    /// number of those that got a whole stream.
+    /// Ends the slow reading: every second caller leaves with a reset, the others read to the end. Returns the number
+    /// of callers that got a whole stream.
     pub async fn end(self) -> usize {
         self.stop.send_replace(true);
         let mut staying = Vec::new();
@@ -119,7 +119,7 @@ async fn read(mut connection: TcpStream, shared: Arc<Shared>, mut stop: watch::R
     }
 }
 
-/// Reads to the end. Whether the stream is whole.
+/// Reads to the end. Returns whether the stream is whole.
 async fn read_on(mut connection: TcpStream) -> bool {
     let mut end = Vec::new();
     while matches!(connection.read_buf(&mut end).await, Ok(1..)) {

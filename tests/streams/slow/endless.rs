@@ -15,10 +15,10 @@ const SEND_BUFFER: u32 = 16 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4096;
 const TEXT_BYTES: usize = 1000;
-/// Neither a length nor chunks: what is read of the body is what was sent, to the byte.
+/// Without length and chunks, so that the bytes read of a body are exactly the bytes sent.
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
 
-/// The provider; gone when dropped.
+/// The provider. Stops when dropped.
 pub struct Endless {
     addr: SocketAddr,
     shared: Arc<Shared>,
@@ -78,7 +78,7 @@ impl Endless {
         self.shared.sent.load(Ordering::SeqCst)
     }
 
-    /// Ends each stream behind the event that it is in: the usage 9 + `output`, and `[DONE]`.
+    /// Ends each stream after its present event, with the usage 9 + `OUTPUT` and `[DONE]`.
     pub fn finish(&self) {
         self.shared.finish.send_replace(true);
     }
@@ -130,7 +130,7 @@ fn is_whole(request: &[u8]) -> bool {
     body.len() >= length
 }
 
-/// Sends all of it; false when the other side is gone.
+/// Sends all bytes. Returns false if the other side is gone.
 async fn send(connection: &mut TcpStream, shared: &Shared, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match connection.write(bytes).await {

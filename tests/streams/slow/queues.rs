@@ -36,7 +36,7 @@ impl Queues {
         all
     }
 
-    /// All that waits.
+    /// Bytes in both queues.
     pub const fn all(self) -> u64 {
         self.server_sends + self.client_receives
     }

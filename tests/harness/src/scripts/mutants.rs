@@ -89,7 +89,7 @@ pub fn mutants(source: &str) -> Vec<Mutant> {
     let mut edits = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| tokens[at]);
-        // `+ 0` makes a number of a text, and so does `- 0`.
+        // `+ 0` converts a text to a number, and so does `- 0`.
         if token.text == "+" && tokens.get(at + 1).is_some_and(|next| next.text == "0") {
             continue;
         }
@@ -195,7 +195,7 @@ fn replacements(token: Token<'_>, before: Option<Token<'_>>, verb: bool) -> Vec<
     new
 }
 
-/// A command that changes the store, left out: as a statement altogether, as a value in favour of 1.
+/// Removes a command that changes the store. Where its value is used, the value becomes 1.
 fn dropped_write(tokens: &[Token<'_>], at: usize) -> Option<(usize, usize, String)> {
     let [call, open, verb, ..] = tokens.get(at..)? else {
         return None;

@@ -1,4 +1,4 @@
-//! The whole store in one reading, and moments that a test knows within bounds.
+//! A dump of the whole store, and moments that a test knows within bounds.
 
 use super::execute;
 use store::Store;
@@ -28,7 +28,7 @@ pub async fn dump(store: &Store) -> Result<Vec<Vec<String>>, String> {
     execute(store, &["EVAL", DUMP, "0"]).await
 }
 
-/// The milliseconds between which something happened, both included.
+/// A range of Unix milliseconds in which something happened, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The first.
@@ -52,7 +52,7 @@ impl Window {
         }
     }
 
-    /// All moments of both, and those between.
+    /// The smallest window that contains both.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Window {
         }
     }
 
-    /// True for a text with one of these moments.
+    /// Returns true if the text is one of these moments.
     pub fn has(self, text: &str) -> bool {
         text.parse()
             .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))

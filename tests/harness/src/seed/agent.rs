@@ -18,7 +18,7 @@ use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
 
-/// The fields of an agent's own policy: whether it counts, and the limits of a run, the day and the month.
+/// The fields of an agent's own policy: whether it is enabled, and the limits of a run, the day and the month.
 const POLICY: [&str; 4] = ["cap", "cap_run", "cap_day", "cap_month"];
 
 impl SeedAgent {
@@ -37,7 +37,7 @@ impl SeedAgent {
         self.account.changed(&self.key(), &fields).await;
     }
 
-    /// Takes the agent's own policy away.
+    /// Removes the agent's own policy.
     pub async fn no_cap(&self) {
         let key = self.key();
         self.account
@@ -81,12 +81,12 @@ impl SeedAgent {
         id
     }
 
-    /// Stores a provider key in a sealed form of the caller's, such as one that does not open.
+    /// Stores a provider key in a sealed form of the caller's, such as one that cannot be decrypted.
     pub async fn provider_key_sealed(&self, key_id: &str, sealed: &str) {
         self.provider_key_sealed_for("openai", key_id, sealed).await;
     }
 
-    /// The same for another provider.
+    /// Like [`Self::provider_key_sealed`], for another provider.
     pub async fn provider_key_sealed_for(&self, provider: &str, key_id: &str, sealed: &str) {
         let now = clock::now_ms().to_string();
         let (id_field, sealed_field, last4_field, created_field) = (
@@ -161,7 +161,7 @@ impl SeedAgent {
         (key_id, secret)
     }
 
-    /// Charges `estimate` nano-USD to the run `run-1` as an edge does that dies at once: the hold stays open for
+    /// Charges `estimate` nano-USD to the run `run-1` as an edge does that crashes at once: the hold stays open for
     /// `life`.
     pub async fn open_hold(&self, key_id: &str, estimate: u64, life: Duration) -> HoldName {
         let name = HoldName {
@@ -245,7 +245,7 @@ impl SeedAgent {
             .expect("ZCARD")
     }
 
-    /// Holds of the account's bucket that were kept by the reaper.
+    /// Holds of the account's bucket that the reaper kept.
     pub async fn kept_holds(&self) -> u64 {
         let kept = self.account.keys.bucket().kept();
         self.account
@@ -256,7 +256,7 @@ impl SeedAgent {
             .expect("ZCARD")
     }
 
-    /// Lets the deadlines of the open holds of the account's bucket pass: the reaper's next sweep ends them.
+    /// Makes the deadlines of the open holds of the account's bucket pass, so that the reaper's next sweep reaps them.
     pub async fn pass_deadlines(&self) {
         let (store, due) = (&self.account.seed.store, self.account.keys.bucket().due());
         let open: Vec<String> = store

@@ -18,12 +18,12 @@ pub struct SeedApiKey {
 }
 
 impl SeedAccount {
-    /// A new API key of this account that may do everything; its secret.
+    /// Issues an API key of this account with all permissions; returns its secret.
     pub async fn api_key(&self, mode: Mode) -> String {
         self.issue(mode, &Permission::ALL, &[], None).await.secret
     }
 
-    /// A new API key of this account with these permissions, networks and end.
+    /// Issues an API key of this account with these permissions, networks and expiry.
     pub async fn issue(
         &self,
         mode: Mode,

@@ -8,7 +8,7 @@ use store::user::User;
 
 /// The password of every seeded user.
 pub const TEST_PASSWORD: &str = "correct horse battery";
-/// Its argon2id hash, with parameters so low that a test costs no time.
+/// The argon2id hash of [`TEST_PASSWORD`], with parameters so low that a test costs no time.
 const TEST_PASSWORD_HASH: &str =
     "$argon2id$v=19$m=8,t=1,p=1$dG9sbGdhdGUgaGFybmVzcw$UTMKx4LLHBAIm8gYfxKPSgSGHySmmj2alHU4eE8BEcI";
 
@@ -24,7 +24,7 @@ pub struct SeedUser {
 }
 
 impl SeedAccount {
-    /// A user of this account with the password [`TEST_PASSWORD`], written without an audit line.
+    /// A user of this account with the password [`TEST_PASSWORD`], written without an audit entry.
     pub async fn user(&self, role: Role) -> SeedUser {
         let id = mint(Kind::User);
         let email = format!("{}@example.com", id.to_lowercase());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// An answer. Start with one of the constructors, bend it with the methods.
+/// An answer: start with one of the constructors and change it with the methods.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
@@ -30,7 +30,7 @@ pub struct Answer {
 
 #[derive(Debug, Clone, Copy)]
 enum Framing {
-    /// `Content-Length` and this many bytes more than there are.
+    /// `Content-Length`, too high by this many bytes.
     Length(usize),
     /// Chunks of this size.
     Chunked(usize),
@@ -38,7 +38,7 @@ enum Framing {
     UntilClose,
 }
 
-/// One act of the mock.
+/// One action of the mock.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     /// Bytes as they are.
@@ -184,14 +184,14 @@ impl Answer {
         self
     }
 
-    /// Says neither length nor chunks: the body ends with the connection.
+    /// Sends neither a length nor chunks: the body ends with the connection.
     #[must_use]
     pub const fn until_close(mut self) -> Self {
         self.framing = Framing::UntilClose;
         self.close()
     }
 
-    /// Compresses the body and says so.
+    /// Compresses the body and sets `Content-Encoding`.
     #[must_use]
     pub fn gzip(mut self) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -200,7 +200,7 @@ impl Answer {
         self.header("Content-Encoding", "gzip")
     }
 
-    /// Announces `more` bytes than there are, then closes.
+    /// Announces `more` bytes than it sends, then closes.
     #[must_use]
     pub const fn truncated(mut self, more: usize) -> Self {
         self.framing = Framing::Length(more);
@@ -214,7 +214,7 @@ impl Answer {
         self
     }
 
-    /// Falls silent after this many bytes of the answer, head included.
+    /// Sends nothing more after this many bytes of the answer, head included.
     #[must_use]
     pub fn stall_after(mut self, bytes: usize) -> Self {
         self.cut = Some((bytes, Step::Hang));
@@ -228,21 +228,21 @@ impl Answer {
         self
     }
 
-    /// Answers twice.
+    /// Sends the answer twice.
     #[must_use]
     pub const fn twice(mut self) -> Self {
         self.twice = true;
         self
     }
 
-    /// Closes the connection after the answer and says so.
+    /// Closes the connection after the answer and announces that in the head.
     #[must_use]
     pub const fn close(mut self) -> Self {
         self.close = true;
         self
     }
 
-    /// Closes the connection after the answer and does not say so.
+    /// Closes the connection after the answer without announcing it.
     #[must_use]
     pub const fn close_silently(mut self) -> Self {
         self.keeps = Some(false);
@@ -263,7 +263,7 @@ impl Answer {
         self
     }
 
-    /// Everything that is sent after the interim answers, once.
+    /// Everything that is sent after the interim answers, before [`Self::twice`] repeats it.
     fn rendered(&self) -> Vec<u8> {
         if let Some(raw) = &self.raw {
             return raw.clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-/// Sends pieces of a streamed answer when the test says so. Clones are the same feed; it is good for one answer.
+/// Sends pieces of a streamed answer under the test's control. Clones share the feed, which serves one answer.
 ///
 /// ```no_run
 /// # use harness::{Answer, Feed, Script, Upstream};
@@ -26,7 +26,7 @@ pub struct Feed {
     gone: watch::Sender<bool>,
 }
 
-/// One act of the test.
+/// One action of the test.
 #[derive(Debug)]
 pub(super) enum Piece {
     Send(Vec<u8>),
@@ -61,7 +61,7 @@ impl Feed {
         self.send(format!("data: {data}\n\n"));
     }
 
-    /// Ends the feed: the answer goes on with the next step of its script, which is its end if there is none.
+    /// Ends the feed: the answer continues with the next step of its script, or ends if there is none.
     pub fn end(&self) {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -79,7 +79,7 @@ impl Feed {
     /// Waits until the other side has closed the connection.
     ///
     /// # Panics
-    /// If it has not `within` that time.
+    /// If it has not closed it `within` that time.
     pub async fn wait_for_peer_gone(&self, within: Duration) {
         let mut gone = self.gone.subscribe();
         let gone = tokio::time::timeout(within, gone.wait_for(|gone| *gone));

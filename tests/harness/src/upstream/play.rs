@@ -1,4 +1,4 @@
-//! Plays an answer on a connection, and notes how far it came.
+//! Plays an answer on a connection and records how far it got.
 
 use super::answer::{Play, Step};
 use super::feed::{Feed, Piece};
@@ -28,16 +28,16 @@ pub struct Played {
     pub end: End,
 }
 
-/// One answer on its way.
+/// State of an answer that is being sent.
 struct Player<'a> {
     stream: &'a mut TcpStream,
     chunked: bool,
     body_bytes: usize,
-    /// True while a scripted body is sent: a closing peer then ends a wait.
+    /// True while a scripted body is sent: a wait then ends when the peer closes.
     watches: bool,
 }
 
-/// Plays an answer; the second is false when the connection is over.
+/// Plays an answer. The second value is false if the connection has ended.
 pub(super) async fn play(stream: &mut TcpStream, play: Play, number: usize) -> (Played, bool) {
     let mut player = Player {
         stream,
@@ -84,7 +84,7 @@ impl Player<'_> {
             Step::Wait(gate) => self.wait(gate.notified()).await,
             Step::Feed(feed) => self.feed(&feed).await,
             Step::Hang => {
-                // Until the other side gives up.
+                // Until the other side closes.
                 let mut sink = [0; 1024];
                 while let Ok(1..) = self.stream.read(&mut sink).await {}
                 Err(End::PeerGone)
@@ -152,7 +152,7 @@ impl Player<'_> {
     }
 }
 
-/// Ends when the other side has closed the connection. A request that it sends meanwhile is left for later.
+/// Ends when the other side has closed the connection. A request that it sends meanwhile stays unread.
 async fn gone(stream: &TcpStream) {
     let peeked: io::Result<usize> = stream.peek(&mut [0]).await;
     if let Ok(1..) = peeked {

@@ -26,7 +26,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The value of a header; it must not stand there twice.
+    /// The value of a header; panics if the header occurs twice.
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
         let values = self.header_all(name);
@@ -48,7 +48,7 @@ impl Recorded {
     }
 }
 
-/// Reads one request; `None` when the connection ends or what arrives is no HTTP. `arrived` numbers its head.
+/// Reads one request; `None` if the connection ends or the bytes are not HTTP. `arrived` returns its number.
 pub(super) async fn read(
     stream: &mut TcpStream,
     received: &mut Vec<u8>,

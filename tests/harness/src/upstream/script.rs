@@ -28,12 +28,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// Nothing yet.
+    /// An empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A whole chat completion as a stream: the role, these deltas, the reason of the end, `usage` unless it is `null`,
+    /// A whole chat completion as a stream: the role, these deltas, the finish reason, `usage` unless it is `null`,
     /// `[DONE]`. Each event is a piece.
     pub fn chat(deltas: &[&str], usage: &Value) -> Self {
         let role = json!({ "role": "assistant", "content": "" });
@@ -105,8 +105,8 @@ impl Script {
         pieces.fold(self, |script, piece| script.send(piece))
     }
 
-    /// Cuts everything that is sent so far anew, into pieces of `size`: borders fall inside of events and characters.
-    /// Pauses and gates between are left out.
+    /// Splits everything that is sent so far into pieces of `size`: boundaries fall inside events and characters. Drops
+    /// the pauses and gates between.
     #[must_use]
     pub fn cut_anew(self, size: usize) -> Self {
         let sent = self.bytes();
@@ -122,7 +122,7 @@ impl Script {
         sent.collect::<Vec<_>>().concat()
     }
 
-    /// Waits so long.
+    /// Waits for this time.
     #[must_use]
     pub fn pause(mut self, time: Duration) -> Self {
         self.steps.push(Step::Pause(time));
@@ -143,7 +143,7 @@ impl Script {
         self
     }
 
-    /// Is silent from here on, until the other side gives up.
+    /// Sends nothing from here on, until the other side closes.
     #[must_use]
     pub fn hang(mut self) -> Self {
         self.steps.push(Step::Hang);

@@ -1,8 +1,8 @@
 //! The time in a store's replies: `INFO` has a line with microseconds, `TIME` replies with two texts, seconds first.
 
-/// Begins the line of `INFO`.
+/// Start of the line of `INFO`.
 const LINE: &[u8] = b"server_time_usec:";
-/// Begins the reply to `TIME`, up to 2286.
+/// Start of the reply to `TIME`, up to 2286.
 const REPLY: &[u8] = b"*2\r\n$10\r\n";
 /// Digits of the seconds.
 const DIGITS: usize = 10;
@@ -33,12 +33,12 @@ pub(super) fn is_cut(replies: &[u8]) -> bool {
             let whole = rest.len() >= mark.len() + DIGITS;
             !whole && rest.iter().zip(mark).all(|(byte, expected)| byte == expected)
         };
-        // One byte of a mark is in every second reply: not before it can be nothing else.
+        // A shorter part of a mark occurs in other replies, too; from this length on it is unambiguous.
         begins(LINE) && rest.len() > 6 || begins(REPLY) && rest.len() > 5
     })
 }
 
-/// The place of the seconds of a time whose mark begins at `at`.
+/// The index of the seconds of a time whose mark begins at `at`.
 fn time_at(replies: &[u8], at: usize) -> Option<usize> {
     let rest = &replies[at..];
     let mark = [LINE, REPLY].into_iter().find(|mark| rest.starts_with(mark))?;

@@ -1,20 +1,20 @@
-//! Gates on wires: requests that are known by their content wait before the server, or their replies after it.
+//! Gates on wires: hold back requests with a given content before the server, or their replies after it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// What waits at a gate.
+/// Whether requests or replies wait at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateSide {
     /// The request: the server has not executed it.
     Request,
-    /// The reply: the server has executed it, and the client does not know.
+    /// The reply: the server has executed it, and the client has not received it.
     Reply,
 }
 
-/// A gate on one or several wires. Requests with all of its marks wait there until it opens; a request has to arrive in
-/// one piece, as those do that are shorter than a segment on loopback.
+/// A gate on one or several wires. Requests with all of its marks wait there until it opens. A request must arrive in
+/// one piece, as it does if it is shorter than a segment on loopback.
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<GateState>);
 
@@ -22,9 +22,9 @@ pub struct Gate(Arc<GateState>);
 struct GateState {
     side: GateSide,
     marks: Vec<String>,
-    /// Requests that pass first.
+    /// Matching requests that pass before the first is stopped.
     passing: AtomicUsize,
-    /// Requests that may still be stopped.
+    /// Matching requests that may still be stopped.
     left: AtomicUsize,
     stopped: AtomicUsize,
     is_open: watch::Sender<bool>,
@@ -43,7 +43,7 @@ impl Gate {
         }))
     }
 
-    /// Number of requests that have come to wait, or whose replies have.
+    /// Number of requests that were stopped, or whose replies were.
     pub fn stopped(&self) -> usize {
         self.0.stopped.load(Ordering::SeqCst)
     }
@@ -66,7 +66,7 @@ impl Gate {
     }
 
     pub(super) async fn wait_until_open(&self) {
-        // The sender is a part of this gate.
+        // Cannot fail: this gate owns the sender.
         let _ = self.0.is_open.subscribe().wait_for(|open| *open).await;
     }
 
@@ -100,7 +100,7 @@ impl Gates {
         if gates.is_empty() {
             return None;
         }
-        // The standard library looks for text fast also in a build that is not optimised.
+        // Search in a `str`: the standard library does it fast even in a build without optimisation.
         let request = String::from_utf8_lossy(request);
         gates.iter().find(|gate| gate.stops(&request)).cloned()
     }

@@ -1,4 +1,4 @@
-//! Policies, what they come to for an account, and the keys of agents, as the store should hold them.
+//! Policies, their combination for an account, and the keys of agents, as the store should hold them.
 
 use super::{Cells, Page, cells};
 use crate::model::{Limits, Side, USD};
@@ -92,7 +92,7 @@ impl Limits {
         [self.run, self.day, self.month, self.txn, self.approval, self.low]
     }
 
-    /// Under these names; `text` says how a limit is written, or that it is not.
+    /// The limits under these names; `text` formats a limit, or omits it.
     fn named(&self, names: [&str; 7], text: impl Fn(Option<String>) -> Option<String>) -> Cells {
         let [cap, limits @ ..] = names;
         let limits = limits.into_iter().zip(self.all());

@@ -1,4 +1,4 @@
-//! Requests, deposits, runs, escrows and what is in transit, as the store should hold them.
+//! Requests, deposits, runs, escrows and rows in transit, as the store should hold them.
 
 use super::{Cells, Page, cells};
 use crate::model::{At, Escrow, Model, Request, Transit, USD, account, keys, mode};
