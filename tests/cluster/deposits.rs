@@ -40,8 +40,20 @@ impl Depositor {
         self.caller.post("/v1/wallet/deposits", body).await
     }
 
+    /// Makes one deposit, which the server must acknowledge at once.
     pub async fn must_deposit(&self, reference: &str) {
         let reply = self.deposit(reference).await;
+        assert_eq!(reply.status, 200, "{reference}: {}", reply.text());
+    }
+
+    /// Deposits until the server acknowledges it: a machine that stalls for longer than `store.durability_timeout_ms`
+    /// answers 503, and the key makes the repetition safe.
+    pub async fn deposit_until_acknowledged(&self, reference: &str) {
+        let reply = eventually("an acknowledged deposit", SOON, async || {
+            let reply = self.deposit(reference).await;
+            (reply.status != 503).then_some(reply)
+        })
+        .await;
         assert_eq!(reply.status, 200, "{reference}: {}", reply.text());
     }
 
@@ -51,7 +63,7 @@ impl Depositor {
         for reference in references {
             let key = self.account.keys.deposit(Mode::Test, reference);
             // The first command after a server died may break off with its connection.
-            let found = eventually("an answer to the test", SOON, async || {
+            let found = eventually("a reply of the store", SOON, async || {
                 store.command::<u64>(redis::cmd("EXISTS").arg(&key)).await.ok()
             })
             .await;

@@ -70,7 +70,7 @@ async fn nothing_acknowledged_is_lost(appendfsync: &str) {
         done.len()
     );
     // The account's version never fell in anybody's eyes: it works on as it is.
-    depositor.must_deposit("afterwards").await;
+    depositor.deposit_until_acknowledged("afterwards").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,7 +106,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     let depositor = depositor(&store.redis, &admin).await;
     let handle = store.redis.store();
 
-    depositor.must_deposit("kept").await;
+    depositor.deposit_until_acknowledged("kept").await;
     eventually("the deposit on the disk", SOON, async || {
         let delayed: String = store.redis.command(&["INFO", "persistence"]);
         delayed.contains("aof_pending_bio_fsync:0").then_some(())
@@ -116,7 +116,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     store.hold_disk();
     let lost: Vec<String> = (0..UNWRITTEN).map(|number| format!("lost-{number}")).collect();
     for reference in &lost {
-        depositor.must_deposit(reference).await;
+        depositor.deposit_until_acknowledged(reference).await;
     }
     assert!(store.lose_power() > 0, "something was not on the disk");
     assert_eq!(
@@ -135,7 +135,7 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
     let cli = Cli::new(ADMIN, store.redis.url());
     let accepted = cli.json(&["store", "accept", "--account", &depositor.account.id]);
     assert_eq!(accepted["accepted"], 1, "{accepted}");
-    depositor.must_deposit("next").await;
+    depositor.deposit_until_acknowledged("next").await;
     assert_eq!(
         depositor.balance().await,
         json!(2),
@@ -185,7 +185,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
     Seed::new(&redis.store()).await;
     let admin = Admin::start(options(&redis, "auto"));
     let depositor = depositor(&redis, &admin).await;
-    depositor.must_deposit("without a file").await;
+    depositor.deposit_until_acknowledged("without a file").await;
     assert_eq!(is_durable(&admin), Some(0));
     eventually("a warning", SOON, async || {
         let logs = admin.logs();
@@ -202,7 +202,7 @@ async fn auto_takes_what_the_store_offers_and_says_so() {
         (is_durable(&admin) == Some(1)).then_some(())
     })
     .await;
-    depositor.must_deposit("with a file").await;
+    depositor.deposit_until_acknowledged("with a file").await;
     assert_eq!(cli.json(&["store", "check"])["durability"]["confirmed"], "aof");
     // A replay is answered only when it is as safe.
     let again = depositor.deposit("with a file").await;

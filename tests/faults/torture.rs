@@ -69,7 +69,7 @@ impl Site {
     }
 }
 
-/// Asserts that the capped agent is never charged more than its cap. Returns its highest charge.
+/// Reads the capped agent's charges until `stop`. Returns the highest.
 fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let key = agent.account.keys.agent(domain::mode::Mode::Live, &agent.id);

@@ -321,10 +321,11 @@ async fn carry_requests(
     let (mut buffer, mut before) = (vec![0; CHUNK], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let request = &buffer[..count];
+        // Before the faults are read: a release between both must not be missed.
+        let released = state.released.notified();
         let faults = state.faults();
         tokio::time::sleep(faults.delay_requests).await;
         if faults.hold_requests {
-            let released = state.released.notified();
             state.holding.store(true, Ordering::SeqCst);
             released.await;
             state.holding.store(false, Ordering::SeqCst);
