@@ -4,9 +4,12 @@
 use crate::changes::{Changes, Customer};
 use crate::deposits::{Depositor, Deposits};
 use crate::power::Powered;
-use crate::world::{ADMIN, SOON};
+use crate::world::{ADMIN, PROXY, SOON};
 use clock::now_ms;
-use harness::{Admin, AdminOptions, Cli, Redis, Reply, Seed, assert_fields, eventually};
+use harness::{
+    Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Reply, Seed, Upstream, assert_fields,
+    eventually, open_cap,
+};
 use serde_json::json;
 use store::durability::{Disk, Offer};
 
@@ -141,6 +144,66 @@ async fn async_loses_in_a_power_cut_what_was_not_written() {
         json!(2),
         "what was lost is not counted"
     );
+}
+
+/// The disk of the store fails: a server that could not write its append-only file refuses every write until the
+/// operator does what docs/guides/runbook.md says (TollgateStorePersistence).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_whose_disk_fails_denies_every_call_until_the_operator_reopens_its_file() {
+    let store = Powered::start("everysec");
+    let seed = Seed::new(&store.redis.store()).await;
+    let upstream = Upstream::start(|_| Answer::chat_with_usage(json!(null)));
+    let edge = Edge::start(EdgeOptions::new(PROXY, store.redis.url(), upstream.base_url()));
+    let admin = Admin::start(options(&store.redis, "async"));
+    let (_, key) = seed.ready_agent("enterprise", open_cap()).await;
+    let caller = edge.caller(&key);
+    let body =
+        json!({ "model": "gpt-4o-mini", "max_tokens": 9, "messages": [{ "role": "user", "content": "a" }] });
+    let call = async || caller.chat(body.clone()).await;
+    assert_eq!(call().await.status, 200);
+
+    store.break_disk();
+    let refuses = |ops: Option<(u16, String)>| {
+        ops.is_some_and(|(status, text)| status == 503 && text.contains("(MISCONF)"))
+    };
+    eventually("servers that are not ready", SOON, async || {
+        // The server notices its disk by the next write that it brings there.
+        drop(call().await);
+        (refuses(edge.ops("/readyz")) && refuses(admin.ops("/readyz"))).then_some(())
+    })
+    .await;
+    let arrived = upstream.arrived();
+    for _ in 0..3 {
+        let denied = call().await;
+        assert_eq!(
+            (denied.status, denied.header("x-service-reason")),
+            (503, Some("service_unavailable"))
+        );
+    }
+    assert_eq!(upstream.arrived(), arrived, "nothing is forwarded");
+
+    store.mend_disk();
+    let _: String = store.redis.command(&["BGREWRITEAOF"]);
+    eventually("a file that is rewritten", SOON, async || {
+        let status: String = store.redis.command(&["INFO", "persistence"]);
+        status.contains("aof_rewrite_in_progress:0").then_some(())
+    })
+    .await;
+    for value in ["no", "yes"] {
+        let _: String = store.redis.command(&["CONFIG", "SET", "appendonly", value]);
+    }
+    eventually("servers that are ready", SOON, async || {
+        let is_ready = |ops: Option<(u16, String)>| ops.is_some_and(|(status, _)| status == 200);
+        (is_ready(edge.ops("/readyz")) && is_ready(admin.ops("/readyz"))).then_some(())
+    })
+    .await;
+    assert_eq!(call().await.status, 200);
+    assert_eq!(upstream.arrived(), arrived + 1);
+    eventually("an exact ledger", SOON, async || {
+        let check = Cli::new(ADMIN, store.redis.url()).json(&["ledger", "check"]);
+        (check["ok"] == json!(true)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
-/* Preloaded into redis-server: notes in $FSYNC_NOTES/<file> how much of each append-only file is on disk, and lets
- * nothing reach the disk while $FSYNC_NOTES/hold exists. What a power cut leaves is then what the notes say. */
+/* Preloaded into redis-server: notes in $FSYNC_NOTES/<file> how much of each append-only file is on disk, lets nothing
+ * reach the disk while $FSYNC_NOTES/hold exists, and fails as a broken disk does while $FSYNC_NOTES/fail exists. What a
+ * power cut leaves is then what the notes say. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,11 @@ static int synced(int fd, const char *name) {
   if (!strstr(path, ".aof")) return real(fd);
   snprintf(note, sizeof note, "%s/hold", dir);
   while (access(note, F_OK) == 0) usleep(2000);
+  snprintf(note, sizeof note, "%s/fail", dir);
+  if (access(note, F_OK) == 0) {
+    errno = EIO;
+    return -1;
+  }
   /* What is written after this look may be on disk or not. */
   if (fstat(fd, &file) != 0) return -1;
   int done = real(fd);

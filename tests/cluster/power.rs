@@ -56,6 +56,16 @@ impl Powered {
         File::create(self.notes.path().join("hold")).expect("a note");
     }
 
+    /// From now on the disk answers with an error.
+    pub fn break_disk(&self) {
+        File::create(self.notes.path().join("fail")).expect("a note");
+    }
+
+    /// The disk works again.
+    pub fn mend_disk(&self) {
+        std::fs::remove_file(self.notes.path().join("fail")).expect("a note");
+    }
+
     fn release_disk(&self) {
         drop(std::fs::remove_file(self.notes.path().join("hold")));
     }

@@ -7,23 +7,8 @@ use std::process::Command;
 
 /// Opens a TLS port of the store and makes all addresses use it. Returns the certificate.
 fn secure(installation: &mut Installation) -> String {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let [cert, key] = [
-        ("cert.pem", made.cert.pem()),
-        ("key.pem", made.signing_key.serialize_pem()),
-    ]
-    .map(|(name, text)| {
-        let file = installation.dir.path().join(name);
-        std::fs::write(&file, text).unwrap();
-        file.display().to_string()
-    });
-    let port = harness::free_port();
-    let words = [
-        &["CONFIG", "SET", "tls-cert-file", &cert, "tls-key-file", &key][..],
-        &["tls-ca-cert-file", &cert, "tls-auth-clients", "no"],
-        &["tls-port", &port.to_string()],
-    ];
-    let _: () = installation.redis().command(&words.concat());
+    let (port, cert) = installation.redis().open_tls_port();
+    let cert = cert.display().to_string();
     installation.move_to_tls(port, &cert);
     cert
 }

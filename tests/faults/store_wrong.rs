@@ -161,22 +161,31 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
         .command(&["ACL", "SETUSER", "weak", "on", ">secret-word", "+@connection"]);
     let (port, closed) = (stage.redis.port(), harness::ClosedPort::take());
     let nobody = closed.address().port();
-    for (user, port, why, kind) in [
+    let (untrusted, _) = stage.redis.open_tls_port();
+    for (scheme, user, port, why, kind) in [
         (
+            "redis",
             "stranger:secret-word@",
             port,
             "does not let this user in",
             "refused",
         ),
-        ("weak:secret-word@", port, "NOPERM", "refused"),
-        ("", nobody, "refused", "unreachable"),
+        ("redis", "weak:secret-word@", port, "NOPERM", "refused"),
+        ("redis", "", nobody, "refused", "unreachable"),
+        (
+            "rediss",
+            "default:secret-word@",
+            untrusted,
+            "certificate is not trusted",
+            "unreachable",
+        ),
     ] {
-        let url = format!("redis://{user}127.0.0.1:{port}");
+        let url = format!("{scheme}://{user}127.0.0.1:{port}");
         let options = EdgeOptions::new(PROXY, url, stage.upstream.base_url());
         let edge = Edge::start(options.until_alive());
         let (reason, shown) = (
             || edge.ops("/readyz").unwrap_or_default().1,
-            format!("the store's address is redis://127.0.0.1:{port}"),
+            format!("the store's address is {scheme}://127.0.0.1:{port}"),
         );
         eventually(why, SOON, async || reason().contains(why).then_some(())).await;
         assert!(reason().contains(&shown), "{}", reason());

@@ -6,12 +6,15 @@ use data_encoding::BASE32_NOPAD;
 use futures::future::join_all;
 use harness::{
     Admin, AdminOptions, Cli, Reply, Role, SeedUser, SessionCaller, TEST_MASTER_KEY, TEST_PASSWORD,
-    assert_fields,
+    assert_fields, eventually,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha1::Sha1;
+use std::time::Duration;
 use store::keys::{Tries, attempts};
+
+const SOON: Duration = Duration::from_secs(30);
 
 /// The code that an app with this secret shows at `at_ms` (RFC 6238, implemented independently).
 pub fn code_at(secret: &str, at_ms: u64) -> String {
@@ -256,4 +259,52 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     // A server without the new key cannot check a code, and refuses.
     let reply = login(&world, &user, Some(&next_code(&secret))).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
+}
+
+/// A server whose master key is not the store's is not ready, and seals nothing: no other process could open it.
+#[tokio::test]
+async fn a_server_with_another_master_key_seals_no_secret() {
+    let world = World::start().await;
+    let account = world.seed.account("startup").await;
+    let (user, session) = world.member(&account, Role::Owner).await;
+    // Seals the key of checkpoints, by which a process recognizes the store's master key.
+    Cli::new(BINARY, world.redis.url()).json(&["store", "init"]);
+    let wrong = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+    let options =
+        |keys: &str| AdminOptions::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", keys);
+    let other = Admin::start(options(wrong).until_alive());
+    let why = "sealed under a master key that this process does not have";
+    eventually("a server that is not ready", SOON, async || {
+        let (status, text) = other.ops("/readyz")?;
+        (status == 503 && text.contains(why)).then_some(())
+    })
+    .await;
+    let requests = [
+        ("/api/user/totp", json!({ "password": TEST_PASSWORD })),
+        (
+            "/api/v1/agents/bot/provider-keys",
+            json!({ "provider": "openai", "apiKey": "sk-abcdefgh" }),
+        ),
+        (
+            "/api/v1/webhooks",
+            json!({ "url": "https://93.184.216.34/", "events": ["agent.frozen"], "secret": "a secret of 32 bytes or more, yes" }),
+        ),
+    ];
+    let through = other.sign_in(&user.email, TEST_PASSWORD).await;
+    for (path, body) in &requests {
+        problem(
+            &through.post(path, body.clone()).await,
+            503,
+            "SERVICE_UNAVAILABLE",
+        );
+    }
+    let sealed = |text: &str| world.redis.command::<Vec<String>>(&["KEYS", text]);
+    assert_eq!(sealed("*webhook*"), Vec::<String>::new(), "nothing was stored");
+    // The server that has the store's key serves all three, as does one that has both.
+    let both = Admin::start(options(&format!("{wrong},{TEST_MASTER_KEY}")));
+    let through = both.sign_in(&user.email, TEST_PASSWORD).await;
+    for (caller, (path, body)) in [&session, &through, &session].into_iter().zip(requests) {
+        let reply = caller.post(path, body).await;
+        assert!([200, 201].contains(&reply.status), "{path}: {}", reply.text());
+    }
 }

@@ -142,10 +142,14 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
         mode: call.caller.mode,
         webhook: id,
     };
-    call.state.keyring.seal(&owner, secret).map_err(|error| {
-        tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
-        Code::ServiceUnavailable.into()
-    })
+    call.state
+        .health
+        .sealing_keyring()?
+        .seal(&owner, secret)
+        .map_err(|error| {
+            tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
+            Code::ServiceUnavailable.into()
+        })
 }
 
 /// `GET /webhooks`

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
 use store::authority::Lack;
-use store::sanity::UnsafeStore;
+use store::sanity::{UnsafeStore, WrongMasterKey};
 use store_health::NotTrusted;
 use telemetry::error_chain;
 
@@ -343,6 +343,13 @@ impl From<NotTrusted> for Problem {
             NotTrusted::Known => Code::ServiceUnavailable.into(),
             NotTrusted::Found(error) => error.into(),
         }
+    }
+}
+
+impl From<WrongMasterKey> for Problem {
+    fn from(error: WrongMasterKey) -> Self {
+        tracing::error!(%error, "a secret is not sealed");
+        Code::ServiceUnavailable.into()
     }
 }
 

@@ -93,6 +93,17 @@ impl StoreHealth {
         self.refusal.current().map(|refusal| refusal.to_string())
     }
 
+    /// Returns the master keys for a new secret: no other process could open one that is sealed under a key that is not
+    /// the store's.
+    ///
+    /// # Errors
+    /// [`WrongMasterKey`] if they do not match the store, as of the last check.
+    pub fn sealing_keyring(&self) -> Result<&Keyring, WrongMasterKey> {
+        let is_other = self.has_other_master_key.load(Ordering::Acquire);
+        let keyring = self.keyring.as_deref().filter(|_| !is_other);
+        keyring.ok_or(WrongMasterKey)
+    }
+
     /// Returns the record of the store, unless the store is known to be untrusted. Performs a full check if none was
     /// made since a connection was lost.
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {

@@ -162,6 +162,38 @@ impl Redis {
         self.dir.path()
     }
 
+    /// Opens a TLS port with a self-signed certificate of `127.0.0.1` and `localhost`. Returns the port and the
+    /// certificate's file.
+    pub fn open_tls_port(&self) -> (u16, PathBuf) {
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let [cert, key] = [
+            ("cert.pem", made.cert.pem()),
+            ("key.pem", made.signing_key.serialize_pem()),
+        ]
+        .map(|(name, text)| {
+            let file = self.dir().join(name);
+            std::fs::write(&file, text).expect("a file");
+            file
+        });
+        let port = free_port();
+        let [cert_name, key_name] = [&cert, &key].map(|file| file.display().to_string());
+        let words = [
+            &[
+                "CONFIG",
+                "SET",
+                "tls-cert-file",
+                &cert_name,
+                "tls-key-file",
+                &key_name,
+            ][..],
+            &["tls-ca-cert-file", &cert_name, "tls-auth-clients", "no"],
+            &["tls-port", &port.to_string()],
+        ];
+        let _: () = self.command(&words.concat());
+        (port, cert)
+    }
+
     /// The product's own handle on this server. Call it inside the runtime that will use it.
     pub fn store(&self) -> Store {
         self.store_with(STORE_TIMEOUT)

@@ -92,25 +92,8 @@ fn settings(url: String, ca_file: &Path) -> StoreSettings {
 
 #[tokio::test]
 async fn over_tls_with_a_certificate_that_is_trusted() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let port = harness::free_port().to_string();
-    let (cert_text, key_text) = (cert.display().to_string(), key.display().to_string());
-    let redis = Redis::start_with(&[
-        "--tls-port",
-        &port,
-        "--tls-cert-file",
-        &cert_text,
-        "--tls-key-file",
-        &key_text,
-        "--tls-ca-cert-file",
-        &cert_text,
-        "--tls-auth-clients",
-        "no",
-    ]);
+    let redis = Redis::start();
+    let (port, cert) = redis.open_tls_port();
     let plain = redis.store();
     let payer = Payer::new(&Seed::new(&plain).await).await;
     let url = format!("rediss://localhost:{port}");
