@@ -59,6 +59,7 @@ pub enum Flood {
 /// Kind, target and size of a flood.
 #[derive(Debug)]
 pub struct Plan {
+    /// How it attacks.
     pub flood: Flood,
     /// Address to flood; loopback only.
     pub target: SocketAddr,
