@@ -301,6 +301,39 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
         let revoked = data["revokedApiKeys"].as_array().unwrap().len();
         assert_eq!(revoked, if state == "revoked" { 2 } else { 0 }, "{data}");
     }
+    // Keys that were kept, or that a change which was cut off left, go with the next change, also to the same role.
+    let by_operator = |user: &str, role: &str| {
+        let args = [
+            "user",
+            "set-role",
+            "--account",
+            &owner.account.id,
+            "--email",
+            user,
+            "--role",
+            role,
+        ];
+        world.cli(&args)
+    };
+    for role in ["manager", "viewer"] {
+        for is_operator in [false, true] {
+            let (member, session) = world.member(&owner.account, Role::Admin).await;
+            let key = make(&session, json!({})).await;
+            let path = format!("/api/user/team/{}", member.id);
+            let keeping = format!("{path}?keepApiKeys=true");
+            let kept = success(&boss.patch(&keeping, json!({ "role": "manager" })).await);
+            assert_eq!(kept["apiKeys"][0]["status"], "active", "{kept}");
+            let ids = match is_operator {
+                true => by_operator(&member.email, role)["revokedApiKeys"].clone(),
+                false => {
+                    let changed = success(&boss.patch(&path, json!({ "role": role })).await);
+                    json!([changed["apiKeys"][0]["keyId"]])
+                }
+            };
+            assert_eq!(ids, json!([key["apiKey"]["keyId"]]), "{role}");
+            assert_eq!(status(&boss, &key).await, "revoked");
+        }
+    }
     let (member, _) = world.member(&owner.account, Role::Admin).await;
     let wrong = format!("/api/user/team/{}?keepApiKeys=perhaps", member.id);
     let sentence = problem(

@@ -5,7 +5,7 @@ use crate::audit_writer::{AuditWriter, lines};
 use crate::trail_fixture::{TrailFixture, audit, broken};
 use crate::world::{BINARY, World, problem, success, text};
 use archive::Archive;
-use audit_verify::checkpoint::{self, Stays};
+use audit_verify::checkpoint::{self, NotSigned};
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, assert_fields, eventually};
@@ -131,14 +131,14 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
         ..last.clone()
     };
     let refused = checkpoint::end(&trail, Some(&other)).await;
-    assert!(matches!(refused, Err(Stays::Other(70))), "{refused:?}");
+    assert!(matches!(refused, Err(NotSigned::Other(70))), "{refused:?}");
     let longer = Checkpoint {
         size: 76,
         ..last.clone()
     };
     let refused = checkpoint::end(&trail, Some(&longer)).await;
     assert!(
-        matches!(refused, Err(Stays::Shorter { now: 75, noted: 76 })),
+        matches!(refused, Err(NotSigned::Shorter { now: 75, noted: 76 })),
         "{refused:?}"
     );
     assert_eq!(checkpoint::end(&trail, None).await.unwrap(), head);

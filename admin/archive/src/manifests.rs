@@ -27,6 +27,9 @@ impl Archive {
             Err(error) => return Err(error),
         };
         let why = match Manifest::open(descriptor, &bytes) {
+            Ok(manifest) if !manifest.describes(descriptor) => {
+                "the store's description of the segment is another one".to_owned()
+            }
             Ok(manifest) if decisions.as_ref() == Some(&manifest.decisions) => return Ok(None),
             Ok(_) => "its decisions are not those of the segment's entries".to_owned(),
             Err(why) => why,
@@ -89,6 +92,26 @@ mod tests {
         archive.remake_manifest(WHOSE, &descriptor).await.unwrap();
         assert_eq!(fault(&descriptor).await, None);
         assert!(archive.place().get(&path).await.unwrap().unwrap() == built.manifest);
+
+        // The store's description was changed: it would hide entries from lists and sums of a span of time.
+        for changed in [
+            Descriptor {
+                from_ms: 0,
+                ..(*descriptor).clone()
+            },
+            Descriptor {
+                to_ms: 0,
+                ..(*descriptor).clone()
+            },
+            Descriptor {
+                counts: [("*/*".to_owned(), 9)].into(),
+                ..(*descriptor).clone()
+            },
+        ] {
+            let changed = Arc::new(changed);
+            let why = archive.fault_of_manifest(WHOSE, &changed).await.unwrap().unwrap();
+            assert!(why.contains("description of the segment is another one"), "{why}");
+        }
 
         // Changed together with its digest in the store.
         let mut forged: Manifest = serde_json::from_slice(&built.manifest).unwrap();

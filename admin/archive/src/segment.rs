@@ -143,6 +143,15 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Returns whether it describes its segment as `descriptor` does, but for the compression ([`Manifest::open`]).
+    pub(crate) fn describes(&self, descriptor: &Descriptor) -> bool {
+        self.segment
+            == Descriptor {
+                manifest: String::new(),
+                ..descriptor.clone()
+            }
+    }
+
     /// Returns the numbers of the entries that may belong to the decision `id`.
     pub fn find(&self, id: &str) -> Vec<u64> {
         decisions::find_archived(&self.decisions, id)

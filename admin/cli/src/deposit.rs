@@ -167,10 +167,11 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         DepositState::Confirmed => "is confirmed",
         DepositState::Cancelled => "is cancelled, and its reference stays used",
     };
-    // Balance of the wallet after the change to this state.
+    // Balance of the wallet after the change to this state. A cancellation changes none.
     let balance = deposit
         .confirmed
         .map_or(deposit.first_balance, |(_, balance)| balance);
+    let shown = (state != DepositState::Cancelled).then_some(balance);
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
     let holds = match again {
         None if state == DepositState::Cancelled => "The wallet waits for it no longer.".to_owned(),
@@ -181,7 +182,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
     let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
     let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
         "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
-        "state": state.as_str(), "balance": balance, "balanceNanos": balance.get().to_string(),
+        "state": state.as_str(), "balance": shown, "balanceNanos": shown.map(|balance| balance.get().to_string()),
         "replayed": again.is_some() });
     Report::new(text, document)
 }
@@ -234,11 +235,6 @@ impl Which {
             None => Record::places(&context.store, &self.reference).await?,
         };
         places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.mode));
-        let is_pending = |place: &Place| place.state == DepositState::Pending;
-        // Those that were confirmed or cancelled before are not meant where one still waits.
-        if are_all && places.iter().any(is_pending) {
-            places.retain(is_pending);
-        }
         match places.as_slice() {
             [] => Err(self.missing()),
             [place] if are_all => Ok((place.account.clone(), place.mode)),

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
-use ledger_check::{Checked, Wanted};
+use ledger_check::{CheckScope, Checked};
 use serde_json::json;
 use settings::StoreSettings;
 use std::io::{IsTerminal, Write};
@@ -52,11 +52,11 @@ impl Ledger {
                 let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
             }
         };
-        let wanted = Wanted {
+        let scope = CheckScope {
             account: account.as_deref(),
             with_trail: trail,
         };
-        let checked = ledger_check::check(&store, &archive, wanted, &progress).await?;
+        let checked = ledger_check::check(&store, &archive, scope, &progress).await?;
         if shown {
             let _unwritable = writeln!(std::io::stderr().lock());
         }

@@ -9,7 +9,7 @@ use super::drive::BATCH;
 use store::user::email::EmailOwner;
 
 /// A user that the look-up of its e-mail address must contain.
-struct Led {
+struct ListedUser {
     /// The key of the account's users.
     users: String,
     owner: EmailOwner,
@@ -18,7 +18,7 @@ struct Led {
 
 /// Users whose look-ups are to be read.
 #[derive(Default)]
-pub(super) struct Emails(Vec<Led>);
+pub(super) struct Emails(Vec<ListedUser>);
 
 impl Emails {
     /// Returns whether the collected look-ups should be read before more are collected.

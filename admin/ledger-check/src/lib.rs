@@ -61,7 +61,7 @@ const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_A
 
 /// What to check.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct CheckScope<'a> {
     /// One account; else the whole store.
     pub account: Option<&'a str>,
     /// Whether the books are compared with the audit trails.
@@ -100,10 +100,10 @@ impl Checked {
 pub async fn check(
     store: &Store,
     archive: &Archive,
-    wanted: Wanted<'_>,
+    scope: CheckScope<'_>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
-    let mut checked = run_round((store, archive), wanted, progress).await?;
+    let mut checked = run_round((store, archive), scope, progress).await?;
     for _ in 1..ROUNDS {
         if checked.inconclusive.is_empty() || checked.is_violated() {
             break;
@@ -115,7 +115,7 @@ pub async fn check(
         };
         tokio::time::sleep(pause).await;
         let passes = checked.passes;
-        checked = run_round((store, archive), wanted, progress).await?;
+        checked = run_round((store, archive), scope, progress).await?;
         checked.passes += passes;
     }
     Ok(checked)
@@ -124,7 +124,7 @@ pub async fn check(
 /// Runs passes until one finds nothing, or the same as the one before.
 async fn run_round(
     (store, archive): (&Store, &Archive),
-    wanted: Wanted<'_>,
+    scope: CheckScope<'_>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
     let seed = RandomState::new();
@@ -132,14 +132,14 @@ async fn run_round(
     let mut asked = Questions::new();
     let mut before: Option<Findings> = None;
     let (mut records, mut doubts) = (0, Vec::new());
-    let mut ids: Vec<String> = wanted.account.map(str::to_owned).into_iter().collect();
+    let mut ids: Vec<String> = scope.account.map(str::to_owned).into_iter().collect();
     for pass in 1..=PASSES {
-        if wanted.account.is_none() {
+        if scope.account.is_none() {
             add_new(&mut ids, Account::ids(store).await?);
         }
-        let accounts = Accounts::new(ids.clone(), wanted.account.is_some());
+        let accounts = Accounts::new(ids.clone(), scope.account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
-        let sources = (store, archive, wanted.with_trail);
+        let sources = (store, archive, scope.with_trail);
         let pass_outcome = Pass::run(sources, &accounts, (reconciliation, asked), progress).await?;
         (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
         let clean = pass_outcome.found.is_empty();

@@ -16,14 +16,14 @@ use store::keys::{Bucket, Series};
 use store::read::Read;
 
 /// A record and the look-ups that must lead to it.
-pub(super) struct Led {
+pub(super) struct NamedRecord {
     record: String,
     lookup: String,
-    says: Says,
+    content: LookupContent,
 }
 
 /// Required content of a look-up.
-pub(super) enum Says {
+pub(super) enum LookupContent {
     /// Exactly this text.
     Text(String),
     /// This member, perhaps among others.
@@ -34,7 +34,7 @@ pub(super) enum Says {
 #[derive(Default)]
 pub(super) struct Names {
     /// Look-ups outside the buckets that are to be read.
-    outside: Vec<Led>,
+    outside: Vec<NamedRecord>,
     /// The highest place with a record, for each series and bucket.
     highest: HashMap<(Series, u16), u64>,
 }

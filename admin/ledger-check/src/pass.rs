@@ -26,8 +26,8 @@ pub(super) struct Pass<'a> {
     pub(super) archive: &'a Archive,
     /// Whether the books are compared with the audit trails.
     pub(super) with_trail: bool,
-    /// Accounts and modes whose trail could not be read to its end: nothing is said of what it does not tell.
-    pub(super) untold: HashSet<Place>,
+    /// Accounts and modes whose trail could not be read to its end: records that it does not state are no violation.
+    pub(super) incomplete: HashSet<Place>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
@@ -72,7 +72,7 @@ impl<'a> Pass<'a> {
             store,
             archive,
             with_trail,
-            untold: HashSet::new(),
+            incomplete: HashSet::new(),
             accounts,
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
@@ -111,7 +111,7 @@ impl<'a> Pass<'a> {
         let (suspects, mut mismatch) = pass.reconciliation.finish();
         mismatch.retain(|mismatch| {
             let place = place_named(pass.accounts, &mismatch.place);
-            !(is_of_trail(mismatch.comparison) && place.is_some_and(|place| pass.untold.contains(&place)))
+            !(is_of_trail(mismatch.comparison) && place.is_some_and(|place| pass.incomplete.contains(&place)))
         });
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {

@@ -139,8 +139,8 @@ impl Reconciliation {
         }
     }
 
-    /// Notes the audit entry that an item was told by, where items are held on to.
-    pub(super) fn told_by(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
+    /// Notes the audit entry that states an item, where items are kept.
+    pub(super) fn note_entry(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
         let name = (comparison, place.to_owned(), key.to_owned());
         if let Some(items) = self.items.get_mut(&name) {
             items.entries.push(seq);

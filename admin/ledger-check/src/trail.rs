@@ -8,7 +8,7 @@
 mod charges;
 mod join;
 mod legs;
-mod told;
+mod records;
 
 use super::book::{OwnerRecord, Place};
 use super::drive::{BATCH, Job, drive};
@@ -23,15 +23,15 @@ use domain::mode::Mode;
 use history::trail::Trail;
 use join::{Join, Odd};
 use legs::{Reader, key_of};
+use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use store::StoreError;
 use store::account::ModeField;
-use store::deposit::Deposit;
+use store::deposit::{Deposit, DepositState};
 use store::intent::IntentRecord;
 use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
-use told::{MADE, Told, What, of_deposit, of_escrow, of_intent};
 
 /// Attempts at reading a record between two entries of its account.
 const ATTEMPTS: usize = 100;
@@ -55,8 +55,8 @@ struct Reading {
     noticed: HashSet<(String, u64)>,
     /// Entries that the account's record counts, as they were when its transactions were counted.
     cut: u64,
-    /// The first entry about money that does not say what it should.
-    untold: Option<u64>,
+    /// Number of the first entry about money that lacks a field.
+    incomplete: Option<u64>,
     /// Whether the records of all agents could be read.
     is_sure: bool,
 }
@@ -95,13 +95,13 @@ impl Pass<'_> {
             charges: Charges::until(cut),
             noticed: HashSet::new(),
             cut,
-            untold: None,
+            incomplete: None,
             is_sure: true,
         };
         let goal = self.read_agents(place, &mut reading).await?.max(cut);
         let goal = self.read_runs(place, &mut reading).await?.max(goal);
         if !self.walk(place, &mut reading, goal).await? {
-            self.untold.insert(place);
+            self.incomplete.insert(place);
             return Ok(());
         }
         self.rest_of_transactions(place, &mut reading).await?;
@@ -141,7 +141,7 @@ impl Pass<'_> {
     async fn read_runs(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
         let (keys, mode) = (self.accounts.keys(place), place.mode);
         let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
-        let fields = ["spent", "first"].map(str::to_owned);
+        let fields = ["spent", "first", "last"].map(str::to_owned);
         let reads = |(agent, run): &(String, String)| {
             let record = Read::fields(keys.bucket(), keys.run(mode, agent, run), &fields);
             let held = Read::field(keys.bucket(), keys.agent(mode, agent), "held");
@@ -149,13 +149,16 @@ impl Pass<'_> {
         };
         let (highest, is_sure) = self
             .read_still(place, runs, reads, |(agent, run), until, mut answers| {
-                let record = answers.read::<(Option<i128>, Option<u64>)>();
+                let record = answers.read::<(Option<i128>, Option<u64>, Option<u64>)>();
                 let held = answers.number().unwrap_or(0);
-                // It ended, or what it spent is no amount, which is named elsewhere.
-                let Some((spent, Some(first_ms))) = record else {
-                    return;
+                let first_ms = match record {
+                    // What it spent is no amount, which the check of its record names; or its record is gone.
+                    None | Some((_, None, None)) => return,
+                    Some((_, Some(first), last)) if last.is_none_or(|last| first <= last) => first,
+                    // No script leaves a run without its beginning: every entry of the run counts.
+                    Some(_) => 0,
                 };
-                let spent = spent.unwrap_or(0);
+                let spent = record.and_then(|(spent, ..)| spent).unwrap_or(0);
                 reading
                     .charges
                     .add_run(agent, run, RunSnapshot::new(until, first_ms, (spent, held)));
@@ -231,7 +234,8 @@ impl Pass<'_> {
                     }
                     end => end?,
                 };
-                if end.seq < next && sealed == Some(end.seq) {
+                // Nothing more was sealed, so what is missing does not come: an end beyond `next` is a lost line.
+                if sealed == Some(end.seq) {
                     let why = "its line is missing, or a later release wrote it";
                     self.doubt(place, format!("the trail ends before entry {next}: {why}"));
                     return Ok(false);
@@ -261,15 +265,15 @@ impl Pass<'_> {
 
     /// Takes in one entry.
     async fn entry(&mut self, place: Place, reading: &mut Reading, entry: &Entry) -> Result<(), StoreError> {
-        let mut is_told = reading.charges.take(entry).is_ok();
+        let mut is_complete = reading.charges.take(entry).is_ok();
         if entry.seq <= reading.cut {
-            let told = told::records(entry, &mut reading.noticed);
-            is_told &= told.is_ok();
-            for told in told.unwrap_or_default() {
-                self.told(place, &told, Some(entry.seq));
+            let records = records::of(entry, &mut reading.noticed);
+            is_complete &= records.is_ok();
+            for record in records.unwrap_or_default() {
+                self.reconcile_record(place, &record, Some(entry.seq));
             }
             let legs = reading.reader.legs(entry);
-            is_told &= legs.is_ok();
+            is_complete &= legs.is_ok();
             for leg in legs.unwrap_or_default() {
                 self.read_lines(place, &mut reading.lines).await?;
                 let next = reading.lines.read.front().map(|(_, next)| key_of(next));
@@ -283,8 +287,8 @@ impl Pass<'_> {
                 }
             }
         }
-        if !is_told && reading.untold.is_none() {
-            reading.untold = Some(entry.seq);
+        if !is_complete && reading.incomplete.is_none() {
+            reading.incomplete = Some(entry.seq);
         }
         Ok(())
     }
@@ -321,8 +325,8 @@ impl Pass<'_> {
 
     /// Everything was read: says what does not agree.
     fn end_of_trail(&mut self, place: Place, mut reading: Reading, record: &Fields) {
-        if let Some(seq) = reading.untold {
-            self.untold.insert(place);
+        if let Some(seq) = reading.incomplete {
+            self.incomplete.insert(place);
             let why = format!("entry {seq} is about money, and does not say all that its type says");
             self.doubt(place, why);
         } else {
@@ -335,7 +339,7 @@ impl Pass<'_> {
         for odd in &reading.join.odd {
             self.odd(place, odd);
         }
-        if reading.untold.is_some() || !reading.is_sure {
+        if reading.incomplete.is_some() || !reading.is_sure {
             return;
         }
         let keys = self.accounts.keys(place);
@@ -379,22 +383,23 @@ impl Pass<'_> {
         });
     }
 
-    /// Puts a record beside the entries that tell of it; `seq` is that of an entry.
-    fn told(&mut self, place: Place, told: &Told, seq: Option<u64>) {
-        let comparison = match told.what {
-            What::Intent => Comparison::TrailIntent,
-            What::Deposit => Comparison::TrailDeposit,
-            What::Escrow => Comparison::TrailEscrow,
+    /// Compares a record with the entries that state it; `seq` is the number of an entry.
+    fn reconcile_record(&mut self, place: Place, record: &RecordInTrail, seq: Option<u64>) {
+        let comparison = match record.kind {
+            RecordKind::Intent => Comparison::TrailIntent,
+            RecordKind::Deposit => Comparison::TrailDeposit,
+            RecordKind::Escrow => Comparison::TrailEscrow,
         };
         let side = match seq {
             Some(_) => Side::Match,
             None => Side::Record,
         };
-        let parts: Vec<&str> = told.parts.iter().map(String::as_str).collect();
-        self.reconcile(comparison, side, (place, &told.name), &parts);
+        let parts: Vec<&str> = record.parts.iter().map(String::as_str).collect();
+        self.reconcile(comparison, side, (place, &record.name), &parts);
         if let Some(seq) = seq {
             let word = self.accounts.word(place);
-            self.reconciliation.told_by(comparison, (word, &told.name), seq);
+            self.reconciliation
+                .note_entry(comparison, (word, &record.name), seq);
         }
     }
 
@@ -412,25 +417,28 @@ impl Pass<'_> {
         }
         let day = intent.charged.map_or(0, |(day, _)| day);
         let spend = (intent.kind == Kind::Spend).then_some((intent.agent.as_str(), day));
-        let told = Told {
-            what: What::Intent,
+        let record = RecordInTrail {
+            kind: RecordKind::Intent,
             name: intent.id.clone(),
             parts: of_intent(intent.kind.as_str(), intent.amount.get(), spend),
         };
-        self.told(place, &told, None);
+        self.reconcile_record(place, &record, None);
     }
 
-    /// A deposit, as it began.
+    /// A deposit, as it began, and that it was cancelled.
     pub(super) fn trail_deposit(&mut self, place: Place, deposit: &Deposit) {
         if !self.with_trail {
             return;
         }
-        let told = Told {
-            what: What::Deposit,
-            name: deposit.id.clone(),
-            parts: of_deposit(deposit.first.as_str(), deposit.amount.get(), deposit.wallet),
-        };
-        self.told(place, &told, None);
+        let cancelled = (deposit.state == DepositState::Cancelled).then_some(deposit.state);
+        for state in [deposit.first].into_iter().chain(cancelled) {
+            let record = RecordInTrail {
+                kind: RecordKind::Deposit,
+                name: deposit.id.clone(),
+                parts: of_deposit(state.as_str(), deposit.amount.get(), deposit.wallet),
+            };
+            self.reconcile_record(place, &record, None);
+        }
     }
 
     /// An escrow of the payer's account; `fields` are those of a record that makes sense.
@@ -451,12 +459,12 @@ impl Pass<'_> {
             steps.push(of_escrow(status, amount, None));
         }
         for parts in steps {
-            let told = Told {
-                what: What::Escrow,
+            let record = RecordInTrail {
+                kind: RecordKind::Escrow,
                 name: number.to_string(),
                 parts,
             };
-            self.told(place, &told, None);
+            self.reconcile_record(place, &record, None);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup};
 use super::password::{given_token, no_link};
-use super::person::{Fresh, given_email, new_password, not_hashed, signed_in};
+use super::person::{Fresh, given_email, new_password, not_hashed, signed_in, too_many_passwords};
 use super::team::given_role;
 use crate::state::{Call, OpenCall, PeopleState};
 use clock::now_ms;
@@ -212,10 +212,12 @@ pub async fn accept(call: OpenCall) -> Answer {
     let people = &call.state;
     let secret = people.health.trusted(&people.store).await?.check_secret;
     // Of those who have the same link only the first one's password is hashed: the others find it used.
-    let busy = || Problem::from(Code::ServiceUnavailable);
-    let place = people.accepting.enter(&token.hash()).map_err(|TooMany| busy())?;
+    let place = people
+        .accepting
+        .enter(&token.hash())
+        .map_err(|TooMany| too_many_passwords())?;
     let turn = tokio::time::timeout(TURN, place.turn()).await;
-    let _turn = turn.map_err(|_| busy())?;
+    let _turn = turn.map_err(|_| too_many_passwords())?;
     let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
     let now = now_ms();
     let user = User {

@@ -9,7 +9,7 @@ use crypto::token::Token;
 use domain::email;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
-use endpoint::caller::{Who, require_no_loss, session};
+use endpoint::caller::{Credential, require_no_loss, session};
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing};
 use password::NotHashed;
@@ -32,9 +32,17 @@ use utoipa::ToSchema;
 /// Returns the answer when a password could not be hashed or verified.
 pub(super) fn not_hashed(error: NotHashed) -> Problem {
     match error {
-        NotHashed::Busy | NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
+        NotHashed::Busy => too_many_passwords(),
+        NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
         NotHashed::Panicked => Code::Internal.into(),
     }
+}
+
+/// Returns the answer when as many passwords as the server hashes at once are being hashed. Nothing was changed.
+pub(super) fn too_many_passwords() -> Problem {
+    let message =
+        "Too many passwords are being hashed at the moment, so nothing was done. Try again shortly.";
+    Problem::new(Code::ServiceUnavailable, message)
 }
 
 /// A user, as returned.
@@ -165,13 +173,13 @@ pub(super) struct Me<'a> {
 impl<'a> Me<'a> {
     /// Returns the user of a call to a route that needs a session.
     pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
-        match &call.caller.who {
-            Who::Session { id, email, .. } => Ok(Self {
+        match &call.caller.credential {
+            Credential::Session { id, email, .. } => Ok(Self {
                 id: &call.caller.actor,
                 session: id,
                 email,
             }),
-            Who::Key { .. } => Err(Code::SessionRequired.into()),
+            Credential::Key { .. } => Err(Code::SessionRequired.into()),
         }
     }
 

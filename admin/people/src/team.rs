@@ -11,7 +11,7 @@ use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, mis
 use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
-use store::api_key::script::revoke;
+use store::api_key::script::revoke_made_by;
 use store::authority::completing;
 use store::page::Order;
 use store::script::change::Scope;
@@ -95,7 +95,8 @@ pub async fn change(call: Call) -> Answer {
             role,
             ..old.user.clone()
         };
-        let loses_keys = old.user.role.makes_keys_unlike(role);
+        // Whatever the role was: a change that was cut off, or kept the keys, is made whole by a repetition.
+        let loses_keys = !role.makes_keys();
         let made = match loses_keys {
             true => ApiKey::made_by(store, &keys, id).await?,
             false => Vec::new(),
@@ -185,18 +186,18 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
 /// that was not there yet when the keys were read, is revoked like the others; afterwards the user can make none.
 async fn keys_of(call: &Call, id: &str, made: &[ApiKey], revokes: bool) -> Result<Vec<ApiKey>, Problem> {
     let (store, keys) = (&call.state.store, call.keys());
+    let mut ids: Vec<String> = made.iter().map(|key| key.id.clone()).collect();
     if revokes {
-        for late in ApiKey::made_by(store, &keys, id).await? {
-            let scope = Scope {
-                mode: late.mode,
-                ..Scope::live(&call.caller.account, &call.caller.actor)
-            };
-            revoke(store, &scope, &late.id).await?;
+        let scope = Scope::live(&call.caller.account, &call.caller.actor);
+        for late in revoke_made_by(store, &scope, id).await? {
+            if !ids.contains(&late) {
+                ids.push(late);
+            }
         }
     }
-    let mut shown = Vec::with_capacity(made.len());
-    for key in made {
-        shown.extend(ApiKey::read(store, &keys, &key.id).await?);
+    let mut shown = Vec::with_capacity(ids.len());
+    for id in &ids {
+        shown.extend(ApiKey::read(store, &keys, id).await?);
     }
     Ok(shown)
 }

@@ -22,9 +22,9 @@ impl Role {
     /// The lowest role that makes API keys, which may do more than the roles below it.
     pub const MAKES_KEYS: Self = Self::Admin;
 
-    /// Whether a user of this role makes API keys and one of the role `new` does not.
-    pub fn makes_keys_unlike(self, new: Self) -> bool {
-        self >= Self::MAKES_KEYS && new < Self::MAKES_KEYS
+    /// Returns whether a user of this role makes API keys.
+    pub fn makes_keys(self) -> bool {
+        self >= Self::MAKES_KEYS
     }
 }
 

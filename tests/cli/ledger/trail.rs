@@ -120,6 +120,48 @@ async fn money_that_was_added_to_all_books_is_found() {
     );
 }
 
+/// The last entry of the list is gone while its hash and the account's count are not: the check ends, and says so.
+#[tokio::test]
+async fn a_trail_without_its_last_entry_is_inconclusive() {
+    let mut fixture = Fixture::build().await;
+    call(&fixture).await;
+    check(&fixture, &["--trail"], 0);
+    fixture.admin = None;
+    let keys = fixture.tenants[0].account.keys.clone();
+    let _: String = fixture.redis.command(&["RPOP", &keys.audit(Mode::Live)]);
+    let output = fixture.cli.run(&["ledger", "check", "--trail", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.stdout.contains("the trail ends before entry"),
+        "{output:?}"
+    );
+}
+
+/// A deposit that was cancelled is opened again: the trail says that it was cancelled.
+#[tokio::test]
+async fn a_cancelled_deposit_that_is_open_again_is_found() {
+    let mut fixture = Fixture::build().await;
+    let id = fixture.tenants[0].account.id.clone();
+    let of = ["--account", &id, "--mode", "test", "--reference", "gone"];
+    let made = ["--wallet", "ann", "--amount", "3", "--pending"];
+    fixture.cli.json(&[&["deposit"][..], &of, &made].concat());
+    fixture.cli.json(&[&["deposit", "cancel"][..], &of].concat());
+    check(&fixture, &["--trail"], 0);
+    fixture.admin = None;
+    let keys = fixture.tenants[0].account.keys.clone();
+    let deposit = keys.deposit(Mode::Test, "gone");
+    let _: i64 = fixture.redis.command(&["HSET", &deposit, "state", "pending"]);
+    let _: i64 = fixture.redis.command(&["HDEL", &deposit, "cancelled_at"]);
+    let wallet = keys.wallet(Mode::Test, "ann");
+    let _: i64 = fixture
+        .redis
+        .command(&["HINCRBY", &wallet, "pending", "3000000000"]);
+    says(
+        &found(&fixture),
+        &[&["deposit txn_", "cancelled 3000000000 nanos"]],
+    );
+}
+
 #[tokio::test]
 async fn counters_that_were_set_back_are_found() {
     let mut fixture = Fixture::build().await;

@@ -23,7 +23,7 @@ pub(super) const PAGES: &[Page] = &[
         about: "Makes a pending deposit count. Confirmed again, it answers the same and changes nothing.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &["tollgate-admin deposit confirm --reference card-7781"],
-        refused: "there is no pending deposit of the reference, it was cancelled, several accounts have one, or the \
+        refused: "there is no pending deposit of the reference, it was cancelled, several deposits have it, or the \
                   wallet is closed or too full",
     },
     Page {
@@ -33,7 +33,7 @@ pub(super) const PAGES: &[Page] = &[
                 Cancelled again, it answers the same and changes nothing.",
         changes: "what the wallet is owed; audited as deposit.cancelled.",
         examples: &["tollgate-admin deposit cancel --reference card-7781"],
-        refused: "there is no pending deposit of the reference, it was confirmed, or several accounts have one",
+        refused: "there is no pending deposit of the reference, it was confirmed, or several deposits have it",
     },
     Page {
         path: "escrow show",

@@ -24,8 +24,8 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "user set-role",
         about: "Gives a user another role, from the next call on. Sessions stay.",
-        changes: "the user's role, and below admin the user's API keys, audited as user.role_changed; nothing when it \
-                  was that already.",
+        changes: "the user's role, audited as user.role_changed, and below admin the user's API keys. Repeated, it \
+                  revokes those that are still valid.",
         examples: &["tollgate-admin user set-role --email bo@example.com --role manager"],
         refused: "no user, or users of several accounts, have the e-mail, or the account would be without an owner",
     },

@@ -10,6 +10,7 @@ use domain::role::Role;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use store::api_key::ApiKey;
+use store::api_key::script::revoke_made_by;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
@@ -96,6 +97,17 @@ async fn keys_of(context: &Context, owner: &EmailOwner) -> Result<Vec<String>, F
     Ok(made.into_iter().map(|key| key.id).collect())
 }
 
+/// Revokes the keys that the user made while the change was under way, and those that an earlier change kept or was cut
+/// off before. Adds them to `revoked`.
+async fn revoke_late(context: &Context, found: &Found, revoked: &mut Vec<String>) -> Result<(), Failure> {
+    for late in revoke_made_by(&context.store, &found.scope(), &found.owner.user).await? {
+        if !revoked.contains(&late) {
+            revoked.push(late);
+        }
+    }
+    Ok(())
+}
+
 /// The effects of a change beside the user's record, and its entry in the audit log.
 struct Edit<'a> {
     ending: Ending<'a>,
@@ -147,9 +159,9 @@ pub(super) async fn set_role(
     role: Role,
     keeps: bool,
 ) -> Result<Report, Failure> {
-    let Found { owner, stored } = Found::by_name(context, name).await?;
-    let loses_keys = stored.user.role.makes_keys_unlike(role);
-    let revoked = match loses_keys && !keeps {
+    let Found { owner, .. } = Found::by_name(context, name).await?;
+    let revokes = !role.makes_keys() && !keeps;
+    let mut revoked = match revokes {
         true => keys_of(context, &owner).await?,
         false => Vec::new(),
     };
@@ -163,6 +175,9 @@ pub(super) async fn set_role(
         (user.role != role).then(|| Some(User { role, ..user.clone() }))
     })
     .await?;
+    if revokes {
+        revoke_late(context, &found, &mut revoked).await?;
+    }
     Ok(Report::new(
         format!(
             "User {} is {role} now; it binds the next call. {} API keys are revoked.",
@@ -231,7 +246,7 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         return Ok(report);
     }
     let Found { owner, .. } = Found::by_name(context, name).await?;
-    let made = match keeps {
+    let mut made = match keeps {
         true => Vec::new(),
         false => keys_of(context, &owner).await?,
     };
@@ -242,6 +257,9 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         data: json!({ "revokedApiKeys": made }),
     };
     let found = edit(context, name, how, |_| Some(None)).await?;
+    if !keeps {
+        revoke_late(context, &found, &mut made).await?;
+    }
     found.owner.leave(&context.store, &name.email).await?;
     Ok(Report::new(
         format!(

@@ -1,6 +1,6 @@
 //! Reading and comparing users and the look-ups of their e-mail addresses.
 
-use super::Led;
+use super::ListedUser;
 use crate::drive::{Job, drive};
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
@@ -32,7 +32,7 @@ impl Pass<'_> {
                 let detail = format!("two users are {}", user.id);
                 self.wrong(Invariant::Names, &[key], detail);
             }
-            self.emails.0.push(Led {
+            self.emails.0.push(ListedUser {
                 users: key.to_owned(),
                 owner: EmailOwner {
                     account: account.to_owned(),
@@ -71,8 +71,8 @@ impl Pass<'_> {
     }
 
     /// Compares a user with the users in its look-up.
-    fn led(&mut self, led: &Led, owners: &[EmailOwner]) {
-        let Led { users, owner, lookup } = led;
+    fn led(&mut self, led: &ListedUser, owners: &[EmailOwner]) {
+        let ListedUser { users, owner, lookup } = led;
         let there = owners.iter().find(|other| other.account == owner.account);
         let detail = match there {
             // An earlier version named the account alone.

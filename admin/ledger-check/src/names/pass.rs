@@ -1,6 +1,6 @@
 //! Reading and comparing numbers, ids and keys.
 
-use super::{KeyKind, Led, Says, called};
+use super::{KeyKind, LookupContent, NamedRecord, called};
 use crate::book::Place;
 use crate::drive::{BATCH, Job, drive};
 use crate::pass::Pass;
@@ -33,15 +33,15 @@ impl Pass<'_> {
         let word = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Wallet, number.get());
-            let says = format!("{word} {owner} {id}");
-            return self.reconcile_across(Comparison::Place, Side::Record, &name, &[&says]);
+            let content = format!("{word} {owner} {id}");
+            return self.reconcile_across(Comparison::Place, Side::Record, &name, &[&content]);
         }
-        let says = format!("{word} {owner} {number}");
+        let content = format!("{word} {owner} {number}");
         for name in [number.to_string(), id.to_owned()] {
-            self.names.outside.push(Led {
+            self.names.outside.push(NamedRecord {
                 record: key.to_owned(),
                 lookup: keys::wallet_lookup(&name),
-                says: Says::Text(says.clone()),
+                content: LookupContent::Text(content.clone()),
             });
         }
     }
@@ -72,7 +72,7 @@ impl Pass<'_> {
     ) {
         let fields = answers.read::<[Option<String>; 3]>().unwrap_or_default();
         let [Some(hash), agent, None] = fields else { return };
-        let (lookup, says) = match kind {
+        let (lookup, content) = match kind {
             KeyKind::Virtual => {
                 let owner = VirtualKeyOwner::new(account, &agent.unwrap_or_default(), id);
                 (keys::virtual_key_lookup(&hash), owner.as_stored().to_owned())
@@ -85,47 +85,51 @@ impl Pass<'_> {
                 (keys::api_key_lookup(&hash), owner.to_stored())
             }
         };
-        let says = Says::Text(says);
-        self.names.outside.push(Led { record, lookup, says });
+        let content = LookupContent::Text(content);
+        self.names.outside.push(NamedRecord {
+            record,
+            lookup,
+            content,
+        });
     }
 
     /// Processes a pending deposit, which an operator finds by its reference.
     pub(crate) fn named_deposit(&mut self, place: Place, key: &str, reference: &str) {
-        self.names.outside.push(Led {
+        self.names.outside.push(NamedRecord {
             record: key.to_owned(),
             lookup: keys::deposit_lookup(reference),
-            says: Says::Member(self.accounts.word(place).to_owned()),
+            content: LookupContent::Member(self.accounts.word(place).to_owned()),
         });
     }
 
     /// Reads the look-ups outside the buckets that were noted.
     pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
         let noted = std::mem::take(&mut self.names.outside);
-        let jobs = noted.into_iter().map(|led| {
+        let jobs = noted.into_iter().map(|named| {
             Job::new(
-                [match &led.says {
-                    Says::Text(_) => Read::global(&led.lookup),
-                    Says::Member(member) => Read::global_member(&led.lookup, member),
+                [match &named.content {
+                    LookupContent::Text(_) => Read::global(&named.lookup),
+                    LookupContent::Member(member) => Read::global_member(&named.lookup, member),
                 }],
-                led,
+                named,
             )
         });
-        drive(self.store, jobs, |led, mut answers| {
-            let detail = match &led.says {
-                Says::Text(says) => {
+        drive(self.store, jobs, |named, mut answers| {
+            let detail = match &named.content {
+                LookupContent::Text(content) => {
                     let found = answers.text();
-                    (found.as_ref() != Some(says)).then(|| {
+                    (found.as_ref() != Some(content)).then(|| {
                         let found = found.as_deref().unwrap_or("nothing");
-                        format!("its look-up names {found}, and should name {says}")
+                        format!("its look-up names {found}, and should name {content}")
                     })
                 }
-                Says::Member(member) => {
+                LookupContent::Member(member) => {
                     let is_named = answers.read::<bool>().unwrap_or_default();
                     (!is_named).then(|| format!("its look-up does not name {member}"))
                 }
             };
             if let Some(detail) = detail {
-                self.wrong(Invariant::Names, &[&led.record, &led.lookup], detail);
+                self.wrong(Invariant::Names, &[&named.record, &named.lookup], detail);
             }
         })
         .await

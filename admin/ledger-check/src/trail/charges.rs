@@ -2,7 +2,7 @@
 //! that, and what is held for calls under way, whose entries are still to come.
 
 use super::super::book::Counters;
-use super::legs::{Fields, Untold};
+use super::legs::{Fields, MissingField};
 use domain::entry::{Entry, How};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
@@ -76,8 +76,8 @@ pub(super) struct Charges {
     months: Sums,
     /// How many entries the trail had when the account's record was read.
     until: u64,
-    /// Calls whose holds were kept: a hash of the id, and the day. Their next entry corrects what is charged.
-    kept: HashMap<u64, u64>,
+    /// Calls whose holds were kept: a hash of the id, the day, and the charge in nano-USD. Their next entry corrects it.
+    kept: HashMap<u64, (u64, i128)>,
 }
 
 /// A counter that differs: agent, its field, and what is wrong with it.
@@ -111,7 +111,7 @@ impl Charges {
     }
 
     /// Takes in the next entry.
-    pub(super) fn take(&mut self, entry: &Entry) -> Result<(), Untold> {
+    pub(super) fn take(&mut self, entry: &Entry) -> Result<(), MissingField> {
         let Some(charge) = self.charge(entry)? else {
             return Ok(());
         };
@@ -143,9 +143,9 @@ impl Charges {
         Ok(())
     }
 
-    fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<Charge<'a>>, Untold> {
+    fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<Charge<'a>>, MissingField> {
         let said = Fields(entry);
-        let agent = || entry.agent.as_deref().ok_or(Untold);
+        let agent = || entry.agent.as_deref().ok_or(MissingField);
         match entry.kind.as_str() {
             "decision.approved" | "decision.voided" => {
                 let (charged, estimate) = (said.nanos("chargedNanos")?, said.nanos("estimateNanos")?);
@@ -153,14 +153,18 @@ impl Charges {
                     day: said.number("day")?,
                     month: said.number("month")?,
                 };
-                let how = How::parse(said.text("outcome")?).ok_or(Untold)?;
-                let was_kept = self.was_kept(&entry.id, how, period.day) || how == How::Corrected;
-                let before = if was_kept { i128::from(estimate) } else { 0 };
+                let how = How::parse(said.text("outcome")?).ok_or(MissingField)?;
+                let charged = i128::from(charged);
+                // The entry that kept the hold says what was charged. The estimate of a correction comes from the hold
+                // itself, which may have been changed since.
+                let kept = self.charged_while_kept(&entry.id, how, (period.day, charged));
+                let unread = (how == How::Corrected).then_some(i128::from(estimate));
+                let before = kept.or(unread).unwrap_or(0);
                 Ok(Some(Charge {
                     agent: agent()?,
                     run: said.text("runId").ok(),
                     period,
-                    nanos: i128::from(charged) - before,
+                    nanos: charged - before,
                 }))
             }
             "spend.requested" | "spend.approved" if said.is_settled() => Ok(Some(Charge {
@@ -173,18 +177,18 @@ impl Charges {
         }
     }
 
-    /// Whether the hold was kept before, and notes whether it is from here on.
-    fn was_kept(&mut self, id: &str, how: How, day: u64) -> bool {
+    /// The charge of a hold that was kept before, in nano-USD; notes `kept`, day and charge, if it is kept from here on.
+    fn charged_while_kept(&mut self, id: &str, how: How, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         let id = hasher.finish();
         if how != How::Kept {
-            return self.kept.remove(&id).is_some();
+            return self.kept.remove(&id).map(|(_, charged)| charged);
         }
         if self.kept.len() >= KEPT_MANY {
-            self.kept.retain(|_, kept| *kept + KEPT_DAYS >= day);
+            self.kept.retain(|_, (day, _)| *day + KEPT_DAYS >= kept.0);
         }
-        self.kept.insert(id, day).is_some()
+        self.kept.insert(id, kept).map(|(_, charged)| charged)
     }
 
     /// What all agents hold, as they were read.
@@ -365,6 +369,11 @@ mod tests {
         ];
         let right = [(day, 120 + 200 + 50 + 7), (day - 1, 200)];
         assert_eq!(fields(&entries, &right, 0), Vec::<String>::new());
+        // A correction takes back what was charged, whatever the hold says by then.
+        let mut corrected = ended(2, "corrected", 0, "d", day);
+        corrected.data.insert("estimateNanos".to_owned(), "5000".into());
+        let kept = [ended(1, "kept", 200, "d", day), corrected];
+        assert_eq!(fields(&kept, &[(day, 0)], 0), Vec::<String>::new());
         let low = [(day, 120 + 200 + 50 + 6), (day - 1, 200)];
         let d = format!("d{day}");
         assert_eq!(fields(&entries, &low, 0), [d.as_str(), "m202611"]);

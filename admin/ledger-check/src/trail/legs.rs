@@ -47,9 +47,9 @@ fn received(from: &str, at_ms: u64) -> String {
     format!("{from} {at_ms}")
 }
 
-/// An entry about money that does not say what its type says otherwise: of an earlier version, or made by hand.
+/// An entry about money lacks a field of its type: it is of an earlier version, or was made by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Untold;
+pub(super) struct MissingField;
 
 /// What must be known to read entries.
 #[derive(Debug, Default)]
@@ -64,16 +64,16 @@ pub(super) struct Reader {
 pub(super) struct Fields<'a>(pub(super) &'a Entry);
 
 impl<'a> Fields<'a> {
-    pub(super) fn text(&self, name: &str) -> Result<&'a str, Untold> {
-        self.0.data.get(name).and_then(Value::as_str).ok_or(Untold)
+    pub(super) fn text(&self, name: &str) -> Result<&'a str, MissingField> {
+        self.0.data.get(name).and_then(Value::as_str).ok_or(MissingField)
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<u64, Untold> {
-        self.0.data.get(name).and_then(Value::as_u64).ok_or(Untold)
+    pub(super) fn number(&self, name: &str) -> Result<u64, MissingField> {
+        self.0.data.get(name).and_then(Value::as_u64).ok_or(MissingField)
     }
 
-    pub(super) fn nanos(&self, name: &str) -> Result<u64, Untold> {
-        self.text(name)?.parse().map_err(|_| Untold)
+    pub(super) fn nanos(&self, name: &str) -> Result<u64, MissingField> {
+        self.text(name)?.parse().map_err(|_| MissingField)
     }
 
     /// Whether the script said that it happened, and not that it was refused.
@@ -104,11 +104,11 @@ impl Reader {
     }
 
     /// The transactions that belong to an entry, in the order of their numbers.
-    pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, Untold> {
+    pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, MissingField> {
         self.note_agent(entry);
         let said = Fields(entry);
         let leg = |kind: TransactionType, name: &str, wallet: Option<u64>| {
-            Ok::<Leg, Untold>(Leg {
+            Ok::<Leg, MissingField>(Leg {
                 key: (kind, name.to_owned()),
                 amount: said.nanos("amountNanos")?,
                 wallet,
@@ -120,7 +120,7 @@ impl Reader {
                 optional: false,
             })
         };
-        let escrow = || Ok::<String, Untold>(format!("escrow:{}", said.number("escrowId")?));
+        let escrow = || Ok::<String, MissingField>(format!("escrow:{}", said.number("escrowId")?));
         let one = |leg: Leg| Ok(vec![leg]);
         match entry.kind.as_str() {
             "deposit.requested" if said.is_settled() && said.text("state")? != "confirmed" => Ok(Vec::new()),
@@ -155,7 +155,7 @@ impl Reader {
                 })
             }
             "spend.requested" | "spend.approved" if said.is_settled() => {
-                let agent = entry.agent.as_deref().ok_or(Untold)?;
+                let agent = entry.agent.as_deref().ok_or(MissingField)?;
                 one(Leg {
                     optional: !self.agents.contains(agent),
                     owner: Some(agent.to_owned()),
@@ -175,7 +175,7 @@ impl Reader {
                     "refunded" => (TransactionType::EscrowRefund, said.number("fromWalletId")?),
                     _ => (TransactionType::EscrowRelease, said.number("toWalletId")?),
                 };
-                // What a payee in another account gets is told in that account's trail.
+                // The trail of a payee in another account states what it gets.
                 if !self.own.contains(&wallet) {
                     return Ok(Vec::new());
                 }

@@ -197,6 +197,18 @@ impl NewApiKey<'_> {
     }
 }
 
+/// Revokes the API keys of both modes that the user `user` made and that are still valid: those that a change of the
+/// user did not know yet. Returns their ids. Safe to retry.
+pub async fn revoke_made_by(store: &Store, scope: &Scope<'_>, user: &str) -> Result<Vec<String>, StoreError> {
+    let mut revoked = Vec::new();
+    for key in ApiKey::made_by(store, &scope.keys(), user).await? {
+        let mode = key.mode;
+        revoke(store, &Scope { mode, ..*scope }, &key.id).await?;
+        revoked.push(key.id);
+    }
+    Ok(revoked)
+}
+
 /// Revokes the key `key_id` of the account and mode in `scope`.
 /// Safe to retry.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {

@@ -1,20 +1,21 @@
-//! What an entry of the trail says of records besides transactions.
+//! Records besides transactions, as the entries of the trail state them.
 
-use super::legs::{Fields, Untold, waits};
+use super::legs::{Fields, MissingField, waits};
 use domain::entry::Entry;
 use domain::period::Period;
 use std::collections::HashSet;
+use store::deposit::DepositState;
 
-/// A record that an entry tells of: what is compared, what the record is called, and what both say of it.
-pub(super) struct Told {
-    pub(super) what: What,
+/// A record as an entry states it: its kind, its name, and the compared values.
+pub(super) struct RecordInTrail {
+    pub(super) kind: RecordKind,
     pub(super) name: String,
     pub(super) parts: Vec<String>,
 }
 
 /// A record besides transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RecordKind {
     /// A settled intent.
     Intent,
     /// A deposit.
@@ -39,7 +40,7 @@ pub(super) fn of_intent(kind: &str, amount: u64, spend: Option<(&str, u64)>) -> 
     parts
 }
 
-/// What is compared of a deposit: how it began.
+/// What is compared of a deposit: how it began, and that it was cancelled.
 pub(super) fn of_deposit(state: &str, amount: u64, wallet: u64) -> Vec<String> {
     vec![
         state.to_owned(),
@@ -55,18 +56,21 @@ pub(super) fn of_escrow(step: &str, amount: u64, wallets: Option<(u64, u64)>) ->
     parts
 }
 
-/// The records that an entry tells of. `noticed` are arrivals whose intent was written before their money came.
-pub(super) fn records(entry: &Entry, noticed: &mut HashSet<(String, u64)>) -> Result<Vec<Told>, Untold> {
+/// The records that an entry states. `noticed` are arrivals whose intent was written before their money came.
+pub(super) fn of(
+    entry: &Entry,
+    noticed: &mut HashSet<(String, u64)>,
+) -> Result<Vec<RecordInTrail>, MissingField> {
     let said = Fields(entry);
     let amount = || said.nanos("amountNanos");
     let intent = |kind: &str| {
-        let agent = entry.agent.as_deref().ok_or(Untold);
+        let agent = entry.agent.as_deref().ok_or(MissingField);
         let spend = match kind {
             "spend" => Some((agent?, Period::at(entry.at_ms).day)),
             _ => None,
         };
-        Ok::<Told, Untold>(Told {
-            what: What::Intent,
+        Ok::<RecordInTrail, MissingField>(RecordInTrail {
+            kind: RecordKind::Intent,
             name: said.text("intentId")?.to_owned(),
             parts: of_intent(kind, amount()?, spend),
         })
@@ -76,28 +80,37 @@ pub(super) fn records(entry: &Entry, noticed: &mut HashSet<(String, u64)>) -> Re
             MADE => Some((said.number("fromWalletId")?, said.number("toWalletId")?)),
             _ => None,
         };
-        Ok::<Told, Untold>(Told {
-            what: What::Escrow,
+        Ok::<RecordInTrail, MissingField>(RecordInTrail {
+            kind: RecordKind::Escrow,
             name: said.number("escrowId")?.to_string(),
             parts: of_escrow(step, amount()?, wallets),
         })
     };
     match entry.kind.as_str() {
-        "deposit.requested" if said.is_settled() => Ok(vec![Told {
-            what: What::Deposit,
+        "deposit.requested" if said.is_settled() => Ok(vec![RecordInTrail {
+            kind: RecordKind::Deposit,
             name: said.text("transactionId")?.to_owned(),
             parts: of_deposit(said.text("state")?, amount()?, said.number("walletId")?),
+        }]),
+        "deposit.cancelled" => Ok(vec![RecordInTrail {
+            kind: RecordKind::Deposit,
+            name: said.text("transactionId")?.to_owned(),
+            parts: of_deposit(
+                DepositState::Cancelled.as_str(),
+                amount()?,
+                said.number("walletId")?,
+            ),
         }]),
         "spend.requested" | "spend.approved" if said.is_settled() => Ok(vec![intent("spend")?]),
         "escrow.create" if said.is_settled() => Ok(vec![intent("escrow_create")?, escrow(MADE)?]),
         "escrow.fund" if said.is_settled() => Ok(vec![intent("escrow_fund")?]),
         "escrow.resolve" if said.is_settled() => Ok(vec![escrow(said.text("becomes")?)?]),
         "escrow.release" | "escrow.dispute" if said.is_settled() => {
-            let mut told = vec![escrow(said.text("becomes")?)?];
+            let mut records = vec![escrow(said.text("becomes")?)?];
             if entry.actor != PAYEE_ELSEWHERE {
-                told.push(intent(&entry.kind.replace('.', "_"))?);
+                records.push(intent(&entry.kind.replace('.', "_"))?);
             }
-            Ok(told)
+            Ok(records)
         }
         "escrow.released" | "escrow.disputed" => arrived(entry, &said, noticed, intent),
         _ => Ok(Vec::new()),
@@ -109,14 +122,14 @@ fn arrived(
     entry: &Entry,
     said: &Fields<'_>,
     noticed: &mut HashSet<(String, u64)>,
-    intent: impl Fn(&str) -> Result<Told, Untold>,
-) -> Result<Vec<Told>, Untold> {
+    intent: impl Fn(&str) -> Result<RecordInTrail, MissingField>,
+) -> Result<Vec<RecordInTrail>, MissingField> {
     if said.text("intentId").is_err() {
         return Ok(Vec::new());
     }
     let name = (entry.kind.clone(), said.number("escrowId")?);
     if waits(said) {
-        // It may be told again and again that the money waits, but it is written once.
+        // Entries may repeat that the money waits; the record says it once.
         if !noticed.insert(name) {
             return Ok(Vec::new());
         }
