@@ -34,7 +34,7 @@ operations! {
 #[schema(as = AccountStanding)]
 struct AccountView<'a> {
     success: bool,
-    account: Who<'a>,
+    account: AccountFacts<'a>,
     limits: Limits,
     usage: Usage,
     features: Features,
@@ -51,7 +51,7 @@ struct AccountView<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AccountFacts)]
-struct Who<'a> {
+struct AccountFacts<'a> {
     #[schema(value_type = is::AccountId)]
     id: &'a str,
     #[schema(example = "Acme")]
@@ -218,7 +218,7 @@ async fn show(call: &Call) -> Answer {
     let plan = call.plan(&account.plan)?;
     Reply::ok(&AccountView {
         success: true,
-        account: Who {
+        account: AccountFacts {
             id: &account.id,
             name: &account.name,
             plan: &account.plan,

@@ -9,7 +9,7 @@ pub use verify::verify;
 
 use crate::call_trail;
 use crate::state::{ApiState, Call};
-use audit_verify::checkpoint::{self, Stays};
+use audit_verify::checkpoint::{self, NotSigned};
 use clock::now_ms;
 use domain::entry::Sealed;
 use domain::mode::Mode;
@@ -150,7 +150,7 @@ pub async fn checkpoint(call: Call) -> Answer {
         Code::ServiceUnavailable
     })?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
-    let refuse = |stays| refused(account, mode, &stays);
+    let refuse = |refusal| refused(account, mode, &refusal);
     let last = checkpoint::largest(&call.state.archive, key.public(), account, mode).await;
     let last = last.map_err(refuse)?.map(|largest| largest.checkpoint);
     let now = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
@@ -179,10 +179,10 @@ pub async fn checkpoint(call: Call) -> Answer {
 }
 
 /// Returns the refusal to sign a trail that contradicts the last checkpoint, or could not be compared with it.
-fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
-    tracing::error!(account, %mode, error = %error_chain(stays), "no checkpoint is signed");
-    match stays.is_tampering() {
-        true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {stays}.")),
+fn refused(account: &str, mode: Mode, refusal: &NotSigned) -> Problem {
+    tracing::error!(account, %mode, error = %error_chain(refusal), "no checkpoint is signed");
+    match refusal.is_tampering() {
+        true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {refusal}.")),
         false => {
             let message =
                 "No checkpoint is signed: the store or the archive cannot be read. Try again shortly.";

@@ -36,7 +36,7 @@ struct SearchResult {
 }
 
 /// What was read for a page.
-struct Found {
+struct CallPage {
     found: Vec<CallRecord>,
     /// How many of them, from the first on, ended late.
     late: usize,
@@ -69,7 +69,7 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
             (0, page.limit, place)
         }
     };
-    let Found {
+    let CallPage {
         mut found,
         late,
         rest,
@@ -93,10 +93,10 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
 }
 
 /// The calls that fit from `place` on, until there are more than `enough` or [`READ_MAX`] entries were read.
-async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> Result<Found, Problem> {
+async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> Result<CallPage, Problem> {
     let trail = call_trail::of(call);
     trail.seal().await?;
-    let wanted = filter.wanted(call.state.store.clock_spread_ms());
+    let selection = filter.selection(call.state.store.clock_spread_ms());
     let (mut found, mut late) = (Vec::new(), 0);
     let (mut entries, mut rest) = (0, Some(place));
     while let Some(start) = rest.filter(|_| found.len() <= enough && entries < READ_MAX) {
@@ -106,7 +106,7 @@ async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> 
             true => most.min(enough.saturating_sub(found.len()).saturating_add(1)),
             false => most,
         };
-        let step = trail.calls(&wanted, start, most).await?;
+        let step = trail.calls(&selection, start, most).await?;
         found.extend(step.calls.into_iter().filter(|call| filter.fits(call)));
         if step.is_late {
             late = found.len();
@@ -114,5 +114,5 @@ async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> 
         entries += step.cost;
         rest = step.next;
     }
-    Ok(Found { found, late, rest })
+    Ok(CallPage { found, late, rest })
 }

@@ -18,7 +18,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
-use endpoint::caller::Who;
+use endpoint::caller::Credential;
 use endpoint::doc::is;
 use endpoint::{
     Answer, Code, Fields, Given, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, missing, operations,
@@ -63,7 +63,7 @@ struct DepositRequest {
 
 /// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredRequest {
     reference: String,
 }
 
@@ -149,7 +149,7 @@ pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?;
     body.require_only(&[&["reference"][..], &IDEMPOTENCY_FIELDS].concat())?;
     let reference = reference(&body)?;
-    let request = json!(Kept {
+    let request = json!(StoredRequest {
         reference: reference.clone()
     });
     let (once, record) = identify(&call, &body, "deposit_confirm", &request).await?;
@@ -184,11 +184,11 @@ pub async fn confirm(call: Call) -> Answer {
 
 /// Checks the caller: only an owner in the dashboard or the operator can deposit live money, never an API key (D17).
 fn require_owner(call: &Call) -> Result<(), Problem> {
-    match (call.caller.mode, &call.caller.who) {
+    match (call.caller.mode, &call.caller.credential) {
         (Mode::Test, _)
         | (
             Mode::Live,
-            Who::Session {
+            Credential::Session {
                 role: Role::Owner, ..
             },
         ) => Ok(()),
@@ -252,7 +252,7 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
     if !found.is_of(call) {
         return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
     }
-    let kept = Kept {
+    let kept = StoredRequest {
         reference: asked.reference.clone(),
     };
     let now = now_ms();
@@ -315,7 +315,7 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
         tracing::error!(record = record.id, "a deposit's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| malformed())?;
+    let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     show_made(&recorded(call, &kept.reference).await?, true)
 }
 

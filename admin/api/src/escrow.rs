@@ -10,7 +10,7 @@ mod view;
 use super::calls::filter::value;
 use super::once::{IntentId, earlier};
 use super::spend::require_harmless;
-use super::wallet::name::{Found, canonical, find, of_query};
+use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, Problem, Reply, Text, operations};
 use serde_json::json;
@@ -286,7 +286,7 @@ fn requester<'a>(call: &'a Call, once: &'a Once, at_ms: u64) -> Requester<'a> {
     }
 }
 
-fn party(found: &Found) -> Party {
+fn party(found: &FoundWallet) -> Party {
     Party {
         account: found.place.account.clone(),
         owner: found.place.owner.clone(),

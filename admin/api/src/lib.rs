@@ -45,7 +45,7 @@ pub use api_key::ApiKeyView;
 pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use spend::injection::Injections;
 pub use state::ApiState;
-pub use wallet::name::{Found as FoundWallet, look_up as look_up_wallet};
+pub use wallet::name::{FoundWallet, look_up as look_up_wallet};
 
 use endpoint::Operation;
 use endpoint::doc::Section;

@@ -84,13 +84,13 @@ impl<'a> TransactionView<'a> {
 }
 
 /// The wallets whose transactions are requested.
-enum Whose {
+enum WalletScope {
     /// All of the account.
-    Everyone,
+    All,
     /// One wallet, by its holder in the lists.
-    Holder(String),
+    OfHolder(String),
     /// None: the filters name no wallet of the account, or contradict each other.
-    Nobody,
+    Empty,
 }
 
 /// `GET /transactions`
@@ -100,13 +100,13 @@ pub async fn list(call: Call) -> Answer {
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
     }
-    let whose = match query.get("walletId") {
+    let scope = match query.get("walletId") {
         None => query
             .get("agentId")
-            .map_or(Whose::Everyone, |agent| Whose::Holder(agent.clone())),
+            .map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.clone())),
         Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
     };
-    show(&call, &query, filter, &whose).await
+    show(&call, &query, filter, &scope).await
 }
 
 /// `GET /wallets/{id}/transactions`
@@ -115,21 +115,21 @@ pub async fn list_of_wallet(call: Call) -> Answer {
     let filter = filter_of(&query)?;
     paging(&call, &query)?;
     let found = require_own(&call).await?;
-    let whose = Whose::Holder(holder(&found.wallet));
-    show(&call, &query, filter, &whose).await
+    let scope = WalletScope::OfHolder(holder(&found.wallet));
+    show(&call, &query, filter, &scope).await
 }
 
 /// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
-async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Whose, Problem> {
+async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<WalletScope, Problem> {
     let store = &call.state.store;
     let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
     let Some(place) = of_query(call, text).await?.filter(mine) else {
-        return Ok(Whose::Nobody);
+        return Ok(WalletScope::Empty);
     };
     let wallet = Wallet::at(store, &place).await?;
     let agrees = |wallet: &Wallet| agent.is_none_or(|agent| *agent == wallet.owner);
     let holder = wallet.filter(agrees).map(|wallet| holder(&wallet));
-    Ok(holder.map_or(Whose::Nobody, Whose::Holder))
+    Ok(holder.map_or(WalletScope::Empty, WalletScope::OfHolder))
 }
 
 /// Returns the holder under which the wallet's transactions are listed.
@@ -152,15 +152,20 @@ fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Proble
     })
 }
 
-async fn show(call: &Call, query: &BTreeMap<String, String>, filter: Filter<'_>, whose: &Whose) -> Answer {
+async fn show(
+    call: &Call,
+    query: &BTreeMap<String, String>,
+    filter: Filter<'_>,
+    scope: &WalletScope,
+) -> Answer {
     let paging = paging(call, query)?;
-    let holder = match whose {
-        Whose::Everyone | Whose::Nobody => None,
-        Whose::Holder(holder) => Some(holder.as_str()),
+    let holder = match scope {
+        WalletScope::All | WalletScope::Empty => None,
+        WalletScope::OfHolder(holder) => Some(holder.as_str()),
     };
-    let part = match whose {
-        Whose::Nobody => Part::empty(),
-        Whose::Everyone | Whose::Holder(_) => {
+    let part = match scope {
+        WalletScope::Empty => Part::empty(),
+        WalletScope::All | WalletScope::OfHolder(_) => {
             let filter = Filter { holder, ..filter };
             list_transactions(
                 &call.state.store,

@@ -6,7 +6,7 @@ pub(crate) use doc::section;
 
 use super::once::{earlier, identify, record_life};
 use super::spend::require_harmless;
-use super::wallet::name::{Found, canonical, find};
+use super::wallet::name::{FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
@@ -59,7 +59,7 @@ struct TransferRequest {
 
 /// The `request` field of the record.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredRequest {
     from: u64,
     to: u64,
     /// The field that named a closed wallet.
@@ -169,7 +169,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
     if let (false, Some(memo)) = (to.is_of(call), &asked.memo) {
         require_harmless(call, "memo", &memo.as_str().into())?;
     }
-    let kept = Kept {
+    let kept = StoredRequest {
         from: from.wallet.number,
         to: to.wallet.number,
         closed: closed.map(str::to_owned),
@@ -219,7 +219,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
 }
 
 /// Returns the field whose wallet is closed.
-fn closed_field(from: &Found, to: &Found) -> Option<&'static str> {
+fn closed_field(from: &FoundWallet, to: &FoundWallet) -> Option<&'static str> {
     [("from", from), ("to", to)]
         .into_iter()
         .find_map(|(field, found)| found.is_closed().then_some(field))
@@ -241,7 +241,7 @@ fn replay(record: &IntentRecord) -> Answer {
         tracing::error!(record = record.id, "a transfer's record makes no sense");
         Problem::from(Code::Internal)
     };
-    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| malformed())?;
+    let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }

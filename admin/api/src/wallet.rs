@@ -6,7 +6,7 @@ pub(crate) mod name;
 pub(crate) use doc::section;
 
 use super::agent::{NAME_MAX, make, no_wallet};
-use super::wallet::name::{Found, look_up};
+use super::wallet::name::{FoundWallet, look_up};
 use crate::state::{ApiState, Call};
 use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
@@ -227,7 +227,7 @@ pub async fn all(call: Call) -> Answer {
 ///
 /// # Errors
 /// 404 if there is none, 503.
-pub(super) async fn require_own(call: &Call) -> Result<Found, Problem> {
+pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
     let found = match WalletName::of_path(call.param("id")) {
         None => None,
         Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,

@@ -14,7 +14,7 @@ use store::audit::chain::Head;
 
 /// Why no checkpoint is signed.
 #[derive(Debug, thiserror::Error)]
-pub enum Stays {
+pub enum NotSigned {
     /// The store, or a segment, cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -43,7 +43,7 @@ pub enum Stays {
     Apart(u64),
 }
 
-impl Stays {
+impl NotSigned {
     /// Returns whether the chain or the checkpoint was tampered with, as opposed to a failed read or write.
     pub const fn is_tampering(&self) -> bool {
         !matches!(self, Self::Store(_) | Self::Place(_))
@@ -53,13 +53,13 @@ impl Stays {
 /// Reads the last checkpoint of a trail from the archive; `None` if there is none.
 ///
 /// # Errors
-/// [`Stays`] if it cannot be read, or this key did not sign it.
+/// [`NotSigned`] if it cannot be read, or this key did not sign it.
 pub async fn last(
     archive: &Archive,
     key: PublicKey,
     account: &str,
     mode: Mode,
-) -> Result<Option<Checkpoint>, Stays> {
+) -> Result<Option<Checkpoint>, NotSigned> {
     read(archive, key, &path(account, mode), &origin(account, mode)).await
 }
 
@@ -68,7 +68,7 @@ async fn read(
     key: PublicKey,
     path: &str,
     origin: &str,
-) -> Result<Option<Checkpoint>, Stays> {
+) -> Result<Option<Checkpoint>, NotSigned> {
     let Some(note) = archive.place().get(path).await? else {
         return Ok(None);
     };
@@ -102,13 +102,13 @@ impl Largest {
 /// been none.
 ///
 /// # Errors
-/// [`Stays`] when it cannot be read, or this key did not sign it.
+/// [`NotSigned`] when it cannot be read, or this key did not sign it.
 pub async fn largest(
     archive: &Archive,
     key: PublicKey,
     account: &str,
     mode: Mode,
-) -> Result<Option<Largest>, Stays> {
+) -> Result<Option<Largest>, NotSigned> {
     // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
     let last = last(archive, key, account, mode).await?;
     let folder = kept_folder(account, mode);
@@ -130,7 +130,7 @@ pub async fn largest(
             checkpoint,
             is_kept: true,
         })),
-        None => Err(Stays::Name(name.to_owned())),
+        None => Err(NotSigned::Name(name.to_owned())),
     }
 }
 
@@ -138,7 +138,13 @@ pub async fn largest(
 ///
 /// # Errors
 /// [`StoreError::Archive`].
-pub async fn keep(archive: &Archive, account: &str, mode: Mode, size: u64, note: &[u8]) -> Result<(), Stays> {
+pub async fn keep(
+    archive: &Archive,
+    account: &str,
+    mode: Mode,
+    size: u64,
+    note: &[u8],
+) -> Result<(), NotSigned> {
     let path = format!("{}/{size:012}", kept_folder(account, mode));
     Ok(archive.settle(&path, note).await?)
 }
@@ -157,7 +163,7 @@ fn kept_folder(account: &str, mode: Mode) -> String {
 
 /// Seals a trail, and returns its end if the trail still contains the last checkpoint: only such an end may be signed.
 /// The checkpoint must be read before, since other servers advance it with entries that are sealed meanwhile.
-pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, Stays> {
+pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, NotSigned> {
     let head = trail.seal().await?;
     let Some(last) = last else {
         return Ok(head);
@@ -165,12 +171,12 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, S
     let End { size, hash } = last.end();
     if size > head.seq {
         let (now, noted) = (head.seq, size);
-        return Err(Stays::Shorter { now, noted });
+        return Err(NotSigned::Shorter { now, noted });
     }
     let then = head_at(trail, size).await?;
     match then.filter(|then| then.hash.unwrap_or_else(hash_of_none) == hash) {
         Some(_) => Ok(head),
-        None => Err(Stays::Other(size)),
+        None => Err(NotSigned::Other(size)),
     }
 }
 
@@ -181,7 +187,7 @@ pub async fn earlier(
     last: Option<&Checkpoint>,
     head: Head,
     size: u64,
-) -> Result<Option<Head>, Stays> {
+) -> Result<Option<Head>, NotSigned> {
     if size == head.seq {
         return Ok(Some(head));
     }
@@ -197,16 +203,17 @@ pub async fn earlier(
         let wanted = usize::try_from(last.size - walk.end()).unwrap_or(usize::MAX);
         let entries = trail.read(walk.end() + 1).await?;
         if entries.is_empty() {
-            return Err(Stays::Apart(size));
+            return Err(NotSigned::Apart(size));
         }
         for entry in entries.iter().take(wanted) {
-            walk.step(entry.json.as_bytes()).map_err(|_| Stays::Apart(size))?;
+            walk.step(entry.json.as_bytes())
+                .map_err(|_| NotSigned::Apart(size))?;
         }
     }
     let leads = walk.hash_of(size) == Some(then.hash.unwrap_or_else(hash_of_none));
     match leads && walk.hash() == Some(last.hash) {
         true => Ok(Some(then)),
-        false => Err(Stays::Apart(size)),
+        false => Err(NotSigned::Apart(size)),
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) enum Audit {
 
 /// The trail's account and mode.
 #[derive(Debug, Args)]
-pub(super) struct Whose {
+pub(super) struct TrailArgs {
     /// The account
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
@@ -43,7 +43,7 @@ pub(super) struct Whose {
     mode: Mode,
 }
 
-impl Whose {
+impl TrailArgs {
     fn origin(&self) -> String {
         origin(&self.account, self.mode)
     }

@@ -11,7 +11,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::call::open_holds;
-use store::call::open_holds::{Found, State};
+use store::call::open_holds::{HoldWithState, State};
 use store::call::settle::{Settle, Settled};
 use store::server_clock;
 
@@ -145,7 +145,7 @@ async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(),
     Err(Failure::refused("CONFLICT", message))
 }
 
-fn document(found: &Found) -> Value {
+fn document(found: &HoldWithState) -> Value {
     let hold = &found.hold;
     json!({
         "id": hold.name.allow_id, "state": found.state.as_str(), "estimateUsd": hold.estimate,

@@ -41,12 +41,12 @@ pub struct Caller {
     /// The store's secret, from which ids are derived for idempotency keys.
     pub check_secret: CheckSecret,
     /// The credential.
-    pub who: Who,
+    pub credential: Credential,
 }
 
 /// The credential of a caller, with its permissions.
 #[derive(Debug, Clone)]
-pub enum Who {
+pub enum Credential {
     /// An API key.
     Key {
         /// Its permissions.
@@ -113,7 +113,7 @@ impl Caller {
             actor: user.id,
             plan: open.found.plan,
             check_secret: open.record.check_secret,
-            who: Who::Session {
+            credential: Credential::Session {
                 id: open.found.session.id,
                 email: user.email,
                 role: user.role,
@@ -156,7 +156,7 @@ impl Caller {
             actor: owner.key_id,
             plan: account.plan,
             check_secret: record.check_secret,
-            who: Who::Key {
+            credential: Credential::Key {
                 permissions: key.permissions,
                 last_used_ms: key.last_used_ms,
             },
@@ -168,20 +168,20 @@ impl Caller {
     /// # Errors
     /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS` for a key, `INSUFFICIENT_ROLE` for a session.
     pub fn require(&self, access: Access) -> Result<(), Problem> {
-        match (access, &self.who) {
+        match (access, &self.credential) {
             (Access::Public, _) => Ok(()),
-            (Access::Key(permission, _), Who::Key { permissions, .. }) => {
+            (Access::Key(permission, _), Credential::Key { permissions, .. }) => {
                 if permissions.contains(&permission) {
                     return Ok(());
                 }
                 let message = format!("This operation needs an API key with the permission `{permission}`.");
                 Err(Problem::new(Code::InsufficientPermissions, message))
             }
-            (Access::Session(_), Who::Key { .. }) => {
+            (Access::Session(_), Credential::Key { .. }) => {
                 let message = "No API key can do this: it needs a session of the dashboard.";
                 Err(Problem::new(Code::InsufficientPermissions, message))
             }
-            (Access::Key(_, least) | Access::Session(least), Who::Session { role, .. }) => {
+            (Access::Key(_, least) | Access::Session(least), Credential::Session { role, .. }) => {
                 if *role >= least {
                     return Ok(());
                 }
@@ -198,9 +198,9 @@ impl Caller {
             Access::Key(_, least) | Access::Session(least) => least,
             Access::Public => Role::Viewer,
         };
-        match &self.who {
-            Who::Key { .. } => Authority::of_key(&self.account, &self.actor),
-            Who::Session { id, email, .. } => {
+        match &self.credential {
+            Credential::Key { .. } => Authority::of_key(&self.account, &self.actor),
+            Credential::Session { id, email, .. } => {
                 Authority::of_session(&self.account, id, (&self.actor, email), least)
             }
         }

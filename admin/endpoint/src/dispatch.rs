@@ -9,7 +9,7 @@ use super::request_id;
 use super::route::{Access, Flag, Modes, Route};
 use crate::admission::Admission;
 use crate::caller::session::require_our_page;
-use crate::caller::{Caller, Who};
+use crate::caller::{Caller, Credential};
 use crate::limits;
 use crate::metrics::method_label;
 use crate::problem::{Code, Problem};
@@ -268,9 +268,9 @@ async fn answer<S: Send + Sync + 'static>(
 /// mode.
 fn tester(route: &Route, caller: &Caller) -> Option<&'static str> {
     let of_mode = matches!(route.access, Access::Key(..)) && route.modes == Modes::Both;
-    (of_mode && caller.mode == Mode::Test).then_some(match caller.who {
-        Who::Key { .. } => "Your API key is",
-        Who::Session { .. } => "You are",
+    (of_mode && caller.mode == Mode::Test).then_some(match caller.credential {
+        Credential::Key { .. } => "Your API key is",
+        Credential::Session { .. } => "You are",
     })
 }
 

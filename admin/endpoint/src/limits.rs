@@ -3,7 +3,7 @@
 
 use crate::admission::Admission;
 use crate::call::no_plan;
-use crate::caller::{Caller, Who};
+use crate::caller::{Caller, Credential};
 use crate::problem::{Code, Problem};
 use crate::route::{Flag, Rate, Route};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -40,7 +40,7 @@ pub async fn count(
 ) -> Result<(), Problem> {
     let rate = route.rate;
     count_technical(admission, route, caller).await?;
-    let Who::Key { last_used_ms, .. } = &caller.who else {
+    let Credential::Key { last_used_ms, .. } = &caller.credential else {
         return Ok(());
     };
     let allowed = allowed(admission, rate, caller)?;
@@ -82,10 +82,10 @@ pub(crate) fn require_room(admission: &Admission, route: &Route, caller: &Caller
 /// Counts a request of a test-mode key or of a user's sessions against its technical limit and that of its account.
 /// Operations that end or protect something are not refused because of other callers of the account.
 async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) -> Result<(), Problem> {
-    let limit = match (&caller.who, caller.mode) {
-        (Who::Session { .. }, _) => session_limit(admission),
-        (Who::Key { .. }, Mode::Test) => test_limit(admission),
-        (Who::Key { .. }, Mode::Live) => return Ok(()),
+    let limit = match (&caller.credential, caller.mode) {
+        (Credential::Session { .. }, _) => session_limit(admission),
+        (Credential::Key { .. }, Mode::Test) => test_limit(admission),
+        (Credential::Key { .. }, Mode::Live) => return Ok(()),
     };
     // A session counts for its user: sessions can be opened freely, so each one would add a limit.
     let (store, keys, id) = (&admission.store, AccountKeys::new(&caller.account), &caller.actor);

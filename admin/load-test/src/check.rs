@@ -2,7 +2,7 @@
 //! in the answers.
 
 use super::fixtures::{Agent, Fixtures};
-use super::generator::Seen;
+use super::generator::ReportedCharges;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -105,7 +105,7 @@ pub(super) async fn verdict(
     store: &Store,
     fixtures: &Fixtures,
     before: &[Option<Stood>],
-    seen: &[Seen],
+    seen: &[ReportedCharges],
 ) -> Result<Verdict, StoreError> {
     let deadline = Instant::now() + SETTLED_WITHIN;
     let mut lines = Vec::new();
@@ -133,7 +133,7 @@ pub(super) async fn verdict(
     Ok(Verdict::Checked(lines))
 }
 
-fn judge(agent: &Agent, before: &Stood, after: &Stood, seen: Seen) -> Line {
+fn judge(agent: &Agent, before: &Stood, after: &Stood, seen: ReportedCharges) -> Line {
     let charged = after.month.get().saturating_sub(before.month.get());
     let usd = Nanos::from_stored;
     let mut wrong = Vec::new();
@@ -194,7 +194,7 @@ mod tests {
             id: "a".to_owned(),
         };
         let before = stood(10, 100, 0, None);
-        judge(&agent, &before, &after, Seen { nanos, unknown })
+        judge(&agent, &before, &after, ReportedCharges { nanos, unknown })
             .wrong
             .len()
     }

@@ -28,7 +28,7 @@ const MALFORMED: &[u8] = b"{\"model\": ";
 
 /// Charges of one agent in the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReportedCharges {
     /// Nano-USD that the answers report as charged.
     pub nanos: u64,
     /// Number of calls whose charge is unknown, since they got no answer with it.
@@ -45,7 +45,7 @@ pub(super) struct LoadGenerator {
     denials: Vec<Kind>,
     /// By kind: agent (an index into the fixtures's) and key.
     members: Vec<(Kind, Vec<(usize, SecretString)>)>,
-    ledger: Mutex<Vec<Seen>>,
+    ledger: Mutex<Vec<ReportedCharges>>,
     next: AtomicU64,
     now: Mutex<Option<Recorded>>,
     timeout: Duration,
@@ -89,7 +89,7 @@ impl LoadGenerator {
             bodies: plan.bodies().into_iter().map(Bytes::from).collect(),
             denials: denials.filter(|kind| *kind != Kind::Approved).collect(),
             members,
-            ledger: Mutex::new(vec![Seen::default(); fixtures.agents().len()]),
+            ledger: Mutex::new(vec![ReportedCharges::default(); fixtures.agents().len()]),
             next: AtomicU64::new(0),
             now: Mutex::new(None),
             timeout: plan.timeout,
@@ -98,7 +98,7 @@ impl LoadGenerator {
     }
 
     /// Returns the charges of each agent so far.
-    pub(super) fn ledger(&self) -> Vec<Seen> {
+    pub(super) fn ledger(&self) -> Vec<ReportedCharges> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::base::next_round;
 use crate::metrics::Worker;
 use archive::Archive;
-use audit_verify::checkpoint::{self, Stays};
+use audit_verify::checkpoint::{self, NotSigned};
 use crypto::checkpoint_key::CheckpointKey;
 use crypto::seal::Keyring;
 use domain::checkpoint::Checkpoint;
@@ -146,7 +146,7 @@ async fn advance(
     key: &CheckpointKey,
     (account, mode): &ChainId,
     noted: Noted,
-) -> Result<(Noted, bool), Stays> {
+) -> Result<(Noted, bool), NotSigned> {
     let (archive, chain) = (&*worker.archive, (account.as_str(), *mode));
     let trail = Trail::of(&worker.base.store, archive, account, *mode);
     let largest = largest(archive, key, chain, noted.largest).await?;
@@ -171,7 +171,7 @@ async fn largest(
     key: &CheckpointKey,
     (account, mode): (&str, Mode),
     noted: Option<Checkpoint>,
-) -> Result<Option<Checkpoint>, Stays> {
+) -> Result<Option<Checkpoint>, NotSigned> {
     let last = checkpoint::last(archive, key.public(), account, mode).await?;
     if let (Some(last), Some(noted)) = (last, noted) {
         return Ok(Some(if last.end().size < noted.end().size {
@@ -193,7 +193,7 @@ async fn put(
     (account, mode): (&str, Mode),
     next: Checkpoint,
     noted: Noted,
-) -> Result<(Noted, bool), Stays> {
+) -> Result<(Noted, bool), NotSigned> {
     let last = checkpoint::last(archive, key.public(), account, mode).await?;
     if let Some(last) = last.filter(|last| last.end().size >= next.size) {
         let size = last.end().size;
@@ -228,7 +228,7 @@ fn note_outcome(
     worker: &Checkpointer,
     memory: &mut Memory,
     chain: ChainId,
-    moved: Result<(Noted, bool), Stays>,
+    moved: Result<(Noted, bool), NotSigned>,
 ) {
     let error = match moved {
         Ok((noted, new)) => {
@@ -322,7 +322,8 @@ mod tests {
             .await
             .unwrap();
         let (noted, _) = put(&archive, &key, chain, next(120), noted).await.unwrap();
-        let size_of = |found: Result<Option<Checkpoint>, Stays>| found.unwrap().map(|found| found.end().size);
+        let size_of =
+            |found: Result<Option<Checkpoint>, NotSigned>| found.unwrap().map(|found| found.end().size);
         let found = |noted: Option<Checkpoint>| largest(&archive, &key, chain, noted);
         let path = checkpoint::path(chain.0, chain.1);
         let replace = async |with: Checkpoint| {

@@ -28,14 +28,14 @@ const AT_ONCE: usize = 16;
 
 /// Rows left after a round.
 #[derive(Debug, Clone, Copy, Default)]
-struct Left {
+struct Remaining {
     /// Rows that could not be delivered.
     stuck: u64,
     /// Number of rows whose money waits for room, by mode.
     no_room: [u64; Mode::ALL.len()],
 }
 
-impl Left {
+impl Remaining {
     fn add(mut self, other: Self) -> Self {
         self.stuck += other.stuck;
         for (sum, more) in self.no_room.iter_mut().zip(other.no_room) {
@@ -63,13 +63,13 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 }
 
 /// Performs one round over the reachable buckets.
-async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
+async fn round(base: &Base, memory: &Memory) -> Result<Remaining, StoreError> {
     let round = Batch::new(&base.store);
     let buckets =
         stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
     let left = buckets.buffer_unordered(AT_ONCE);
     let left = left
-        .fold(Left::default(), async |sum, left| {
+        .fold(Remaining::default(), async |sum, left| {
             sum.add(left.unwrap_or_default())
         })
         .await;
@@ -77,7 +77,7 @@ async fn round(base: &Base, memory: &Memory) -> Result<Left, StoreError> {
 }
 
 /// Delivers the rows of a bucket. A row that cannot be delivered does not delay the others.
-async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result<Left, StoreError> {
+async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result<Remaining, StoreError> {
     let now = Instant::now();
     let mut known = memory.take(bucket);
     let waiting = Transit::waiting(&base.store, bucket, |id| known.is_due(id, now)).await?;
@@ -117,7 +117,7 @@ async fn deliver_waiting(base: &Base, bucket: Bucket, memory: &Memory) -> Result
     let no_room = known.counts();
     memory.keep(bucket, known);
     let stuck = left.saturating_sub(no_room.iter().sum());
-    Ok(Left { stuck, no_room })
+    Ok(Remaining { stuck, no_room })
 }
 
 /// Delivers a row once its debit is durable, so that no failover can undo it: otherwise the money could be in both

@@ -33,8 +33,8 @@ impl std::error::Error for CutOff {}
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
     call_trail::of(&call).seal().await?;
-    let wanted = filter.wanted(call.state.store.clock_spread_ms());
-    let entries = call_trail::of(&call).count_calls(&wanted).await?;
+    let selection = filter.selection(call.state.store.clock_spread_ms());
+    let entries = call_trail::of(&call).count_calls(&selection).await?;
     if entries > EXPORT_MAX {
         let message = format!(
             "from and to, or chargedFrom and chargedTo, must enclose at most {EXPORT_MAX} records for an export; these are \
@@ -66,7 +66,7 @@ fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, CutO
 async fn chunk(call: &Call, filter: &CallFilter, place: Place) -> Result<(Bytes, Option<Place>), Problem> {
     let spread_ms = call.state.store.clock_spread_ms();
     let mut step = call_trail::of(call)
-        .calls(&filter.wanted(spread_ms), place, STEP_MAX)
+        .calls(&filter.selection(spread_ms), place, STEP_MAX)
         .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;

@@ -14,7 +14,7 @@ use domain::period::DAY_MS;
 use domain::timestamp::ms_from_iso;
 use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
-use history::trail::calls::{LateDays, Wanted};
+use history::trail::calls::{CallSelection, LateDays};
 use openapi::Json;
 use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
@@ -137,7 +137,7 @@ impl CallFilter {
     }
 
     /// The indexes of the trail that are read. What was recorded later can have a time that is lower by `spread_ms`.
-    pub(super) fn wanted(&self, spread_ms: u64) -> Wanted<'_> {
+    pub(super) fn selection(&self, spread_ms: u64) -> CallSelection<'_> {
         let of = |day: Option<u64>| day.map(|day| day.saturating_mul(DAY_MS));
         let charged_ms = of(self.charged_from).map(|from_ms| from_ms.saturating_sub(spread_ms));
         let ended_ms =
@@ -152,7 +152,7 @@ impl CallFilter {
                 to_ms: self.to_ms,
             }
         });
-        Wanted {
+        CallSelection {
             kinds: &self.kinds,
             agent: self.agent.as_deref(),
             from_ms: self.from_ms.max(charged_ms),

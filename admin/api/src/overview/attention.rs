@@ -70,12 +70,12 @@ pub(super) struct OverviewReads<'a> {
 
 /// Items of one kind: the newest ones, and their total number.
 #[derive(Debug, Default)]
-struct Found {
+struct ItemsOfKind {
     items: Vec<Item>,
     total: u64,
 }
 
-impl Found {
+impl ItemsOfKind {
     fn of(items: Vec<Item>) -> Self {
         let total = items.len() as u64;
         Self { items, total }
@@ -111,7 +111,7 @@ fn chosen(kinds: [Vec<Item>; KINDS]) -> Vec<Item> {
     all
 }
 
-fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> Found {
+fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
     let mut frozen: Vec<_> = frozen
         .iter()
         .map(|agent| (survey.frozen_since.get(&agent.id).copied(), agent))
@@ -127,10 +127,10 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> Found {
         },
         since: since.map(iso_from_ms),
     });
-    Found::of(items.collect())
+    ItemsOfKind::of(items.collect())
 }
 
-async fn approvals(call: &Call) -> Result<Found, Problem> {
+async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
     let page = Page::at(0, SHOWN_MAX);
     let (keys, mode) = (call.keys(), call.caller.mode);
     let waiting = IntentRecord::waiting(&call.state.store, &keys, mode, page).await?;
@@ -145,13 +145,13 @@ async fn approvals(call: &Call) -> Result<Found, Problem> {
         agent_id: Some(intent.agent),
         since: Some(iso_from_ms(intent.at_ms)),
     });
-    Ok(Found {
+    Ok(ItemsOfKind {
         items: items.collect(),
         total,
     })
 }
 
-async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
+async fn failing_webhooks(call: &Call) -> Result<ItemsOfKind, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     let mut active = WebhookRecord::all(store, &keys, mode).await?;
     active.retain(|webhook| webhook.status == Status::Active);
@@ -184,7 +184,7 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
             since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
         });
     }
-    Ok(Found::of(items))
+    Ok(ItemsOfKind::of(items))
 }
 
 /// Returns the sentence about the number of the newest deliveries of the webhook `name` that failed, finally or
@@ -239,12 +239,12 @@ fn is_retried(delivery: &Delivery) -> bool {
     delivery.state == State::Pending && delivery.attempts_of_turn() > 0
 }
 
-async fn kept_holds(call: &Call) -> Result<Found, Problem> {
+async fn kept_holds(call: &Call) -> Result<ItemsOfKind, Problem> {
     if call.caller.mode == Mode::Test {
-        return Ok(Found::default()); // calls exist only in live mode
+        return Ok(ItemsOfKind::default()); // calls exist only in live mode
     }
     let kept = kept_calls::newest(&call.state.store, &call.keys(), SHOWN_MAX).await?;
-    let items = kept.newest.into_iter().map(|open_holds::Found { hold, at_ms, .. }| Item {
+    let items = kept.newest.into_iter().map(|open_holds::HoldWithState { hold, at_ms, .. }| Item {
         kind: "kept_hold",
         id: hold.name.allow_id,
         agent_id: Some(hold.name.agent),
@@ -254,14 +254,18 @@ async fn kept_holds(call: &Call) -> Result<Found, Problem> {
         ),
         since: Some(iso_from_ms(at_ms)),
     });
-    Ok(Found {
+    Ok(ItemsOfKind {
         items: items.collect(),
         total: kept.total,
     })
 }
 
 /// Finds agents, and the account itself, that have used at least [`Threshold::Most`] of a limit.
-async fn near_limits(call: &Call, mut usages: Vec<LimitUsage>, period: Period) -> Result<Found, Problem> {
+async fn near_limits(
+    call: &Call,
+    mut usages: Vec<LimitUsage>,
+    period: Period,
+) -> Result<ItemsOfKind, Problem> {
     usages.retain(|usage| usage.threshold >= Threshold::Most);
     let total = usages.len() as u64;
     usages.truncate(SHOWN_MAX);
@@ -274,7 +278,7 @@ async fn near_limits(call: &Call, mut usages: Vec<LimitUsage>, period: Period) -
         agent_id: usage.agent,
         since: noticed_ms.map(iso_from_ms),
     });
-    Ok(Found {
+    Ok(ItemsOfKind {
         items: items.collect(),
         total,
     })
@@ -294,7 +298,11 @@ fn near_limit(usage: &LimitUsage) -> String {
     }
 }
 
-async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) -> Result<Found, Problem> {
+async fn low_balances(
+    call: &Call,
+    survey: &Survey,
+    threshold: Option<Nanos>,
+) -> Result<ItemsOfKind, Problem> {
     let mut low: Vec<(Nanos, Item)> = Vec::new();
     let mut add = |wallet: &str, agent: Option<&str>, balance: Nanos, threshold: Option<Nanos>| {
         let Some(threshold) = threshold.filter(|threshold| balance < *threshold) else {
@@ -326,7 +334,7 @@ async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) ->
         add(&wallet.id, None, wallet.balance, threshold);
     }
     low.sort_by_key(|(balance, _)| *balance);
-    Ok(Found::of(low.into_iter().map(|(_, item)| item).collect()))
+    Ok(ItemsOfKind::of(low.into_iter().map(|(_, item)| item).collect()))
 }
 
 #[cfg(test)]

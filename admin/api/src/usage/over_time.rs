@@ -18,7 +18,7 @@ use domain::call_record::{CallRecord, KINDS};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
-use history::trail::calls::{LateDays, Place, STEP_MAX, Wanted};
+use history::trail::calls::{CallSelection, LateDays, Place, STEP_MAX};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -199,7 +199,7 @@ impl UsageQuery {
         trail.seal().await?;
         let spread_ms = call.state.store.clock_spread_ms();
         let [approved, denied, _, window] = KINDS;
-        let wanted = Wanted {
+        let selection = CallSelection {
             kinds: &[approved, denied, window],
             agent: self.agent.as_deref(),
             // By how much an end can seem to be before its approval, or later than it was.
@@ -221,7 +221,7 @@ impl UsageQuery {
             .filter(|_| read < bounds.entries && added.sums.len() < bounds.rows)
         {
             let most = STEP_MAX.min(bounds.entries - read);
-            let step = trail.calls(&wanted, start, most).await?;
+            let step = trail.calls(&selection, start, most).await?;
             read += step.cost;
             added.rest = step.next;
             added.oldest_ms = step.oldest_ms.or(added.oldest_ms);

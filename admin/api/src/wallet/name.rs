@@ -11,14 +11,14 @@ use store::{Store, StoreError};
 
 /// A wallet and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundWallet {
     /// Account, mode, owner and number of the wallet.
     pub place: WalletPlace,
     /// Record of the wallet; it may be closed.
     pub wallet: Wallet,
 }
 
-impl Found {
+impl FoundWallet {
     /// Returns whether it belongs to the caller's account.
     pub(crate) fn is_of(&self, call: &Call) -> bool {
         self.place.account == call.caller.account
@@ -35,7 +35,7 @@ impl Found {
 ///
 /// # Errors
 /// 404 if there is none, 503.
-pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
+pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<FoundWallet, Problem> {
     let found = look_up(&call.state.store, &call.scope(), name).await?;
     found.ok_or_else(|| {
         let message = format!("{field}: there is no wallet `{}`.", name.text());
@@ -49,26 +49,26 @@ pub async fn look_up(
     store: &Store,
     scope: &Scope<'_>,
     name: &WalletName,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<FoundWallet>, StoreError> {
     match name {
         WalletName::Owner(owner) => of_owner(store, scope, owner).await,
         WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
             Some(place) if place.mode == scope.mode => {
                 let wallet = Wallet::at(store, &place).await?;
-                Ok(wallet.map(|wallet| Found { place, wallet }))
+                Ok(wallet.map(|wallet| FoundWallet { place, wallet }))
             }
             _ => Ok(None),
         },
     }
 }
 
-async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<Found>, StoreError> {
+async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<FoundWallet>, StoreError> {
     let account = AccountKeys::new(scope.account);
     let wallet = match owner {
         USER => Some(user_wallet(store, scope).await?),
         agent => Wallet::of_owner(store, &account, scope.mode, agent).await?,
     };
-    Ok(wallet.map(|wallet| Found {
+    Ok(wallet.map(|wallet| FoundWallet {
         place: WalletPlace {
             account: scope.account.to_owned(),
             mode: scope.mode,

@@ -3,7 +3,7 @@
 
 use super::super::upgrade;
 use crate::state::Call;
-use endpoint::caller::Who;
+use endpoint::caller::Credential;
 use endpoint::problem::{Code, Problem};
 
 /// Refuses a session whose account's plan has no webhooks in the dashboard.
@@ -11,9 +11,9 @@ use endpoint::problem::{Code, Problem};
 /// # Errors
 /// 403 `PLAN_FEATURE`, with the upgrade; 503 for an unknown plan.
 pub(super) fn require(call: &Call) -> Result<(), Problem> {
-    match call.caller.who {
-        Who::Key { .. } => return Ok(()),
-        Who::Session { .. } => {}
+    match call.caller.credential {
+        Credential::Key { .. } => return Ok(()),
+        Credential::Session { .. } => {}
     }
     let name = &call.caller.plan;
     let plan = call.plan(name)?;

@@ -1,11 +1,11 @@
 //! `tollgate-admin audit export`.
 
 use super::super::context::Context;
-use super::{Whose, signing_key};
+use super::{TrailArgs, signing_key};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
-use audit_verify::checkpoint::{self, Stays};
+use audit_verify::checkpoint::{self, NotSigned};
 use clap::Args;
 use futures::TryStreamExt;
 use history::export;
@@ -26,7 +26,7 @@ const LINKS_MAX: usize = 40;
 #[derive(Debug, Args)]
 pub(in super::super) struct Export {
     #[command(flatten)]
-    whose: Whose,
+    trail_args: TrailArgs,
     /// The file; default: standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -45,7 +45,7 @@ impl Export {
     }
 
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let Whose { account, mode } = &self.whose;
+        let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let archive = Archive::of(&context.settings.audit)?;
         let trail = Trail::of(&context.store, &archive, account, *mode);
@@ -92,10 +92,10 @@ impl Export {
 }
 
 /// Returns the failure if no checkpoint can be signed. The export that it would prove is then not written either.
-fn unsigned(stays: Stays) -> Failure {
-    match stays {
-        Stays::Store(error) => error.into(),
-        stays => Failure::refused("CHECKPOINT", error_chain(&stays)),
+fn unsigned(error: NotSigned) -> Failure {
+    match error {
+        NotSigned::Store(error) => error.into(),
+        error => Failure::refused("CHECKPOINT", error_chain(&error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tollgate-admin audit manifests`.
 
 use super::super::context::Context;
-use super::Whose;
+use super::TrailArgs;
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
@@ -14,22 +14,22 @@ use store::audit::chain::Chain;
 #[derive(Debug, Args)]
 pub(in super::super) struct Manifests {
     #[command(flatten)]
-    whose: Whose,
+    trail_args: TrailArgs,
 }
 
 impl Manifests {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let Whose { account, mode } = &self.whose;
+        let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let archive = Archive::of(&context.settings.audit)?;
         let chain = Chain::new(&context.store, account, *mode);
         let segments = archive.segments(&chain, account, *mode).await?;
-        let (whose, mut made, mut failed) = ((account.as_str(), *mode), Vec::new(), Vec::new());
+        let (trail, mut made, mut failed) = ((account.as_str(), *mode), Vec::new(), Vec::new());
         for segment in segments.iter() {
             let (_, path) = segment.paths(account, *mode);
-            let found = match archive.fault_of_manifest(whose, segment).await {
+            let found = match archive.fault_of_manifest(trail, segment).await {
                 Ok(None) => continue,
-                Ok(Some(_)) => archive.remake_manifest(whose, segment).await,
+                Ok(Some(_)) => archive.remake_manifest(trail, segment).await,
                 Err(error) => Err(error),
             };
             match found {

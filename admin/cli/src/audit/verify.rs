@@ -1,7 +1,7 @@
 //! `tollgate-admin audit verify`: verifies the store's trail, or an export with or without the store.
 
 use super::super::context::Context;
-use super::{Whose, signing_key};
+use super::{TrailArgs, signing_key};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
@@ -24,7 +24,7 @@ use telemetry::error_chain;
 #[derive(Debug, Args)]
 pub(in super::super) struct Verify {
     #[command(flatten)]
-    whose: Whose,
+    trail_args: TrailArgs,
     /// Verify this export instead of the trail in the store
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -73,13 +73,20 @@ impl Verify {
     async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
         let context = Context::open(settings).await?;
         let archive = Archive::of(&context.settings.audit)?;
-        let Whose { account, mode } = &self.whose;
+        let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let key = self.key(&context).await?;
         let mut against = Against::default();
-        against.add_archived(&context.settings, &self.whose, key).await;
+        against
+            .add_archived(&context.settings, &self.trail_args, key)
+            .await;
         if let Some(note) = self.checkpoint.as_deref().map(note_of).transpose()? {
-            against.add(Known::of_note(Source::Note, &note, key, &self.whose.origin()));
+            against.add(Known::of_note(
+                Source::Note,
+                &note,
+                key,
+                &self.trail_args.origin(),
+            ));
         }
         let every = every(&context.settings);
         let Against {
@@ -124,7 +131,7 @@ impl Verify {
         both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
-        let Whose { account, mode } = &self.whose;
+        let TrailArgs { account, mode } = &self.trail_args;
         let archive = Archive::of(&context.settings.audit)?;
         let trail = Trail::of(&context.store, &archive, account, *mode);
         if both <= self.after {
@@ -165,7 +172,7 @@ impl Verify {
             ..Against::default()
         };
         if let Some(key) = self.key {
-            against.add_archived(settings, &self.whose, key).await;
+            against.add_archived(settings, &self.trail_args, key).await;
         }
         Ok(against)
     }
@@ -184,18 +191,20 @@ impl Verify {
             },
         };
         let mut against = Against::default();
-        against.add(Known::of_note(Source::Note, note, key, &self.whose.origin()));
+        against.add(Known::of_note(Source::Note, note, key, &self.trail_args.origin()));
         Ok(against)
     }
 
     async fn against_store(&self, context: Context) -> Result<Against, Failure> {
-        let Whose { account, mode } = &self.whose;
+        let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let key = self.key(&context).await?;
         let archive = Archive::of(&context.settings.audit)?;
         let mut against = Against::default();
         // The note first: a server may move it on with what is sealed now.
-        against.add_archived(&context.settings, &self.whose, key).await;
+        against
+            .add_archived(&context.settings, &self.trail_args, key)
+            .await;
         let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
         let end = checkpoint::of(account, *mode, head);
         against.known.push(Known {
@@ -226,7 +235,7 @@ impl Against {
 
     /// Adds the trail's largest note in the archive, if there is one. An archive that cannot be read is no proof that
     /// there is none, so it is as wrong as a note that proves nothing.
-    async fn add_archived(&mut self, settings: &Settings, whose: &Whose, key: PublicKey) {
+    async fn add_archived(&mut self, settings: &Settings, trail_args: &TrailArgs, key: PublicKey) {
         let unread = |why: String| Broken {
             seq: None,
             problem: format!("the checkpoint in the archive cannot be read: {why}."),
@@ -235,17 +244,17 @@ impl Against {
             Ok(archive) => archive,
             Err(error) => return self.add(Err(unread(error.to_string()))),
         };
-        match checkpoint::largest(&archive, key, &whose.account, whose.mode).await {
+        match checkpoint::largest(&archive, key, &trail_args.account, trail_args.mode).await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));
                 let known = found.map(|found| Known::of_archive(&found.checkpoint));
                 self.known.extend(known);
             }
-            Err(stays) if stays.is_tampering() => self.add(Err(Broken {
+            Err(error) if error.is_tampering() => self.add(Err(Broken {
                 seq: None,
-                problem: format!("{stays}."),
+                problem: format!("{error}."),
             })),
-            Err(stays) => self.add(Err(unread(error_chain(&stays)))),
+            Err(error) => self.add(Err(unread(error_chain(&error)))),
         }
     }
 }

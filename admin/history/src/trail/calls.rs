@@ -24,7 +24,7 @@ const SHORT_STEP_COST: usize = SEGMENTS_MAX * STEP_MAX;
 
 /// The requested calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct CallSelection<'a> {
     /// The types of their entries, of [`domain::call_record::KINDS`].
     pub kinds: &'a [&'static str],
     /// Only calls of this agent.
@@ -104,7 +104,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> CallSelection<'a> {
     /// Returns the filter for one of its types.
     fn filter(&self, kind: &'static str) -> Filter<'a> {
         Filter {
@@ -121,12 +121,12 @@ impl Trail<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] if a required segment is missing or damaged.
-    pub async fn count_calls(&self, wanted: &Wanted<'_>) -> Result<u64, StoreError> {
+    pub async fn count_calls(&self, selection: &CallSelection<'_>) -> Result<u64, StoreError> {
         let mut total = 0;
-        for kind in wanted.kinds {
-            total += self.count_of(wanted.filter(kind)).await?;
+        for kind in selection.kinds {
+            total += self.count_of(selection.filter(kind)).await?;
         }
-        if let Some(late) = wanted.late {
+        if let Some(late) = selection.late {
             total += self.chain.late_count(late.days).await?;
         }
         Ok(total)
@@ -137,11 +137,16 @@ impl Trail<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
-    pub async fn calls(&self, wanted: &Wanted<'_>, place: Place, most: usize) -> Result<Step, StoreError> {
+    pub async fn calls(
+        &self,
+        selection: &CallSelection<'_>,
+        place: Place,
+        most: usize,
+    ) -> Result<Step, StoreError> {
         let count = most.min(STEP_MAX);
-        let before = match (place, wanted.late) {
+        let before = match (place, selection.late) {
             (Place::Late(day, before), Some(late)) => {
-                let step = self.late_calls(wanted, late, (day, before), count).await?;
+                let step = self.late_calls(selection, late, (day, before), count).await?;
                 if !step.calls.is_empty() || matches!(step.next, Some(Place::Late(..))) {
                     return Ok(step);
                 }
@@ -150,7 +155,7 @@ impl Trail<'_> {
             (Place::Late(..), None) => u64::MAX,
             (Place::Below(before), _) => before,
         };
-        let entries = self.call_entries(wanted, before, count as u64).await?;
+        let entries = self.call_entries(selection, before, count as u64).await?;
         let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
         self.unite(&mut calls).await?;
         Ok(Step {
@@ -168,7 +173,7 @@ impl Trail<'_> {
     /// Calls that ended late, from `place` on.
     async fn late_calls(
         &self,
-        wanted: &Wanted<'_>,
+        selection: &CallSelection<'_>,
         late: LateDays,
         place: (u64, u64),
         count: usize,
@@ -180,12 +185,12 @@ impl Trail<'_> {
             .rev()
             .filter_map(|sealed| Entry::of_json(&sealed.json));
         let fits = |entry: &Entry| {
-            wanted.kinds.contains(&entry.kind.as_str())
-                && wanted.agent.is_none_or(|agent| entry.agent.as_deref() == Some(agent))
+            selection.kinds.contains(&entry.kind.as_str())
+                && selection.agent.is_none_or(|agent| entry.agent.as_deref() == Some(agent))
                 // The others are read with the rest.
-                && wanted.to_ms.is_some_and(|to_ms| entry.at_ms >= to_ms)
+                && selection.to_ms.is_some_and(|to_ms| entry.at_ms >= to_ms)
                 && late.to_ms.is_none_or(|to_ms| entry.at_ms < to_ms)
-                && wanted.from_ms.is_none_or(|from_ms| entry.at_ms >= from_ms)
+                && selection.from_ms.is_none_or(|from_ms| entry.at_ms >= from_ms)
         };
         let mut calls: Vec<CallRecord> = entries
             .filter(fits)
@@ -204,13 +209,15 @@ impl Trail<'_> {
     /// Returns the entries, from the store and then from the archive.
     async fn call_entries(
         &self,
-        wanted: &Wanted<'_>,
+        selection: &CallSelection<'_>,
         before: u64,
         count: u64,
     ) -> Result<Entries, StoreError> {
         for _ in 0..ATTEMPTS {
             // One more tells whether the store has more.
-            let found = self.call_numbers(wanted, before, count.saturating_add(1)).await?;
+            let found = self
+                .call_numbers(selection, before, count.saturating_add(1))
+                .await?;
             let Some((mut numbers, archived)) = found else {
                 continue;
             };
@@ -230,7 +237,7 @@ impl Trail<'_> {
             if archived == 0 {
                 return Ok(Entries { found, next: None });
             }
-            let old = self.archived_calls(wanted, (archived, before), left).await?;
+            let old = self.archived_calls(selection, (archived, before), left).await?;
             found.extend(old.found);
             return Ok(Entries {
                 found,
@@ -244,7 +251,7 @@ impl Trail<'_> {
     /// entries were archived meanwhile.
     async fn call_numbers(
         &self,
-        wanted: &Wanted<'_>,
+        selection: &CallSelection<'_>,
         before: u64,
         count: u64,
     ) -> Result<Option<(Vec<u64>, u64)>, StoreError> {
@@ -253,10 +260,10 @@ impl Trail<'_> {
             skip: 0,
             count,
         };
-        let span = self.chain.span(wanted.from_ms, wanted.to_ms).await?;
+        let span = self.chain.span(selection.from_ms, selection.to_ms).await?;
         let (mut all, mut end) = (Vec::new(), 0);
-        for kind in wanted.kinds {
-            let names = (wanted.agent, Some(*kind));
+        for kind in selection.kinds {
+            let names = (selection.agent, Some(*kind));
             let Some(live) = self.chain.numbers_within(&span, names, part).await? else {
                 return Ok(None);
             };
@@ -274,14 +281,14 @@ impl Trail<'_> {
     /// `count`, from at most [`SEGMENTS_MAX`] segments. Also returns the number before which there can be more.
     async fn archived_calls(
         &self,
-        wanted: &Wanted<'_>,
+        selection: &CallSelection<'_>,
         (end, before): (u64, u64),
         count: u64,
     ) -> Result<Entries, StoreError> {
         let (mut found, mut opened) = (Vec::new(), 0);
         let mut left = count;
         for segment in self.up_to(end).await?.into_iter().rev() {
-            let kinds = wanted.kinds.iter().map(|kind| wanted.filter(kind));
+            let kinds = selection.kinds.iter().map(|kind| selection.filter(kind));
             let filters: Vec<Filter<'_>> = kinds.filter(|filter| may_match(&segment, *filter)).collect();
             if segment.first >= before || filters.is_empty() {
                 continue;

@@ -2,7 +2,7 @@
 //! seals the trail writes the index, so it lacks entries that an earlier version sealed.
 
 use crate::call::hold::Hold;
-use crate::call::open_holds::{Found, State};
+use crate::call::open_holds::{HoldWithState, State};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -11,7 +11,7 @@ use domain::mode::Mode;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptCalls {
     /// The newest ones, each with the time of its sealed entry.
-    pub newest: Vec<Found>,
+    pub newest: Vec<HoldWithState>,
     /// The total number. May include a hold that was just settled.
     pub total: u64,
 }
@@ -33,7 +33,7 @@ pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result
     let gone = texts.iter().filter(|text| text.is_none()).count() as u64;
     let found = listed.into_iter().zip(texts);
     let newest = found.filter_map(|((id, at_ms), text)| {
-        Some(Found {
+        Some(HoldWithState {
             hold: Hold::parse(&id, &text?)?,
             state: State::Kept,
             at_ms,

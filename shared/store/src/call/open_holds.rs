@@ -32,7 +32,7 @@ impl State {
 
 /// A hold with its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct HoldWithState {
     /// The hold.
     pub hold: Hold,
     /// Open or kept.
@@ -58,7 +58,11 @@ pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option
 }
 
 /// Lists up to `limit` holds, of one account or of all.
-pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<Vec<Found>, StoreError> {
+pub async fn list(
+    store: &Store,
+    account: Option<&str>,
+    limit: usize,
+) -> Result<Vec<HoldWithState>, StoreError> {
     let mut all = Vec::new();
     for bucket in buckets(account) {
         for state in [State::Open, State::Kept] {
@@ -84,7 +88,11 @@ pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<
 }
 
 /// Finds the hold `allow_id` if it is open or kept.
-pub async fn find(store: &Store, account: Option<&str>, allow_id: &str) -> Result<Option<Found>, StoreError> {
+pub async fn find(
+    store: &Store,
+    account: Option<&str>,
+    allow_id: &str,
+) -> Result<Option<HoldWithState>, StoreError> {
     for bucket in buckets(account) {
         for state in [State::Open, State::Kept] {
             let mut score = redis::cmd("ZSCORE");
@@ -105,10 +113,10 @@ async fn read(
     state: State,
     id: &str,
     at_ms: u64,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<HoldWithState>, StoreError> {
     let text: Option<String> = store
         .command(redis::cmd("GET").arg(state.record(bucket, id)))
         .await?;
     let hold = text.and_then(|text| Hold::parse(id, &text));
-    Ok(hold.map(|hold| Found { hold, state, at_ms }))
+    Ok(hold.map(|hold| HoldWithState { hold, state, at_ms }))
 }

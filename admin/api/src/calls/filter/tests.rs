@@ -36,7 +36,7 @@ fn the_calls_of_a_day_are_those_that_are_charged_to_it() {
     let ms = |text: &str| ms_from_iso(text).unwrap();
     let filter = parsed(&[("chargedFrom", "2026-11-01"), ("chargedTo", "2026-12-01")]).unwrap();
     assert!(!filter.is_of_the_index());
-    let wanted = filter.wanted(SPREAD_MS);
+    let wanted = filter.selection(SPREAD_MS);
     assert_eq!(wanted.from_ms, Some(ms("2026-10-31T23:50:00Z")));
     assert_eq!(wanted.to_ms, Some(ms("2026-12-02T00:10:00Z")));
     assert_eq!(
@@ -56,7 +56,7 @@ fn the_calls_of_a_day_are_those_that_are_charged_to_it() {
         ("chargedTo", "2026-12-01"),
     ];
     let both = parsed(&narrower).unwrap();
-    let wanted = both.wanted(SPREAD_MS);
+    let wanted = both.selection(SPREAD_MS);
     assert_eq!(wanted.from_ms, Some(ms("2026-11-05T00:00:00Z")));
     assert_eq!(wanted.to_ms, Some(ms("2026-11-06T00:00:00Z")));
     assert_eq!(wanted.late, None, "none was recorded before `to`");
