@@ -76,7 +76,8 @@ pub(super) struct Charges {
     months: Sums,
     /// How many entries the trail had when the account's record was read.
     until: u64,
-    /// Calls whose holds were kept: a hash of the id, the day, and the charge in nano-USD. Their next entry corrects it.
+    /// Calls whose holds were kept: a hash of the id, the day, and the charge in nano-USD, which their next entry
+    /// corrects.
     kept: HashMap<u64, (u64, i128)>,
 }
 
@@ -177,7 +178,8 @@ impl Charges {
         }
     }
 
-    /// The charge of a hold that was kept before, in nano-USD; notes `kept`, day and charge, if it is kept from here on.
+    /// Returns the charge of a hold that was kept before, in nano-USD. Notes `kept`, its day and charge, if it is kept
+    /// from here on.
     fn charged_while_kept(&mut self, id: &str, how: How, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
