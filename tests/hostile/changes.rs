@@ -36,7 +36,7 @@ async fn hammer(no_archive: bool) {
         .await;
     Fixture::only(&answers, &[200, 503]);
     assert!(
-        answers.len() == 2,
+        answers.contains_key(&503),
         "the attacker's own share is full: {answers:?}"
     );
 }
