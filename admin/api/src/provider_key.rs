@@ -103,15 +103,7 @@ pub async fn store(call: Call) -> Answer {
         provider: &provider,
         key_id: &key_id,
     };
-    let sealed = call
-        .state
-        .health
-        .sealing_keyring()?
-        .seal(&owner, &key)
-        .map_err(|error| {
-            tracing::error!(%error, "a provider key could not be sealed");
-            Code::ServiceUnavailable
-        })?;
+    let sealed = call.state.health.seal(&owner, &key)?;
     let text = key.expose_secret();
     let last4 = &text[text.len() - LAST..];
     let new = NewProviderKey {

@@ -25,7 +25,7 @@ pub struct ApiState {
     pub health: Arc<StoreHealth>,
     /// Accounts that may not create records, as last read: shown in the overview, and used in predictions.
     pub refused: Arc<RefusedCopy>,
-    /// Seals provider keys and webhooks' secrets.
+    /// Opens the key of checkpoints.
     pub keyring: Arc<Keyring>,
     /// The plans in force. SIGHUP replaces them as a whole.
     pub plans: Arc<ArcSwap<Plans>>,

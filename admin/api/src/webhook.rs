@@ -142,14 +142,7 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
         mode: call.caller.mode,
         webhook: id,
     };
-    call.state
-        .health
-        .sealing_keyring()?
-        .seal(&owner, secret)
-        .map_err(|error| {
-            tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
-            Code::ServiceUnavailable.into()
-        })
+    Ok(call.state.health.seal(&owner, secret)?)
 }
 
 /// `GET /webhooks`

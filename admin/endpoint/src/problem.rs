@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
 use store::authority::Lack;
-use store::sanity::{UnsafeStore, WrongMasterKey};
-use store_health::NotTrusted;
+use store::sanity::UnsafeStore;
+use store_health::{NotSealed, NotTrusted};
 use telemetry::error_chain;
 
 /// The field of a `TIER_LIMIT` that names the kind of record.
@@ -346,9 +346,9 @@ impl From<NotTrusted> for Problem {
     }
 }
 
-impl From<WrongMasterKey> for Problem {
-    fn from(error: WrongMasterKey) -> Self {
-        tracing::error!(%error, "a secret is not sealed");
+impl From<NotSealed> for Problem {
+    fn from(error: NotSealed) -> Self {
+        tracing::error!(error = %error_chain(&error), "a secret is not sealed");
         Code::ServiceUnavailable.into()
     }
 }

@@ -18,7 +18,7 @@ pub struct PeopleState {
     pub health: Arc<StoreHealth>,
     /// Admission of requests, which also determines the cookies of sessions.
     pub admission: Arc<Admission>,
-    /// Seals second factors.
+    /// Opens second factors.
     pub keyring: Arc<Keyring>,
     /// Hashes and verifies passwords.
     pub passwords: Passwords,

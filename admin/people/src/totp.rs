@@ -119,14 +119,7 @@ pub async fn begin(call: Call) -> Answer {
     let (people, account) = (&call.state, call.caller.account.as_str());
     let secret = totp::mint()?;
     let owner = TotpSecretOf { account, user: me.id };
-    let sealed = people
-        .health
-        .sealing_keyring()?
-        .seal(&owner, &secret)
-        .map_err(|error| {
-            tracing::error!(%error, "a second factor was not sealed");
-            Code::ServiceUnavailable
-        })?;
+    let sealed = people.health.seal(&owner, &secret)?;
     let url = change(&call, &me, Ending::None, "user.totp_begun", |user| {
         if user.password != stored.user.password {
             return Err(Code::InvalidCredentials.into());

@@ -4,7 +4,8 @@
 //! A worker checks it once a second; a request checks it again if the connection was lost since. Uses only the store.
 
 use arc_swap::ArcSwap;
-use crypto::seal::Keyring;
+use crypto::seal::{Keyring, SealError, SealOwner};
+use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
@@ -21,6 +22,17 @@ pub enum NotTrusted {
     /// It was checked just now.
     #[error(transparent)]
     Found(UnsafeStore),
+}
+
+/// Why a secret was not sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSealed {
+    /// The master keys of this process do not match the store.
+    #[error(transparent)]
+    WrongMasterKey(#[from] WrongMasterKey),
+    /// The cipher or the random source failed.
+    #[error(transparent)]
+    Failed(#[from] SealError),
 }
 
 /// Value in place of a count of lost connections: no check has succeeded yet.
@@ -93,15 +105,14 @@ impl StoreHealth {
         self.refusal.current().map(|refusal| refusal.to_string())
     }
 
-    /// Returns the master keys for a new secret: no other process could open one that is sealed under a key that is not
-    /// the store's.
+    /// Seals a new secret under the store's master key: no other process could open one that is sealed under another.
     ///
     /// # Errors
-    /// [`WrongMasterKey`] if they do not match the store, as of the last check.
-    pub fn sealing_keyring(&self) -> Result<&Keyring, WrongMasterKey> {
+    /// [`NotSealed`], also if the master keys do not match the store, as of the last check.
+    pub fn seal(&self, owner: &impl SealOwner, secret: &SecretString) -> Result<String, NotSealed> {
         let is_other = self.has_other_master_key.load(Ordering::Acquire);
         let keyring = self.keyring.as_deref().filter(|_| !is_other);
-        keyring.ok_or(WrongMasterKey)
+        Ok(keyring.ok_or(WrongMasterKey)?.seal(owner, secret)?)
     }
 
     /// Returns the record of the store, unless the store is known to be untrusted. Performs a full check if none was
