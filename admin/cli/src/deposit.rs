@@ -168,21 +168,22 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         DepositState::Cancelled => "is cancelled, and its reference stays used",
     };
     // Balance of the wallet after the change to this state. A cancellation changes none.
-    let balance = deposit
-        .confirmed
-        .map_or(deposit.first_balance, |(_, balance)| balance);
-    let shown = (state != DepositState::Cancelled).then_some(balance);
+    let balance = match (state, deposit.confirmed) {
+        (DepositState::Cancelled, _) => None,
+        (_, Some((_, balance))) => Some(balance),
+        (_, None) => Some(deposit.first_balance),
+    };
     let (reference, amount, wallet) = (&deposit.reference, deposit.amount, deposit.wallet);
-    let holds = match again {
-        None if state == DepositState::Cancelled => "The wallet waits for it no longer.".to_owned(),
-        None => format!("The wallet holds {balance} USD."),
-        Some(why) if state == DepositState::Cancelled => format!("Nothing changed: {why}."),
-        Some(why) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
+    let holds = match (again, balance) {
+        (None, None) => "The wallet waits for it no longer.".to_owned(),
+        (None, Some(balance)) => format!("The wallet holds {balance} USD."),
+        (Some(why), None) => format!("Nothing changed: {why}."),
+        (Some(why), Some(balance)) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
     };
     let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
     let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
         "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
-        "state": state.as_str(), "balance": shown, "balanceNanos": shown.map(|balance| balance.get().to_string()),
+        "state": state.as_str(), "balance": balance, "balanceNanos": balance.map(|balance| balance.get().to_string()),
         "replayed": again.is_some() });
     Report::new(text, document)
 }

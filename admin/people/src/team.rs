@@ -189,11 +189,7 @@ async fn keys_of(call: &Call, id: &str, made: &[ApiKey], revokes: bool) -> Resul
     let mut ids: Vec<String> = made.iter().map(|key| key.id.clone()).collect();
     if revokes {
         let scope = Scope::live(&call.caller.account, &call.caller.actor);
-        for late in revoke_made_by(store, &scope, id).await? {
-            if !ids.contains(&late) {
-                ids.push(late);
-            }
-        }
+        revoke_made_by(store, &scope, id, &mut ids).await?;
     }
     let mut shown = Vec::with_capacity(ids.len());
     for id in &ids {

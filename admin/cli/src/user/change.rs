@@ -97,17 +97,6 @@ async fn keys_of(context: &Context, owner: &EmailOwner) -> Result<Vec<String>, F
     Ok(made.into_iter().map(|key| key.id).collect())
 }
 
-/// Revokes the keys that the user made while the change was under way, and those that an earlier change kept or was cut
-/// off before. Adds them to `revoked`.
-async fn revoke_late(context: &Context, found: &Found, revoked: &mut Vec<String>) -> Result<(), Failure> {
-    for late in revoke_made_by(&context.store, &found.scope(), &found.owner.user).await? {
-        if !revoked.contains(&late) {
-            revoked.push(late);
-        }
-    }
-    Ok(())
-}
-
 /// The effects of a change beside the user's record, and its entry in the audit log.
 struct Edit<'a> {
     ending: Ending<'a>,
@@ -176,7 +165,7 @@ pub(super) async fn set_role(
     })
     .await?;
     if revokes {
-        revoke_late(context, &found, &mut revoked).await?;
+        revoke_made_by(&context.store, &found.scope(), &owner.user, &mut revoked).await?;
     }
     Ok(Report::new(
         format!(
@@ -258,7 +247,7 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
     };
     let found = edit(context, name, how, |_| Some(None)).await?;
     if !keeps {
-        revoke_late(context, &found, &mut made).await?;
+        revoke_made_by(&context.store, &found.scope(), &owner.user, &mut made).await?;
     }
     found.owner.leave(&context.store, &name.email).await?;
     Ok(Report::new(

@@ -198,15 +198,22 @@ impl NewApiKey<'_> {
 }
 
 /// Revokes the API keys of both modes that the user `user` made and that are still valid: those that a change of the
-/// user did not know yet. Returns their ids. Safe to retry.
-pub async fn revoke_made_by(store: &Store, scope: &Scope<'_>, user: &str) -> Result<Vec<String>, StoreError> {
-    let mut revoked = Vec::new();
+/// user did not know yet, and those that an earlier change kept or was cut off before. Adds their ids to `revoked`,
+/// each once. Safe to retry.
+pub async fn revoke_made_by(
+    store: &Store,
+    scope: &Scope<'_>,
+    user: &str,
+    revoked: &mut Vec<String>,
+) -> Result<(), StoreError> {
     for key in ApiKey::made_by(store, &scope.keys(), user).await? {
         let mode = key.mode;
         revoke(store, &Scope { mode, ..*scope }, &key.id).await?;
-        revoked.push(key.id);
+        if !revoked.contains(&key.id) {
+            revoked.push(key.id);
+        }
     }
-    Ok(revoked)
+    Ok(())
 }
 
 /// Revokes the key `key_id` of the account and mode in `scope`.
