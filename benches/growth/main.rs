@@ -68,7 +68,7 @@ impl Options {
         self.only.as_deref().is_none_or(|only| only == part)
     }
 
-    /// Whether the options are those of a published report.
+    /// Returns whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         let published = Self::parse_from(["bench-growth"]);
         let lengths = |options: &Self| (options.calls, options.rounds, options.depth, options.percent);

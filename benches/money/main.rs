@@ -41,7 +41,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether the options are those of a published report.
+    /// Returns whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         let lengths = |options: &Self| (options.small, options.large, options.calls, options.rounds);
         lengths(self) == lengths(&Self::parse_from(["bench-money"]))

@@ -48,7 +48,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether the options are those of a published report.
+    /// Returns whether the options are those of a published report.
     fn is_whole(&self) -> bool {
         self.decisions == Self::parse_from(["bench-record"]).decisions
     }

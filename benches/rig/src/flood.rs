@@ -59,7 +59,7 @@ pub enum Flood {
 /// Kind, target and size of a flood.
 #[derive(Debug)]
 pub struct Plan {
-    /// How it attacks.
+    /// Kind of attack.
     pub flood: Flood,
     /// Address to flood; loopback only.
     pub target: SocketAddr,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// How long after the window the requests that are due are still sent. The target was too slow for those left then.
+/// Time after the window in which requests that are due are still sent. The target was too slow for those left then.
 const BACKLOG: Duration = Duration::from_secs(1);
 
 /// A connection, shared by the sender and its reader.

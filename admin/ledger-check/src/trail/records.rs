@@ -40,7 +40,7 @@ pub(super) fn of_intent(kind: &str, amount: u64, spend: Option<(&str, u64)>) -> 
     parts
 }
 
-/// What is compared of a deposit: how it began, and that it was cancelled.
+/// The compared values of a deposit, in its first state or in `cancelled`.
 pub(super) fn of_deposit(state: &str, amount: u64, wallet: u64) -> Vec<String> {
     vec![
         state.to_owned(),

@@ -1,0 +1,70 @@
+//! A store that an edge cannot use at all: a wrong password, missing rights, nobody listening, an untrusted
+//! certificate.
+
+use crate::stage::{PROXY, SOON, Setup, metric};
+use harness::{Edge, EdgeOptions, eventually};
+
+/// An edge that may not use its store says why on `/readyz` and once in its log, with the address, without a secret.
+#[tokio::test]
+async fn an_edge_says_why_it_cannot_use_its_store() {
+    let stage = Setup::default().start().await;
+    let _: String = stage
+        .redis
+        .command(&["ACL", "SETUSER", "weak", "on", ">secret-word", "+@connection"]);
+    let (port, closed) = (stage.redis.port(), harness::ClosedPort::take());
+    let nobody = closed.address().port();
+    let (untrusted, _) = stage.redis.open_tls_port();
+    for (scheme, user, port, why, kind) in [
+        (
+            "redis",
+            "stranger:secret-word@",
+            port,
+            "does not let this user in",
+            "refused",
+        ),
+        ("redis", "weak:secret-word@", port, "NOPERM", "refused"),
+        ("redis", "", nobody, "refused", "unreachable"),
+        (
+            "rediss",
+            "default:secret-word@",
+            untrusted,
+            "certificate is not trusted",
+            "unreachable",
+        ),
+    ] {
+        let url = format!("{scheme}://{user}127.0.0.1:{port}");
+        let options = EdgeOptions::new(PROXY, url, stage.upstream.base_url());
+        let edge = Edge::start(options.until_alive());
+        let (reason, shown) = (
+            || edge.ops("/readyz").unwrap_or_default().1,
+            format!("the store's address is {scheme}://127.0.0.1:{port}"),
+        );
+        eventually(why, SOON, async || reason().contains(why).then_some(())).await;
+        assert!(reason().contains(&shown), "{}", reason());
+        assert!(
+            metric(
+                &edge,
+                &format!("tollgate_proxy_store_errors_total{{kind=\"{kind}\"}}")
+            ) > 0
+        );
+        let nonsense = "tollgate_proxy_store_errors_total{kind=\"nonsense\"}";
+        assert_eq!(metric(&edge, nonsense), 0, "{why}");
+        let lines = |part: &str| {
+            let logs = edge.logs();
+            logs.lines().filter(|line| line.contains(part)).count()
+        };
+        eventually("a line", SOON, async || {
+            (lines("every call is denied") > 0).then_some(())
+        })
+        .await;
+        assert_eq!((lines(&shown), lines("secret-word")), (1, 0), "{}", edge.logs());
+        if why == "NOPERM" {
+            let _: String = stage
+                .redis
+                .command(&["ACL", "SETUSER", "weak", "allkeys", "+@all"]);
+            eventually("readiness", SOON, async || (reason() == "ok\n").then_some(())).await;
+            let ended = async || (lines("the store may be used again") == 1).then_some(());
+            eventually("a line", SOON, ended).await;
+        }
+    }
+}
