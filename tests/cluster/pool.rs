@@ -4,6 +4,7 @@
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::{MASTERS, SOON};
 use harness::{ClosedPort, Redis, RedisCluster, Store, Wire, eventually};
+use std::time::Duration;
 use store::StoreError;
 use tokio::task::JoinHandle;
 
@@ -130,6 +131,26 @@ async fn a_refused_connection_is_reported_at_once() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Each step of a new connection takes this long: far longer than on a sound network, far shorter than [`PATIENT`].
+const SLOW_STEP: Duration = Duration::from_millis(700);
+
+/// A store, or this process, that is slow to connect: the deadline of the settings counts and no other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_connection_is_waited_for_until_the_deadline() {
+    let (master, _replica) = master_with_replica().await;
+    let wire = Wire::to_port(master.port());
+    wire.delay_requests(SLOW_STEP);
+    let store = by_a_replica(wire.redis_url(), PATIENT);
+    let changes = [change(&store, 1, "slow"), change(&store, 2, "slow")];
+    for changed in changes {
+        assert_eq!(changed.await.unwrap().unwrap(), 1);
+    }
+    let shared: Result<String, _> = store.command(&redis::cmd("PING")).await;
+    assert_eq!(shared.unwrap(), "PONG", "on the shared connection");
+    // Idle connections are as slow, and no reason to give the server up.
+    assert_eq!(change(&store, 1, "slow").await.unwrap().unwrap(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// One in so many answers to an attacker may be 503.
-const LATE_SHARE: u64 = 100;
 const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// The provider key of every agent.
@@ -162,14 +160,10 @@ impl Fixture {
         assert!(!errors.contains("errorstat_OOM"), "the store was full: {errors}");
     }
 
-    /// Asserts that all answers to the attacker have one of these statuses. At full speed the store of a slow machine
-    /// replies to some of its requests too late: at most [`LATE_SHARE`] of them may be 503.
+    /// Asserts that all answers have one of these statuses.
     #[track_caller]
     pub fn only(answers: &BTreeMap<u16, u64>, statuses: &[u16]) {
-        let late = answers.get(&503).copied().unwrap_or_default();
-        let few = late <= answers.values().sum::<u64>() / LATE_SHARE;
-        let is_known = |status: &u16| statuses.contains(status) || (few && *status == 503);
-        let others = answers.keys().find(|status| !is_known(status));
+        let others = answers.keys().find(|status| !statuses.contains(status));
         assert_eq!(others, None, "{answers:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! the server reports that it became a replica: the address may meanwhile lead to another server, and the old
 //! connection would last as long as the old server.
 
-use super::{CONNECT_TIMEOUT, StoreError};
+use super::{StoreError, attempt_timeout};
 use arc_swap::ArcSwap;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, Pipeline, RedisFuture, RedisResult, ServerErrorKind, Value};
@@ -137,7 +137,7 @@ pub(super) fn is_read_only(answer: &Value) -> bool {
 /// command would fire at the same time.
 fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
     let config = ConnectionManagerConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
+        .set_connection_timeout(Some(attempt_timeout(timeout)))
         .set_response_timeout(None)
         .set_pipeline_buffer_size(QUEUED_MAX)
         .set_number_of_retries(CONNECT_RETRIES)

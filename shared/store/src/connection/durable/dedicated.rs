@@ -8,10 +8,11 @@
 //!   when they are returned. A connection of an earlier generation tells nothing about later ones.
 //! - **Failures to connect.** `bb8` reports them only to its error sink, and a caller would wait until a time-out. So
 //!   the pool hands out a slot without a connection, and its user connects and receives the error.
-//! - **Deadlines.** `bb8-redis` waits 500 ms for a reply, less than most waits take, and without a limit when it tests
-//!   a connection.
+//! - **Deadlines.** `bb8-redis` connects within a second, waits 500 ms for a reply, less than most waits take, and
+//!   without a limit when it tests a connection. Only the deadline of the settings is to count, so that a busy machine
+//!   or a distant store loses nothing that the operator allowed.
 
-use crate::connection::CONNECT_TIMEOUT;
+use crate::connection::attempt_timeout;
 use crate::connection::server::is_read_only;
 use bb8_redis::RedisConnectionManager;
 use bb8_redis::bb8::ManageConnection;
@@ -74,18 +75,25 @@ impl Dedicated {
         }
     }
 
-    /// Connects if not connected.
+    /// Connects if not connected, repeatedly until the deadline.
     ///
     /// # Errors
-    /// No connection within [`CONNECT_TIMEOUT`]; nothing was sent.
+    /// The server refused the connection, or there was none within the deadline; nothing was sent.
     pub(super) async fn connect(&mut self) -> RedisResult<()> {
         if self.connection.is_some() {
             return Ok(());
         }
         let server = &self.server;
         self.generation = server.generation();
-        let connecting = server.connector.connect();
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT.min(server.deadline), connecting).await;
+        let connecting = async {
+            loop {
+                match server.connector.connect().await {
+                    Err(slow) if slow.is_timeout() => {}
+                    connected => return connected,
+                }
+            }
+        };
+        let connected = tokio::time::timeout(server.deadline, connecting).await;
         let mut connection = connected.map_err(|_elapsed| late("no connection in time"))??;
         connection.set_response_timeout(server.deadline);
         self.connection = Some(connection);
@@ -127,7 +135,7 @@ impl Dedicated {
         };
         self.awaits_replies = true;
         let tested = self.server.connector.is_valid(connection);
-        let tested = tokio::time::timeout(CONNECT_TIMEOUT, tested).await;
+        let tested = tokio::time::timeout(attempt_timeout(self.server.deadline), tested).await;
         let tested = tested.unwrap_or_else(|_elapsed| Err(late("an idle connection did not answer")));
         match &tested {
             Ok(()) => self.awaits_replies = false,
