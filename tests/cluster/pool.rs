@@ -15,6 +15,8 @@ const OF_ACCOUNT: usize = 8;
 const PATIENT: Timeouts = (120_000, 120_000);
 /// Time-outs short enough for a test to wait for.
 const IMPATIENT: Timeouts = (1_000, 5_000);
+/// Each step of a new connection takes this long: far longer than on a sound network, far shorter than [`PATIENT`].
+const SLOW_STEP: Duration = Duration::from_millis(700);
 
 fn key(account: usize, name: &str) -> String {
     format!("{{b0001}}/acct_{account}/{name}")
@@ -133,9 +135,6 @@ async fn a_refused_connection_is_reported_at_once() {
     }
 }
 
-/// Each step of a new connection takes this long: far longer than on a sound network, far shorter than [`PATIENT`].
-const SLOW_STEP: Duration = Duration::from_millis(700);
-
 /// A store, or this process, that is slow to connect: the deadline of the settings counts and no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_connection_is_waited_for_until_the_deadline() {
@@ -150,7 +149,9 @@ async fn a_slow_connection_is_waited_for_until_the_deadline() {
     let shared: Result<String, _> = store.command(&redis::cmd("PING")).await;
     assert_eq!(shared.unwrap(), "PONG", "on the shared connection");
     // Idle connections are as slow, and no reason to give the server up.
+    let made = wire.connections();
     assert_eq!(change(&store, 1, "slow").await.unwrap().unwrap(), 2);
+    assert_eq!(wire.connections(), made, "an idle connection was used");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

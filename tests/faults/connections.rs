@@ -259,17 +259,17 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }
-    // A connection that arrives while another is chosen is closed, and an edge that has just started denies until it
-    // has checked its store: so connect again.
-    let _caller = eventually("an answer", SOON, async || {
+    // A connection that arrives while another is chosen is closed, so connect again.
+    let (_caller, reply) = eventually("an answer", SOON, async || {
         let mut caller = RawClient::connect(edge.addr()).await;
         caller
             .send_chat(&stage.key, "", body().to_string().as_bytes())
             .await;
         let reply = caller.reply(SOON).await?;
-        (reply.status == 200).then_some(caller)
+        Some((caller, reply))
     })
     .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(metric(&edge, "tollgate_proxy_connections_max"), CALLERS as u64);
     assert_eq!(metric(&edge, "tollgate_proxy_connections"), CALLERS as u64);
     assert!(

@@ -41,8 +41,6 @@ const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT
      redis-cluster://HOST:PORT,HOST:PORT,…";
 /// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
-/// Least time for one attempt to connect, where the caller's deadline allows it.
-const CONNECT_TIMEOUT_MIN: Duration = Duration::from_millis(250);
 /// How long sent data may stay unacknowledged before the connection is closed and reopened. The kernel's default is
 /// about 15 minutes.
 const SILENCE_MAX: Duration = Duration::from_millis(2_500);
@@ -50,13 +48,6 @@ const SILENCE_MAX: Duration = Duration::from_millis(2_500);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(5);
 /// Interval of further keepalive probes.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(1);
-
-/// Returns how long a connection is tried, new or idle, before another takes its place: a quarter of the caller's
-/// `deadline`, but no longer than a silent connection stays open.
-fn attempt_timeout(deadline: Duration) -> Duration {
-    let quarter = deadline / 4;
-    quarter.clamp(CONNECT_TIMEOUT_MIN, SILENCE_MAX).min(deadline)
-}
 
 /// A handle on the store. Clones are cheap and share the connection.
 #[derive(Clone)]
@@ -179,7 +170,7 @@ impl Store {
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
         let url = settings.url.expose_secret();
         match url.strip_prefix(CLUSTER) {
-            Some(nodes) => Cluster::new(nodes, CONNECT_TIMEOUT_MIN).map(drop),
+            Some(nodes) => Cluster::new(nodes, Duration::from_millis(settings.timeout_ms)).map(drop),
             None => client(url, roots(settings)?).map(drop),
         }
     }

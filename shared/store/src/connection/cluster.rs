@@ -6,8 +6,8 @@
 
 mod slots;
 
-use super::server::Server;
-use super::{CONNECT_TIMEOUT_MIN, client};
+use super::client;
+use super::server::{Server, attempt_timeout};
 use crate::error::StoreError;
 use arc_swap::ArcSwap;
 use futures::future::join_all;
@@ -120,7 +120,7 @@ impl Cluster {
     async fn dial(&self, address: &str) -> RedisResult<MultiplexedConnection> {
         let client = self.client(address).map_err(unusable)?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT_MIN))
+            .set_connection_timeout(Some(attempt_timeout(REFRESH_TIMEOUT)))
             .set_response_timeout(Some(REFRESH_TIMEOUT));
         client.get_multiplexed_async_connection_with_config(&config).await
     }

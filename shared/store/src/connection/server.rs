@@ -2,7 +2,7 @@
 //! the server reports that it became a replica: the address may meanwhile lead to another server, and the old
 //! connection would last as long as the old server.
 
-use super::{StoreError, attempt_timeout};
+use super::{SILENCE_MAX, StoreError};
 use arc_swap::ArcSwap;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, Pipeline, RedisFuture, RedisResult, ServerErrorKind, Value};
@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Least time for one attempt to connect, where the caller's deadline allows it.
+const ATTEMPT_MIN: Duration = Duration::from_millis(250);
 /// Number of connection retries within one command.
 const CONNECT_RETRIES: usize = 1;
 /// Shortest pause between attempts to connect.
@@ -20,6 +22,13 @@ const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(50);
 const QUEUED_MAX: usize = 1024;
 /// Shortest time between two reconnects after refused writes.
 const RENEW_EVERY: Duration = Duration::from_millis(500);
+
+/// Returns how long a connection is tried, new or idle, before another takes its place: a quarter of the caller's
+/// `deadline`, but no longer than a silent connection stays open.
+pub(super) fn attempt_timeout(deadline: Duration) -> Duration {
+    let quarter = deadline / 4;
+    quarter.clamp(ATTEMPT_MIN, SILENCE_MAX).min(deadline)
+}
 
 /// A connection shared by all clones.
 #[derive(Clone)]

@@ -12,8 +12,7 @@
 //!   without a limit when it tests a connection. Only the deadline of the settings is to count, so that a busy machine
 //!   or a distant store loses nothing that the operator allowed.
 
-use crate::connection::attempt_timeout;
-use crate::connection::server::is_read_only;
+use crate::connection::server::{attempt_timeout, is_read_only};
 use bb8_redis::RedisConnectionManager;
 use bb8_redis::bb8::ManageConnection;
 use redis::aio::MultiplexedConnection;
@@ -75,26 +74,22 @@ impl Dedicated {
         }
     }
 
-    /// Connects if not connected, repeatedly until the deadline.
+    /// Connects if not connected, repeatedly until the caller's deadline, which ends it.
     ///
     /// # Errors
-    /// The server refused the connection, or there was none within the deadline; nothing was sent.
+    /// The server refused the connection; nothing was sent.
     pub(super) async fn connect(&mut self) -> RedisResult<()> {
         if self.connection.is_some() {
             return Ok(());
         }
         let server = &self.server;
         self.generation = server.generation();
-        let connecting = async {
-            loop {
-                match server.connector.connect().await {
-                    Err(slow) if slow.is_timeout() => {}
-                    connected => return connected,
-                }
+        let mut connection = loop {
+            match server.connector.connect().await {
+                Err(slow) if slow.is_timeout() => {}
+                connected => break connected?,
             }
         };
-        let connected = tokio::time::timeout(server.deadline, connecting).await;
-        let mut connection = connected.map_err(|_elapsed| late("no connection in time"))??;
         connection.set_response_timeout(server.deadline);
         self.connection = Some(connection);
         Ok(())
