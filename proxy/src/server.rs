@@ -11,6 +11,7 @@ mod tls;
 
 use crate::admission::Admission;
 use crate::edge::app::EdgeApp;
+use crate::edge::arrivals::Arrivals;
 use crate::edge::connections::Connections;
 use crate::edge::state::EdgeState;
 use crate::gauges::{Exposition, Gauges};
@@ -174,6 +175,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let trusted = settings.network.trusted_proxies.clone();
     let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
     let connections = Arc::new(connections);
+    let arrivals = Arc::new(Arrivals::new(Arc::clone(&connections)));
     let (tls, certificate) = tls::acceptor(&proxy)?.unzip();
     let certificate_ends = certificate.as_ref().map_or(0, Certificate::ends_s);
     telemetry.gauges.certificate_ends.set(certificate_ends);
@@ -185,12 +187,13 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let edge = EdgeApp::new(
         Arc::clone(&state),
         Arc::new(pingora_conf(&settings)),
-        Arc::clone(&connections),
+        Arc::clone(&arrivals),
         tls,
         first_head_within,
     );
     let mut listener = Service::new("edge".to_owned(), edge);
-    // The edge does the TLS handshake itself: the connection counts before it, and one deadline covers both.
+    listener.set_connection_filter(arrivals);
+    // The edge does the TLS handshake itself: one deadline covers it and the first head.
     listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
     let mut ops = Service::new(
         "ops".to_owned(),

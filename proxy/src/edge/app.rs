@@ -1,10 +1,10 @@
-//! Serves a new connection: counts it, performs the TLS handshake if TLS is configured, then serves HTTP. One deadline
+//! Serves a new connection that [`Arrivals`] has counted: performs the TLS handshake if TLS is configured, then serves HTTP. One deadline
 //! covers everything up to the first request's head. Pingora has no deadline for the HTTP/2 preface, so a caller who
 //! connects and stays silent would hold its connection forever.
 
 use super::Edge;
+use super::arrivals::Arrivals;
 use super::connection::{self, Connection};
-use super::connections::Connections;
 use super::head::Head;
 use super::head_limited::HeadLimited;
 use super::preface;
@@ -33,7 +33,7 @@ const LATE_ANSWER: Duration = Duration::from_secs(2);
 pub struct EdgeApp {
     proxy: Arc<HttpProxy<Edge>>,
     state: Arc<OnceLock<Arc<EdgeState>>>,
-    connections: Arc<Connections>,
+    arrivals: Arc<Arrivals>,
     tls: Option<Acceptor>,
     within: Duration,
 }
@@ -44,7 +44,7 @@ impl EdgeApp {
     pub fn new(
         state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
-        connections: Arc<Connections>,
+        arrivals: Arc<Arrivals>,
         tls: Option<Acceptor>,
         within: Duration,
     ) -> Self {
@@ -54,7 +54,7 @@ impl EdgeApp {
         Self {
             proxy: Arc::new(proxy),
             state,
-            connections,
+            arrivals,
             tls,
             within,
         }
@@ -102,7 +102,7 @@ impl EdgeApp {
 #[async_trait]
 impl ServerApp for EdgeApp {
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let entry = self.connections.admit(peer_of(&connection)).ok()?;
+        let entry = self.arrivals.started(peer_of(&connection)?)?;
         let deadline = Instant::now() + self.within;
         let head = Arc::new(Head::expected_by(deadline));
         let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
@@ -115,7 +115,7 @@ impl ServerApp for EdgeApp {
         tokio::select! {
             biased;
             () = until_first_head => {}
-            () = entry.closed_for_another() => self.connections.closed_for_another(),
+            () = entry.closed_for_another() => self.arrivals.closed_for_another(),
         }
         None
     }

@@ -32,12 +32,12 @@ impl Connections {
         }
     }
 
-    /// Counts a connection from `peer`.
+    /// Counts a connection from `peer`. Waits while many connections are being closed for others.
     ///
     /// # Errors
     /// The limit that is reached.
-    pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
-        self.limit.admit(peer).inspect_err(|refused| {
+    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
+        self.limit.admit(peer).await.inspect_err(|refused| {
             self.refused[*refused as usize].fetch_add(1, Ordering::Relaxed);
             self.warn(*refused);
         })
@@ -94,18 +94,24 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
 
     #[test]
     fn refused_connections_are_counted_by_limit() {
         let all = Connections::new(2, 1, Vec::new());
-        let from = |address: &str| all.admit(Some(address.parse().unwrap()));
+        let admit = |peer| {
+            all.admit(peer)
+                .now_or_never()
+                .expect("no connection is being closed")
+        };
+        let from = |address: &str| admit(Some(address.parse().unwrap()));
         let first = from("203.0.113.1").unwrap();
         let _at_work = first.requests().begin().unwrap();
         assert_eq!(from("203.0.113.1").unwrap_err(), Refused::Address);
         let second = from("203.0.113.2").unwrap();
         let _at_work = second.requests().begin().unwrap();
         assert_eq!(from("203.0.113.3").unwrap_err(), Refused::All);
-        assert_eq!(all.admit(None).unwrap_err(), Refused::All);
+        assert_eq!(admit(None).unwrap_err(), Refused::All);
         assert_eq!((all.open(), all.max(), all.refused()), (2, 2, [2, 1]));
     }
 }

@@ -3,7 +3,7 @@
 use connections::open_files::of_one_address;
 
 /// Descriptors reserved for everything else: connections to the store, listeners, the journal, the operator's
-/// connections, and connections that are about to be refused.
+/// connections, and callers' connections that are being closed ([`connections::limit::CLOSING_MAX`] of them).
 const RESERVED: usize = 256;
 /// Minimum of callers' connections, regardless of the system's limit.
 const CALLERS_MIN: usize = 1;

@@ -4,8 +4,8 @@
 //! descriptors, including those for the store and the provider. With only a limit it could occupy every place. So when
 //! all places are taken, an idle connection is closed for the new one: first connections of unknown callers, then
 //! connections of an address with a large share, then the longest idle. A connection with a request of a known caller
-//! in flight is never closed.
-//! is never closed.
+//! in flight is never closed. A closed connection has its descriptor until its task ends, so the number of these is
+//! limited too.
 
 mod place;
 
@@ -17,11 +17,15 @@ use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// Prefix length of an IPv6 site: one client controls its whole /64.
 const SITE_BITS: u32 = 64;
 /// Maximum number of connections chosen for closing at once: a choice examines all open connections.
 const CHOSEN_AT_ONCE: usize = 64;
+/// Maximum number of connections that were closed for others and still have their descriptors. New connections wait
+/// until the tasks of some of these have ended.
+pub const CLOSING_MAX: usize = 64;
 /// Shares of all places: addresses within the same share rank equally.
 const PARTS: usize = 64;
 /// Shortest pause between two choices, per open connection: 5 ms for 10,000 connections. New connections that find no
@@ -42,6 +46,8 @@ struct Shared {
     trusted_proxies: Vec<IpNet>,
     started: Instant,
     open: Mutex<Open>,
+    /// One permit for each connection that may be closed before the task of an earlier one has ended.
+    closing: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +87,7 @@ impl Refused {
     pub const LABELS: [&'static str; 2] = ["all", "address"];
 }
 
-/// The place of an open connection; freed when dropped.
+/// The place of an open connection; freed when dropped, which must be after the connection's descriptor is closed.
 #[derive(Debug)]
 pub struct OpenConnection {
     shared: Arc<Shared>,
@@ -102,17 +108,19 @@ impl ConnectionLimit {
                 trusted_proxies,
                 started: Instant::now(),
                 open: Mutex::default(),
+                closing: Semaphore::new(CLOSING_MAX),
             }),
         }
     }
 
     /// Takes a place for a connection from `peer`, closing an idle connection if necessary. Without an address only the
-    /// total limit applies.
+    /// total limit applies. Waits while [`CLOSING_MAX`] connections are being closed.
     ///
     /// # Errors
     /// The limit that is reached.
-    pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
+    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
         let shared = &self.shared;
+        let may_close = shared.closing.acquire().await.map_err(|_closed| Refused::All)?;
         let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
         let client = peer
             .map(|peer| peer.to_canonical())
@@ -122,9 +130,10 @@ impl ConnectionLimit {
         let of_address = counted_as.and_then(|address| open.by_address.get(&address));
         if of_address.is_some_and(|count| *count >= shared.max_per_address) {
             open.make_room(counted_as, shared.max).ok_or(Refused::Address)?;
-        }
-        if open.places.len() >= shared.max {
+            may_close.forget();
+        } else if open.places.len() >= shared.max {
             open.make_room(None, shared.max).ok_or(Refused::All)?;
+            may_close.forget();
         }
         let place = Arc::new(Place::new(open.next, counted_as, shared.started));
         open.take(&place);
@@ -296,7 +305,12 @@ impl Open {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.shared.lock().free(&self.place);
+        // Connections are closed for others under the same lock.
+        let mut open = self.shared.lock();
+        match self.place.is_closed() {
+            true => self.shared.closing.add_permits(1),
+            false => open.free(&self.place),
+        }
     }
 }
 

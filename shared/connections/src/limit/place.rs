@@ -79,6 +79,11 @@ impl Place {
         closed
     }
 
+    /// Returns true if the connection was closed for another.
+    pub(super) fn is_closed(&self) -> bool {
+        self.requests.load(Ordering::Acquire) == CLOSED
+    }
+
     /// Waits until the connection is closed for another.
     pub(super) async fn closed(&self) {
         self.closing.notified().await;

@@ -2,14 +2,23 @@
 
 use super::*;
 use futures::FutureExt as _;
+use std::pin::pin;
 
 fn peer(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
+/// Takes a place without waiting.
+fn admit(limit: &ConnectionLimit, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
+    limit
+        .admit(peer)
+        .now_or_never()
+        .expect("few connections are being closed")
+}
+
 /// Returns a connection with a request of a known caller in flight.
 fn busy(limit: &ConnectionLimit, from: &str) -> Result<(OpenConnection, UnderWay), Refused> {
-    let open = limit.admit(peer(from))?;
+    let open = admit(limit, peer(from))?;
     let under_way = open.requests().begin().unwrap();
     Ok((open, under_way))
 }
@@ -40,16 +49,16 @@ fn the_limit_of_an_address_leaves_room_for_others_and_ends_with_its_connections(
     let limit = ConnectionLimit::new(3, 2, Vec::new());
     let first = busy(&limit, "192.0.2.1").unwrap();
     let _second = busy(&limit, "192.0.2.1").unwrap();
-    assert_eq!(limit.admit(peer("192.0.2.1")).unwrap_err(), Refused::Address);
+    assert_eq!(admit(&limit, peer("192.0.2.1")).unwrap_err(), Refused::Address);
     assert_eq!(
-        limit.admit(peer("::ffff:192.0.2.1")).unwrap_err(),
+        admit(&limit, peer("::ffff:192.0.2.1")).unwrap_err(),
         Refused::Address
     );
     let _other = busy(&limit, "192.0.2.2").unwrap();
-    assert_eq!(limit.admit(peer("192.0.2.3")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("192.0.2.3")).unwrap_err(), Refused::All);
     assert_eq!(limit.open(), 3);
     drop(first);
-    assert!(limit.admit(peer("192.0.2.1")).is_ok());
+    assert!(admit(&limit, peer("192.0.2.1")).is_ok());
 }
 
 #[test]
@@ -58,8 +67,8 @@ fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
     let (known, request) = busy(&limit, "192.0.2.1").unwrap();
     drop(request);
     let (at_work, _request) = busy(&limit, "192.0.2.2").unwrap();
-    let early = limit.admit(peer("192.0.2.3")).unwrap();
-    let late = limit.admit(peer("192.0.2.4")).unwrap();
+    let early = admit(&limit, peer("192.0.2.3")).unwrap();
+    let late = admit(&limit, peer("192.0.2.4")).unwrap();
     let closed = || [&known, &at_work, &early, &late].map(is_closed);
     let next = busy(&limit, "192.0.2.5").unwrap();
     assert_eq!(closed(), [false, false, true, false]);
@@ -73,7 +82,7 @@ fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
     let third = busy(&limit, "192.0.2.7").unwrap();
     assert_eq!(closed(), [true, false, false, false]);
     later(&limit);
-    assert_eq!(limit.admit(peer("192.0.2.8")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("192.0.2.8")).unwrap_err(), Refused::All);
     drop((known, early, late));
     assert_eq!(limit.open(), 4, "a place is freed once");
     drop((next, another, third));
@@ -83,16 +92,16 @@ fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
 #[test]
 fn an_address_with_many_connections_makes_room_before_others_do() {
     let limit = ConnectionLimit::new(3, 2, Vec::new());
-    let one = limit.admit(peer("192.0.2.1")).unwrap();
-    let many = [(); 2].map(|()| limit.admit(peer("192.0.2.2")).unwrap());
-    let third = limit.admit(peer("192.0.2.2")).unwrap();
+    let one = admit(&limit, peer("192.0.2.1")).unwrap();
+    let many = [(); 2].map(|()| admit(&limit, peer("192.0.2.2")).unwrap());
+    let third = admit(&limit, peer("192.0.2.2")).unwrap();
     assert_eq!(
         (is_closed(&many[0]), is_closed(&one)),
         (true, false),
         "its own limit"
     );
     later(&limit);
-    let other = limit.admit(peer("192.0.2.3")).unwrap();
+    let other = admit(&limit, peer("192.0.2.3")).unwrap();
     assert_eq!(
         (is_closed(&many[1]), is_closed(&one)),
         (true, false),
@@ -106,11 +115,11 @@ fn a_few_connections_of_one_address_are_no_more_than_one_of_another() {
     let limit = ConnectionLimit::new(4 * PARTS, 2 * PARTS, Vec::new());
     let addresses = 0..u32::try_from(4 * PARTS - 2).unwrap();
     let flood: Vec<_> = addresses
-        .map(|n| limit.admit(Some(IpAddr::V4((n << 8).into()))).unwrap())
+        .map(|n| admit(&limit, Some(IpAddr::V4((n << 8).into()))).unwrap())
         .collect();
     std::thread::sleep(Duration::from_millis(2));
-    let caller = [(); 2].map(|()| limit.admit(peer("192.0.2.1")).unwrap());
-    let _next = limit.admit(peer("192.0.2.2")).unwrap();
+    let caller = [(); 2].map(|()| admit(&limit, peer("192.0.2.1")).unwrap());
+    let _next = admit(&limit, peer("192.0.2.2")).unwrap();
     assert!(is_closed(&flood[0]) && !caller.iter().any(is_closed));
 }
 
@@ -119,17 +128,43 @@ fn choosing_who_goes_is_done_for_some_at_once_and_not_all_the_time() {
     let strangers = CHOSEN_AT_ONCE + 10;
     let limit = ConnectionLimit::new(strangers, strangers, Vec::new());
     let held: Vec<_> = (0..strangers)
-        .map(|_| limit.admit(peer("192.0.2.1")).unwrap())
+        .map(|_| admit(&limit, peer("192.0.2.1")).unwrap())
         .collect();
     let next: Vec<_> = (0..CHOSEN_AT_ONCE)
         .map(|_| busy(&limit, "192.0.2.2").unwrap())
         .collect();
+    let (closed, idle): (Vec<_>, Vec<_>) = held.into_iter().partition(is_closed);
+    assert_eq!(
+        (next.len(), closed.len(), idle.len()),
+        (CHOSEN_AT_ONCE, CHOSEN_AT_ONCE, 10)
+    );
+    drop(closed);
     limit.shared.lock().chosen.at = Some(Instant::now() + Duration::from_secs(60));
-    assert_eq!(limit.admit(peer("192.0.2.2")).unwrap_err(), Refused::All);
-    assert_eq!(next.len(), CHOSEN_AT_ONCE);
-    assert_eq!(held.iter().filter(|open| is_closed(open)).count(), CHOSEN_AT_ONCE);
+    assert_eq!(admit(&limit, peer("192.0.2.2")).unwrap_err(), Refused::All);
     later(&limit);
-    assert!(limit.admit(peer("192.0.2.2")).is_ok());
+    assert!(admit(&limit, peer("192.0.2.2")).is_ok());
+}
+
+#[test]
+fn a_connection_waits_while_many_closed_ones_have_their_descriptors() {
+    let limit = ConnectionLimit::new(2 * CLOSING_MAX, CLOSING_MAX, Vec::new());
+    let mut held: Vec<_> = (0..2 * CLOSING_MAX)
+        .map(|_| admit(&limit, peer("192.0.2.1")).unwrap())
+        .collect();
+    let mut next = pin!(limit.admit(peer("192.0.2.2")));
+    assert!(next.as_mut().now_or_never().is_none(), "all permits are taken");
+    assert_eq!(limit.open(), CLOSING_MAX);
+    // One that was not closed frees its place, and no descriptor of a closed one.
+    drop(held.pop());
+    assert!(next.as_mut().now_or_never().is_none());
+    drop(held.swap_remove(0));
+    let next = next
+        .now_or_never()
+        .expect("one of the closed ones ended")
+        .unwrap();
+    drop((held, next));
+    assert_eq!(limit.open(), 0);
+    assert_eq!(limit.shared.closing.available_permits(), CLOSING_MAX);
 }
 
 proptest::proptest! {
@@ -147,7 +182,7 @@ proptest::proptest! {
                     later(&limit);
                     let places = |limit: &ConnectionLimit| limit.shared.lock().places.len();
                     let before = places(&limit);
-                    match limit.admit(peer(&format!("192.0.2.{address}"))) {
+                    match admit(&limit, peer(&format!("192.0.2.{address}"))) {
                         Ok(place) => open.push((place, None)),
                         Err(Refused::All) => proptest::prop_assert_eq!(before, max),
                         Err(Refused::Address) => proptest::prop_assert!(before >= max_per_address),
@@ -178,17 +213,17 @@ proptest::proptest! {
         newcomers in 1_usize..=2,
     ) {
         let limit = ConnectionLimit::new(5, 3, Vec::new());
-        let others = ["192.0.2.2", "192.0.2.3"].map(|from| limit.admit(peer(from)).unwrap());
-        let mut own: Vec<_> = (0..3).map(|_| limit.admit(peer("192.0.2.1")).unwrap()).collect();
+        let others = ["192.0.2.2", "192.0.2.3"].map(|from| admit(&limit, peer(from)).unwrap());
+        let mut own: Vec<_> = (0..3).map(|_| admit(&limit, peer("192.0.2.1")).unwrap()).collect();
         let requests: Vec<_> = own.iter().take(busy_ones).map(|open| open.requests().begin()).collect();
         for _ in 0..attempts {
-            if let Ok(next) = limit.admit(peer("192.0.2.1")) {
+            if let Ok(next) = admit(&limit, peer("192.0.2.1")) {
                 own.push(next);
             }
         }
         at_once(&limit);
         for number in 0..newcomers {
-            let newcomer = limit.admit(Some(IpAddr::from([198, 51, 100, u8::try_from(number).unwrap()])));
+            let newcomer = admit(&limit, Some(IpAddr::from([198, 51, 100, u8::try_from(number).unwrap()])));
             proptest::prop_assert!(newcomer.is_ok(), "{newcomer:?}");
         }
         drop((others, requests));
@@ -200,24 +235,24 @@ fn all_addresses_of_an_ipv6_site_are_one() {
     let limit = ConnectionLimit::new(10, 1, Vec::new());
     let _open = busy(&limit, "2001:db8:0:1::1").unwrap();
     assert_eq!(
-        limit.admit(peer("2001:db8:0:1:ffff::2")).unwrap_err(),
+        admit(&limit, peer("2001:db8:0:1:ffff::2")).unwrap_err(),
         Refused::Address
     );
-    assert!(limit.admit(peer("2001:db8:0:2::1")).is_ok());
+    assert!(admit(&limit, peer("2001:db8:0:2::1")).is_ok());
 }
 
 #[test]
 fn a_trusted_proxy_counts_in_all_only() {
     let limit = ConnectionLimit::new(3, 1, vec!["10.0.0.0/8".parse().unwrap()]);
     let _open = [(); 3].map(|()| busy(&limit, "10.1.2.3").unwrap());
-    assert_eq!(limit.admit(peer("10.1.2.3")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("10.1.2.3")).unwrap_err(), Refused::All);
 }
 
 #[test]
 fn nothing_is_remembered_of_addresses_without_a_connection() {
     let limit = ConnectionLimit::new(2, 2, Vec::new());
     for n in 0..100_u32 {
-        drop(limit.admit(Some(IpAddr::V4(n.into()))).unwrap());
+        drop(admit(&limit, Some(IpAddr::V4(n.into()))).unwrap());
     }
     assert!(limit.shared.lock().by_address.is_empty());
     assert_eq!(limit.open(), 0);
