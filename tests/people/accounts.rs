@@ -200,6 +200,31 @@ async fn each_account_of_an_e_mail_has_its_own_attempts() {
     problem(&login(&world, named(&two.account)).await, 429, "LOGIN_LOCKED");
 }
 
+/// Ten attempts at an account, and then one without: the answer is the same where the e-mail has a user in the account,
+/// where it has one elsewhere, and where it has none.
+#[tokio::test]
+async fn a_lock_does_not_tell_who_is_a_user_of_an_account() {
+    let world = World::start().await;
+    let ((one, first), (_, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
+    success(&join(&world, &first, EMAIL, PASSWORD).await);
+    success(&join(&world, &second, "elsewhere@example.com", PASSWORD).await);
+    for email in [EMAIL, "elsewhere@example.com", "nobody@example.com"] {
+        let wrong = json!({ "email": email, "password": "wrong password" });
+        let named = json!({ "email": email, "password": "wrong password", "account": one.account.id });
+        for _ in 0..9 {
+            problem(&login(&world, named.clone()).await, 401, "INVALID_CREDENTIALS");
+        }
+        problem(&login(&world, wrong.clone()).await, 401, "INVALID_CREDENTIALS");
+        problem(&login(&world, named.clone()).await, 401, "INVALID_CREDENTIALS");
+        problem(&login(&world, named).await, 429, "LOGIN_LOCKED");
+        let reply = login(&world, wrong).await;
+        problem(&reply, 429, "LOGIN_LOCKED");
+        assert_eq!(reply.header("retry-after"), Some("900"), "{email}");
+    }
+    let right = json!({ "email": "elsewhere@example.com" });
+    success(&login(&world, right).await);
+}
+
 /// An account does not learn what its people do elsewhere: a failed sign-in without an account records no IP address.
 #[tokio::test]
 async fn a_wrong_password_without_an_account_leaves_no_address() {

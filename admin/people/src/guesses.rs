@@ -52,6 +52,24 @@ pub(super) fn at_user(email: &str, account: &str) -> String {
     format!("{email} {account}")
 }
 
+/// Counts a sign-in that names an account, whichever it is, and returns the attempt if a right password gives it back.
+/// Each one beyond the limit starts the span again, so that it lasts as long as the lock of any user of the e-mail.
+///
+/// # Errors
+/// 503.
+pub(super) async fn count_named<'a>(
+    people: &PeopleState,
+    email: &'a str,
+) -> Result<Option<Attempts<'a>>, Problem> {
+    let named = attempts(Tries::LoginNamed, email);
+    if named.take(&people.store).await? == Taken::Yes {
+        return Ok(Some(named));
+    }
+    named.give_back(&people.store).await?;
+    named.take(&people.store).await?;
+    Ok(None)
+}
+
 /// Counts a password that was right in a sign-in without an account, each once in a span. Where the e-mail has users in
 /// several accounts it was a guess at the others: who owns one of these accounts could try any number of passwords by
 /// giving them to its own user. It is counted alike where there is one user, so that the difference does not show.

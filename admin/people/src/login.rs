@@ -1,6 +1,6 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
-use super::guesses::{at_user, attempts, count_right_password, locked, source, take};
+use super::guesses::{at_user, attempts, count_named, count_right_password, locked, source, take};
 use super::person::{
     AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
 };
@@ -88,21 +88,31 @@ pub async fn login(call: OpenCall) -> Answer {
         return Err(problem);
     }
 
+    let mut right = vec![of_address, of_email];
+    // Some user of the e-mail may be left out below. Whether there is such a user does not show.
+    let mut may_be_locked = false;
+    match &asked.account {
+        Some(_) => right.extend(count_named(people, &asked.email).await?),
+        None => {
+            let named = attempts(Tries::LoginNamed, &asked.email);
+            may_be_locked = named.locked(&people.store).await?.is_some();
+        }
+    }
+
     let fresh = Fresh::new(call.headers(), call.client)?;
     let found = candidates(people, &asked).await?;
-    let (found, are_locked) = unlocked(people, &asked, found).await?;
+    let found = unlocked(people, &asked, found).await?;
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
-    let right = people
+    let are_right = people
         .passwords
         .right_for(&from, asked.password.clone(), hashes.collect())
         .await
         .map_err(not_hashed)?;
     let mut theirs: Vec<&(Account, Stored)> = found
         .iter()
-        .zip(right)
-        .filter_map(|(one, right)| right.then_some(one))
+        .zip(are_right)
+        .filter_map(|(one, is_right)| is_right.then_some(one))
         .collect();
-    let right = [of_address, of_email];
     if let (None, Some((_, stored))) = (&asked.account, theirs.first()) {
         count_right_password(people, &asked.email, &stored.user.password).await?;
     }
@@ -113,8 +123,10 @@ pub async fn login(call: OpenCall) -> Answer {
     let Some((account, stored)) = theirs.pop().cloned() else {
         let client = asked.account.as_ref().and(call.client);
         let problem = refused(&call, &found, client, "password").await?;
-        // Not for how long: that of one user would show beside those of the others.
-        return Err(if are_locked { locked(people, SPAN) } else { problem });
+        return Err(match may_be_locked {
+            true => locked(people, SPAN),
+            false => problem,
+        });
     };
     let (user, opened) = enter(&call, &asked, &account, stored, (&fresh, &right)).await?;
     log_failed_cleanup(clean_up(&call, &right).await);
@@ -137,17 +149,16 @@ async fn take_of_email(
     take(people, of_email).await
 }
 
-/// Leaves out the users at whom nobody may guess, where no account is named; whether there were any. The others sign in
-/// meanwhile, so that nobody who locks a user of the e-mail in one account locks those of other accounts.
+/// Leaves out the users at whom nobody may guess, where no account is named. The others sign in meanwhile, so that
+/// nobody who locks a user of the e-mail in one account locks those of other accounts.
 async fn unlocked(
     people: &PeopleState,
     asked: &LoginRequest,
     found: Vec<(Account, Stored)>,
-) -> Result<(Vec<(Account, Stored)>, bool), Problem> {
+) -> Result<Vec<(Account, Stored)>, Problem> {
     if asked.account.is_some() {
-        return Ok((found, false));
+        return Ok(found);
     }
-    let all = found.len();
     let reads = found.into_iter().map(|one| async move {
         let user = at_user(&asked.email, &one.0.id);
         let left = attempts(Tries::LoginAccount, &user).locked(&people.store).await?;
@@ -157,9 +168,7 @@ async fn unlocked(
         .buffered(ACCOUNTS_AT_ONCE)
         .try_collect()
         .await?;
-    let open: Vec<_> = reads.into_iter().flatten().collect();
-    let are_locked = open.len() < all;
-    Ok((open, are_locked))
+    Ok(reads.into_iter().flatten().collect())
 }
 
 /// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where

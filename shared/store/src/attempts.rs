@@ -82,9 +82,12 @@ impl Attempts<'_> {
 
     const fn most(&self) -> u32 {
         match self.tries {
-            Tries::Login | Tries::LoginAccount | Tries::RightPasswords | Tries::Reset | Tries::Confirm => {
-                PER_PERSON
-            }
+            Tries::Login
+            | Tries::LoginAccount
+            | Tries::LoginNamed
+            | Tries::RightPasswords
+            | Tries::Reset
+            | Tries::Confirm => PER_PERSON,
             Tries::RightPassword => ONCE,
             Tries::LoginAddress | Tries::ResetAddress | Tries::InvitationAddress => PER_ADDRESS,
         }

@@ -43,6 +43,7 @@ pub(super) async fn unlock(context: &Context, name: &Name) -> Result<Report, Fai
         (Tries::Login, &name.email),
         (Tries::RightPasswords, &name.email),
         (Tries::LoginAccount, &at_user),
+        (Tries::LoginNamed, &name.email),
         (Tries::Confirm, id),
         (Tries::Reset, id),
     ] {

@@ -26,6 +26,8 @@ domain::words! {
         Login = "login",
         /// Sign-ins that name an account, by e-mail and account, whether there is such a user or not.
         LoginAccount = "login-account",
+        /// Sign-ins that name an account, whichever it is, by e-mail. They lock nothing; see [`Self::LoginAccount`].
+        LoginNamed = "login-named",
         /// Different passwords that were right in sign-ins that name no account, by e-mail.
         RightPasswords = "right-passwords",
         /// Whether such a password is counted already, by e-mail and password hash.
