@@ -1,6 +1,6 @@
 //! The list of deposits, and deposits that the operator cancels before they arrive.
 
-use crate::account_fixture::AccountFixture;
+use crate::account_fixture::{AccountFixture, replayed};
 use crate::world::{World, fresh, problem, success, text};
 use harness::{Reply, assert_fields};
 use serde_json::{Value, json};
@@ -140,4 +140,25 @@ async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
         audit.iter().filter(|kind| *kind == "deposit.cancelled").count(),
         1
     );
+}
+
+/// The refusal is final, so it is stored as a result: its key serves no other request (decision D26).
+#[tokio::test]
+async fn a_refused_confirmation_is_repeated_and_its_key_is_taken() {
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    fixture.fund("bot", 5).await;
+    success(&announce(&fixture, "bot", "wire-1").await, 200);
+    take_back(&world, &fixture, "wire-1").await;
+    let confirm = json!({ "reference": "wire-1" });
+    let first = fixture.keyed(CONFIRM, "k", &confirm).await;
+    problem(&first, 409, "CONFLICT");
+    replayed(&first, &fixture.keyed(CONFIRM, "k", &confirm).await);
+    let transfer = json!({ "from": "bot", "to": "user", "amount": 1 });
+    let other = fixture.keyed("/v1/wallet/transfer", "k", &transfer).await;
+    problem(&other, 422, "IDEMPOTENCY_KEY_REUSED");
+    assert_eq!(fixture.balance(&world, "bot").await, 5_000_000_000);
+    let unkeyed = fixture.caller.post(CONFIRM, confirm).await;
+    assert_eq!((unkeyed.status, unkeyed.text()), (first.status, first.text()));
 }

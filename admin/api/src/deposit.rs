@@ -153,8 +153,8 @@ pub async fn confirm(call: Call) -> Answer {
         reference: reference.clone()
     });
     let (once, record) = identify(&call, &body, "deposit_confirm", &request).await?;
-    if record.is_some() {
-        return show_confirmed(&recorded(&call, &reference).await?, true);
+    if let Some(record) = record {
+        return replay_confirmation(&call, &record, &reference).await;
     }
     let confirmation = Confirmation {
         once: &once,
@@ -166,17 +166,14 @@ pub async fn confirm(call: Call) -> Answer {
     match confirmation.execute(&call.state.store, &call.scope()).await? {
         Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
         Confirmed::Known => match earlier(&call, &once).await? {
-            Some(_) => show_confirmed(&recorded(&call, &reference).await?, true),
+            Some(record) => replay_confirmation(&call, &record, &reference).await,
             None => Err(Code::ServiceUnavailable.into()),
         },
         Confirmed::Missing => Err(Problem::new(
             Code::NotFound,
             "reference: there is no deposit of this reference.",
         )),
-        Confirmed::Cancelled => {
-            let message = format!("reference: {}.", other_state(DepositState::Cancelled));
-            Err(Problem::new(Code::Conflict, message))
-        }
+        Confirmed::Cancelled => Err(cancelled()),
         Confirmed::Closed => Err(Code::WalletClosed.into()),
         Confirmed::TooMuch => Err(Code::BalanceLimit.into()),
     }
@@ -317,6 +314,22 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
     };
     let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;
     show_made(&recorded(call, &kept.reference).await?, true)
+}
+
+/// Returns the first answer to a confirmation with this key again (decision D26). Without a reason it was refused since
+/// the deposit was cancelled.
+async fn replay_confirmation(call: &Call, record: &IntentRecord, reference: &str) -> Answer {
+    let refusal = match (record.state, record.reason) {
+        (State::Blocked, Some(Reason::WalletClosed)) => Code::WalletClosed.into(),
+        (State::Blocked, _) => cancelled(),
+        _ => return show_confirmed(&recorded(call, reference).await?, true),
+    };
+    Err(refusal.with("replayed", true))
+}
+
+fn cancelled() -> Problem {
+    let message = format!("reference: {}.", other_state(DepositState::Cancelled));
+    Problem::new(Code::Conflict, message)
 }
 
 /// Returns the deposit of a reference that a record names.

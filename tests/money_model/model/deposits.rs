@@ -44,7 +44,7 @@ impl Model {
             }
             let (moment, balance) = (self.now(), there.first_balance.to_string());
             let of = (to.owner.as_str(), amount);
-            self.keep_deposit((&new.request_id, new.keyed), of, &moment, "", &balance);
+            self.keep_deposit((&new.request_id, new.keyed), of, &moment, None, &balance);
             self.of_deposit(&new.request_id, new.keyed, &there);
             if new.keyed {
                 self.count_refusal(at);
@@ -67,7 +67,7 @@ impl Model {
                 (&new.request_id, new.keyed),
                 (&to.owner, amount),
                 &moment,
-                "wallet_closed",
+                Some("wallet_closed"),
                 "",
             );
             return "blocked wallet_closed".to_owned();
@@ -126,7 +126,7 @@ impl Model {
             (&new.request_id, new.keyed),
             (&to.owner, amount),
             &moment,
-            "",
+            None,
             &balance,
         );
         summary
@@ -162,14 +162,15 @@ impl Model {
         (request_id, keyed): (&RequestId, bool),
         (owner, amount): (&str, u64),
         moment: &str,
-        reason: &'static str,
+        refused: Option<&'static str>,
         balance: &str,
     ) {
         if !keyed {
             return;
         }
         let mut request = Request::new("deposit", request_id, owner, amount);
-        let state = if reason.is_empty() { "settled" } else { "blocked" };
+        let state = if refused.is_none() { "settled" } else { "blocked" };
+        let reason = refused.unwrap_or_default();
         (request.state, request.first, request.reason) = (state, state, reason);
         request.at = moment.to_owned();
         request.txn = Some(request_id.txn());
@@ -199,21 +200,33 @@ impl Model {
         if keyed && self.is_taken(at, &request_id.id) {
             return "known".to_owned();
         }
-        if deposit.cancelled.is_some() {
-            return "cancelled".to_owned();
+        let of = (deposit.owner.as_str(), deposit.amount);
+        let is_alive = self.is_alive(at, &deposit.owner, deposit.wallet);
+        let refused = match deposit.cancelled {
+            Some(_) => Some(("cancelled", "")),
+            None => (deposit.pending && !is_alive).then_some(("closed", "wallet_closed")),
+        };
+        if let Some((refused, reason)) = refused {
+            let moment = self.now();
+            self.keep_deposit((request_id, keyed), of, &moment, Some(reason), "");
+            self.of_deposit(request_id, keyed, &deposit);
+            return refused.to_owned();
         }
         if !deposit.pending {
-            let (moment, of) = (self.now(), (deposit.owner.as_str(), deposit.amount));
+            let moment = self.now();
             let balance = deposit.confirmed.as_ref().map(|(_, balance)| balance.to_string());
-            self.keep_deposit((request_id, keyed), of, &moment, "", &balance.unwrap_or_default());
+            self.keep_deposit(
+                (request_id, keyed),
+                of,
+                &moment,
+                None,
+                &balance.unwrap_or_default(),
+            );
             self.of_deposit(request_id, keyed, &deposit);
             if keyed {
                 self.count_refusal(at);
             }
             return deposit.summary("again");
-        }
-        if !self.is_alive(at, &deposit.owner, deposit.wallet) {
-            return "closed".to_owned();
         }
         if !self.has_room(at, deposit.wallet, deposit.amount) {
             return "too_much".to_owned();
@@ -225,7 +238,7 @@ impl Model {
             (request_id, keyed),
             (&deposit.owner, deposit.amount),
             &moment,
-            "",
+            None,
             &balance,
         );
         self.of_deposit(request_id, keyed, &deposit);

@@ -75,4 +75,5 @@ fn confirm() -> Doc {
         Code::WalletClosed,
         Code::BalanceLimit,
     ])
+    .adds("replayed", flag(), "True in the answer to a repeated request.")
 }
