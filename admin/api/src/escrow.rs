@@ -63,7 +63,8 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     }
     let from = find(call, "fromWalletId", &from).await?;
     if !from.is_of(call) {
-        return Err(Code::NotAParty.into());
+        let message = "fromWalletId: this wallet is not yours.";
+        return Err(Problem::new(Code::NotAParty, message));
     }
     let to = find(call, "toWalletId", &to).await?;
     if from.place.number == to.place.number {

@@ -36,7 +36,8 @@ async fn strangers_and_modes() {
         side.call_plain("create", body).await
     };
     let reply = create(&stranger, payer.wallet, stranger.wallet).await;
-    problem(&reply, 403, "NOT_A_PARTY");
+    let sentence = problem(&reply, 403, "NOT_A_PARTY");
+    assert!(sentence.starts_with("fromWalletId"), "{sentence}");
     for (side, from, to, named) in [
         (&payer, 999_999, payee.wallet, "fromWalletId"),
         (&payer, payer.wallet, 999_999, "toWalletId"),
