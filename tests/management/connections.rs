@@ -149,17 +149,28 @@ async fn who_does_not_read_its_answers_is_cut_off() {
 }
 
 #[tokio::test]
-async fn who_sends_no_whole_head_or_pauses_too_long_is_cut_off() {
+async fn a_late_head_is_answered_with_408_and_a_pause_that_is_too_long_with_nothing() {
     let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
     let addr = world.admin.addr();
     let mut nothing = RawClient::connect(addr).await;
-    let mut part = RawClient::connect(addr).await;
-    assert!(part.send("GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-").await);
     let mut pausing = RawClient::connect(addr).await;
     assert_eq!(get(&mut pausing, "/reference").await.status, 200);
-    assert!(nothing.closed(ENDED).await);
-    assert!(pausing.closed(ENDED).await);
-    part.read_to_end(ENDED).await;
+    for is_first in [true, false] {
+        let mut client = RawClient::connect(addr).await;
+        if !is_first {
+            assert_eq!(get(&mut client, "/reference").await.status, 200);
+        }
+        assert!(client.send("GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-").await);
+        let reply = client.reply(ENDED).await.expect("an answer");
+        assert_eq!(reply.status, 408, "{}", reply.head);
+        let message = "The head of the request did not arrive in time.";
+        let body: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(body, json!({ "error": message, "code": "REQUEST_TIMEOUT" }));
+        assert!(client.closed(SOON).await);
+    }
+    for client in [&mut nothing, &mut pausing] {
+        assert!(client.closed(ENDED).await, "without an answer");
+    }
     reaches(&world, r#"connections{listener="management"}"#, 0).await;
 }
 

@@ -146,9 +146,15 @@ async fn one(
             (&mut connection).await
         }
     };
-    if ended.is_err_and(|error| error.is_parse_version_h2()) {
-        let mut stream = connection.into_parts().io.into_inner();
-        drop(stream.write_all(bare_answer::OF_HTTP_2).await);
-        drop(stream.shutdown().await);
-    }
+    let Err(error) = ended else { return };
+    let parts = connection.into_parts();
+    let answer = match (error.is_parse_version_h2(), error.is_timeout()) {
+        (true, _) => bare_answer::OF_HTTP_2,
+        // An unused connection is closed without an answer, which could be taken for that to the next request.
+        (_, true) if !parts.read_buf.is_empty() => bare_answer::OF_LATE_HEAD,
+        _ => return,
+    };
+    let mut stream = parts.io.into_inner();
+    drop(stream.write_all(answer).await);
+    drop(stream.shutdown().await);
 }

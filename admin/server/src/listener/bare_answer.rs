@@ -1,7 +1,7 @@
 //! Adds a request id and a body (decision D5) to the answers that hyper itself writes, and to [`of_malformed`].
 //!
 //! hyper answers a head that is not HTTP (400), a URL that is too long (414) and a head that is too long (431) before
-//! any of our code sees a request, with an empty body. It has no hook for these answers, so they are recognized when
+//! any of our code sees a request, with an empty body; [`OF_HTTP_2`] and [`OF_LATE_HEAD`] are as bare. It has no hook for these answers, so they are recognized when
 //! they are written: a single write with an error status, no body, and no `X-Request-Id`, which all of our answers
 //! have. None of our bodies can look like one, since JSON has no raw line breaks.
 
@@ -21,6 +21,8 @@ use tokio::time::{Sleep, sleep};
 const BARE_BYTES_MAX: usize = 256;
 /// Answer to the preface of HTTP/2, to which hyper sends none.
 pub(super) const OF_HTTP_2: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+/// Answer to a head that began and did not arrive in time, to which hyper sends none.
+pub(super) const OF_LATE_HEAD: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n";
 /// After such an answer, up to this many further bytes of the client are read and discarded, for this long: closing a
 /// connection with unread bytes resets it, and the client may never see the answer.
 const LINGER_BYTES_MAX: usize = 1 << 20;
@@ -87,15 +89,16 @@ fn replacement(written: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let status_line = head.lines().next()?;
-    let message = match status_line.split(' ').nth(1)? {
-        "414" => "The address of the request is too long.",
-        "431" => "The head of the request is too long.",
-        _ => "The request is not valid HTTP.",
+    let (code, message) = match status_line.split(' ').nth(1)? {
+        "408" => (
+            Code::RequestTimeout,
+            "The head of the request did not arrive in time.",
+        ),
+        "414" => (Code::Validation, "The address of the request is too long."),
+        "431" => (Code::Validation, "The head of the request is too long."),
+        _ => (Code::Validation, "The request is not valid HTTP."),
     };
-    let body = format!(
-        r#"{{"error":"{message}","code":"{}"}}"#,
-        Code::Validation.as_str()
-    );
+    let body = format!(r#"{{"error":"{message}","code":"{}"}}"#, code.as_str());
     let id = new_request_id();
     let id = id.to_str().unwrap_or_default();
     tracing::info!(status = status_line, request_id = id, "malformed request");
