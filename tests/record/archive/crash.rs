@@ -142,7 +142,7 @@ fn bounded(fixture: &Fixture) {
 /// Stops archivers in the middle, wherever they are just then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn archivers_are_cut_off_anywhere() {
-    const COUNT: u64 = 160;
+    const COUNT: u64 = 240;
     let fixture = Arc::new(Fixture::on(Redis::start_durable()).await);
     let written = Arc::new(Mutex::new(BTreeMap::new()));
     for n in 0..COUNT {
