@@ -1,6 +1,6 @@
-//! Serves a new connection that [`Arrivals`] has counted: performs the TLS handshake if TLS is configured, then serves HTTP. One deadline
-//! covers everything up to the first request's head. Pingora has no deadline for the HTTP/2 preface, so a caller who
-//! connects and stays silent would hold its connection forever.
+//! Serves a new connection that [`Arrivals`] has counted: performs the TLS handshake if TLS is configured, then serves
+//! HTTP. One deadline covers everything up to the first request's head. Pingora has no deadline for the HTTP/2 preface,
+//! so a caller who connects and stays silent would hold its connection forever.
 
 use super::Edge;
 use super::arrivals::Arrivals;

@@ -2,10 +2,11 @@
 -- KEYS: of a change, then as script.rs names them. `wallet` is its leg; `record` is that of the request
 -- ARGV: of a change, then as confirm.rs names them. `amount` is in nanos, `record` the id of the record ('' = none),
 --   `record_life` in ms. `fields` are those of the record. Last: budgets
--- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before) | {'missing'} |
---   {'cancelled'} (it was taken back) | {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet
---   cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first writes, and those that no repetition can
---   change ('again', 'cancelled', 'closed') keep their record, so that its key serves no other request
+-- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before) |
+--   {'missing'} | {'cancelled'} (it was taken back) | {'closed'} (the wallet is not that one any more) | {'too_much'}
+--   (the wallet cannot hold it) | {'over_budget', kind} | {'no_account'}; only the first changes money, and those that
+--   no repetition can change ('again', 'cancelled', 'closed') keep their record, so that its key serves no other
+--   request
 -- Cost: O(1); up to 24 calls
 if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local deposit = redis.call('HMGET', KEYS.deposit, 'state', 'balance')
