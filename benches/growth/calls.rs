@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::site::Actor;
 use domain::denial::Denial;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Kind {
             name,
             estimate: ESTIMATE,
             cost: COST,
-            how: How::Settled,
+            how: HoldOutcome::Settled,
             extension: None,
             measured: None,
         };

@@ -4,7 +4,7 @@ use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, 
 use crate::scripts::Scripts;
 use crate::snapshot::{self, Window};
 use domain::denial_window::KIND;
-use domain::entry::{EndedBy, How};
+use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::{CallEnd, Endpoint, Measured};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -68,7 +68,7 @@ pub fn settlement(name: HoldName, estimate: u64, cost: u64) -> Settle {
         name,
         estimate: usd(estimate),
         cost: usd(cost),
-        how: How::Settled,
+        how: HoldOutcome::Settled,
         extension: None,
         measured: None,
     }
@@ -338,9 +338,9 @@ impl<'a> World<'a> {
             estimate: usd(estimate),
             cost: usd(cost),
             how: match cost {
-                cost if cost == estimate => How::Estimated,
-                0 => How::Released,
-                _ => How::Settled,
+                cost if cost == estimate => HoldOutcome::Estimated,
+                0 => HoldOutcome::Released,
+                _ => HoldOutcome::Settled,
             },
             extension: extension.map(usd),
             measured: measured(cost),

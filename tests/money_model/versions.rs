@@ -12,7 +12,7 @@ use store::keys::AccountKeys;
 use store::script::all::all;
 use store::script::change::{Scope, VERSION_STEP};
 use store::script::{Script, WhenFull};
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, User};
 use store::versions::AccountVersion;
 use store::{Store, StoreError};
@@ -231,7 +231,7 @@ async fn authorities(store: &Store) -> Checked {
     let removal = ChangeUser {
         old: &old,
         new: None,
-        ending: Ending::None,
+        ending: SessionsToEnd::None,
         api_keys: &[],
         kind: "user.removed",
         data: serde_json::json!({}),

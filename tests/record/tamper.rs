@@ -3,7 +3,7 @@
 use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
 use archive::place::Place;
-use audit_verify::{Broken, Known, Source, Walk, file, online, young};
+use audit_verify::{Broken, KnownEnd, Source, Walk, file, online, young};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
@@ -18,7 +18,7 @@ const ROUND: Duration = Duration::from_secs(60);
 /// An export, and its checkpoint.
 struct Export {
     lines: Vec<String>,
-    known: Known,
+    known: KnownEnd,
 }
 
 impl Export {
@@ -28,7 +28,7 @@ impl Export {
             .map(|(seq, (at, rest))| format!("{seq} {at} {rest}").into_bytes())
             .collect();
         let chain = chain(&lines);
-        let known = Known {
+        let known = KnownEnd {
             source: Source::Note,
             size: SIZE as u64,
             hash: chain[SIZE - 1].1.hash,
@@ -216,7 +216,7 @@ struct Kept {
     _dir: tempfile::TempDir,
     lines: Vec<Vec<u8>>,
     hashes: Vec<Vec<u8>>,
-    known: Known,
+    known: KnownEnd,
 }
 
 impl Kept {
@@ -247,7 +247,7 @@ impl Kept {
             "{verdict:?}"
         );
         let (lines, hashes) = (writer.lines().await, writer.hashes().await);
-        let known = Known {
+        let known = KnownEnd {
             source: Source::Archive,
             size: SIZE as u64,
             hash: verdict.hash.unwrap(),

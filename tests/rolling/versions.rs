@@ -3,7 +3,7 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
-use domain::entry::{Entry, How};
+use domain::entry::{Entry, HoldOutcome};
 use domain::id::Kind;
 use domain::mode::Mode;
 use domain::plan::Plan;
@@ -81,7 +81,7 @@ fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
         name,
         estimate: Nanos::new(estimate).expect("an amount"),
         cost: Nanos::new(cost).expect("an amount"),
-        how: How::Settled,
+        how: HoldOutcome::Settled,
         extension: None,
         measured: None,
     }

@@ -113,7 +113,7 @@ impl<'a> DepositView<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DepositAnswer)]
-struct Done<'a> {
+struct DepositAnswer<'a> {
     success: bool,
     deposit: DepositView<'a>,
     #[schema(value_type = is::TransactionId)]
@@ -373,7 +373,7 @@ struct DepositThen {
 }
 
 fn show(deposit: &Deposit, then: &DepositThen, replayed: bool) -> Answer {
-    Reply::ok(&Done {
+    Reply::ok(&DepositAnswer {
         success: true,
         deposit: DepositView::of(deposit, then.state, then.confirmed_at_ms),
         transaction_id: &deposit.id,

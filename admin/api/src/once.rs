@@ -8,7 +8,7 @@ use endpoint::{Answer, Code, Fields, IdempotencyKey, Problem};
 use history::intents::{GENERATIONS_MAX, Intents};
 use serde_json::Value;
 use std::time::Duration;
-use store::intent::{Found, IntentRecord};
+use store::intent::{IntentRecord, RequestLookup};
 use store::once::Once;
 use store::server_clock;
 
@@ -28,7 +28,7 @@ struct KeyedId {
     /// A new id, for a refusal if the idempotency key belongs to another request.
     spare_id: String,
     /// The record with this id.
-    found: Found,
+    found: RequestLookup,
     /// Whether the body contains the intent's own id as idempotency key.
     is_known: bool,
 }
@@ -89,10 +89,10 @@ impl KeyedId {
             && Kind::Intent.has_form(id)
             && let Some(record) = intents.read(id).await?
         {
-            return Ok(named(id.clone(), Found::Record(Box::new(record)), true));
+            return Ok(named(id.clone(), RequestLookup::Record(Box::new(record)), true));
         }
         let Some(key) = key.as_ref().map(IdempotencyKey::as_str) else {
-            return Ok(named(Kind::Intent.mint(now_ms())?, Found::Nothing, false));
+            return Ok(named(Kind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
         };
         let id_of = |generation| Once::id_of(&call.caller.check_secret, (account, mode), key, generation);
         let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
@@ -107,10 +107,10 @@ impl KeyedId {
     fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
-            Found::Record(record) if record.fingerprint != once.fingerprint => {
+            RequestLookup::Record(record) if record.fingerprint != once.fingerprint => {
                 Err(Code::IdempotencyKeyReused.into())
             }
-            Found::Claimed { fingerprint } if *fingerprint != once.fingerprint => {
+            RequestLookup::Claimed { fingerprint } if *fingerprint != once.fingerprint => {
                 Err(Code::IdempotencyKeyReused.into())
             }
             _ => Ok(once),
@@ -123,7 +123,7 @@ impl KeyedId {
     /// # Errors
     /// 503 if the record does not have the durability required for repeating an answer.
     async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
-        let Found::Record(record) = &self.found else {
+        let RequestLookup::Record(record) = &self.found else {
             return Ok(None);
         };
         if self.is_known {
@@ -172,9 +172,9 @@ fn life_of(headers: &HeaderMap, body: &Fields<'_>, life: Duration) -> Result<Opt
 pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
     let (fingerprint, record) = match IntentRecord::find(&call.state.store, &keys, mode, &once.id).await? {
-        Found::Nothing => return Ok(None),
-        Found::Claimed { fingerprint } => (fingerprint, None),
-        Found::Record(record) => (record.fingerprint.clone(), Some(*record)),
+        RequestLookup::Nothing => return Ok(None),
+        RequestLookup::Claimed { fingerprint } => (fingerprint, None),
+        RequestLookup::Record(record) => (record.fingerprint.clone(), Some(*record)),
     };
     if fingerprint != once.fingerprint {
         return Err(Code::IdempotencyKeyReused.into());

@@ -89,7 +89,7 @@ struct TransferView<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransferAnswer)]
-struct Done<'a> {
+struct TransferAnswer<'a> {
     success: bool,
     transfer: TransferView<'a>,
     #[schema(value_type = is::TransactionId)]
@@ -191,7 +191,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
         at_ms: now,
     };
     let answer = match transfer.execute(&call.state.store, &call.scope()).await? {
-        Transferred::Done { balance, at_ms } => Reply::ok(&Done {
+        Transferred::Done { balance, at_ms } => Reply::ok(&TransferAnswer {
             success: true,
             transfer: TransferView {
                 id: &transaction,
@@ -246,7 +246,7 @@ fn replay(record: &IntentRecord) -> Answer {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }
     let transaction = record.transaction.as_deref().ok_or_else(malformed)?;
-    Reply::ok(&Done {
+    Reply::ok(&TransferAnswer {
         success: true,
         transfer: TransferView {
             id: transaction,

@@ -25,7 +25,7 @@ domain::words! {
 
 /// A known end: the number of entries of a chain, and the hash of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownEnd {
     /// From where.
     pub source: Source,
     /// Number of entries.
@@ -57,7 +57,7 @@ impl Source {
     }
 }
 
-impl Known {
+impl KnownEnd {
     /// Returns the end in a note, if this key signed it for this chain.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ pub(super) struct Compared {
     /// The first mismatch.
     pub(super) broken: Option<Broken>,
     /// The known end that proves most, among those that could be compared.
-    pub(super) best: Option<Known>,
+    pub(super) best: Option<KnownEnd>,
     /// How many entries the largest signed note among those that fit covers; none where there is none: the store alone
     /// proves no end, since who cuts one off writes there.
     pub(super) signed: Option<u64>,
@@ -183,12 +183,12 @@ pub(super) struct Compared {
     /// Whether one that fits ends where the walk does.
     pub(super) whole: bool,
     /// Known ends that could not be compared.
-    pub(super) unseen: Vec<Known>,
+    pub(super) unseen: Vec<KnownEnd>,
 }
 
 impl Compared {
     /// Compares a walk with known ends. Notes must match exactly if `exact`; the store must always.
-    pub(super) fn of(walk: &Walk, known: Vec<Known>, exact: bool) -> Self {
+    pub(super) fn of(walk: &Walk, known: Vec<KnownEnd>, exact: bool) -> Self {
         let mut all = Self::default();
         for one in known {
             let exact = match one.source {
@@ -214,7 +214,7 @@ impl Compared {
                 }
             }
             // Of two with the same end, the signed one proves more.
-            let weight = |one: &Known| (one.size, one.source != Source::Store);
+            let weight = |one: &KnownEnd| (one.size, one.source != Source::Store);
             all.best = all.best.take().into_iter().chain([one]).max_by_key(weight);
         }
         all

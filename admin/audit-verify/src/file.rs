@@ -3,7 +3,7 @@
 //! Blank lines, a CR before a line's end, and a byte order mark at the start are skipped. Spaces, order of keys and
 //! other spellings of the same value do not matter, since the hash covers the canonical form.
 
-use super::end::{Compared, Known, UNSIGNED};
+use super::end::{Compared, KnownEnd, UNSIGNED};
 use crate::broken::Broken;
 use crate::verdict::Verdict;
 use crate::walk::Walk;
@@ -78,19 +78,21 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
 pub fn verdict(
     walk: &Walk,
     broken: Option<Broken>,
-    known: Vec<Known>,
+    known: Vec<KnownEnd>,
     older: bool,
     young: &RangeInclusive<u64>,
 ) -> Verdict {
     let mut verdict = Verdict::of(walk);
     let nothing = known.is_empty();
-    verdict.warnings.extend(known.iter().filter_map(Known::earlier));
+    verdict
+        .warnings
+        .extend(known.iter().filter_map(KnownEnd::earlier));
     // An export may be older than the note, so it may lack the end that the chain had when that was signed.
     let seen = known
         .iter()
-        .filter_map(Known::at_signing)
+        .filter_map(KnownEnd::at_signing)
         .filter(|end| end.size <= walk.end());
-    let mut known_and_seen: Vec<Known> = seen.collect();
+    let mut known_and_seen: Vec<KnownEnd> = seen.collect();
     known_and_seen.extend(known);
     let compared = Compared::of(walk, known_and_seen, !older);
     verdict.end_proven = compared.whole && compared.is_end_proven(walk, young);
@@ -98,7 +100,9 @@ pub fn verdict(
     let uncovered = compared.uncovered(walk, young).filter(|_| compared.whole);
     verdict.warnings.extend(uncovered);
     verdict.broken = broken.or(compared.broken);
-    verdict.warnings.extend(compared.unseen.iter().map(Known::unseen));
+    verdict
+        .warnings
+        .extend(compared.unseen.iter().map(KnownEnd::unseen));
     let best = compared.best;
     match &best {
         _ if nothing => verdict.warnings.push(

@@ -17,7 +17,7 @@ mod verdict;
 mod walk;
 
 pub use broken::Broken;
-pub use end::{Known, Source, young};
+pub use end::{KnownEnd, Source, young};
 pub use online::online;
 pub use turns::{Busy, Turn, Turns};
 pub use verdict::Verdict;

@@ -1,7 +1,7 @@
 //! Verification of a trail in place: archived and live entries, their number in the account's record, and the last
 //! checkpoint.
 
-use super::end::{Compared, Known, UNSIGNED, young};
+use super::end::{Compared, KnownEnd, UNSIGNED, young};
 use super::lists::Lists;
 use super::manifests::Manifests;
 use crate::broken::Broken;
@@ -26,7 +26,7 @@ pub async fn online(
     archive: &Archive,
     account: &str,
     mode: Mode,
-    known: Vec<Known>,
+    known: Vec<KnownEnd>,
     every: Duration,
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
@@ -45,7 +45,7 @@ pub async fn online(
     };
     let mut walk = Walk::behind(0);
     // The trail goes at least as far as it did when a note of an earlier state was signed.
-    let known: Vec<Known> = known
+    let known: Vec<KnownEnd> = known
         .into_iter()
         .flat_map(|one| [one.at_signing(), Some(one)])
         .flatten()

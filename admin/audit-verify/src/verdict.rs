@@ -1,7 +1,7 @@
 //! The outcome of a verification.
 
 use crate::broken::Broken;
-use crate::end::Known;
+use crate::end::KnownEnd;
 use crate::walk::Walk;
 use domain::chain::GENESIS;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub struct Verdict {
     /// The first fault, if any.
     pub broken: Option<Broken>,
     /// The known end that the trail was compared with.
-    pub checkpoint: Option<Known>,
+    pub checkpoint: Option<KnownEnd>,
     /// Whether it is proven that no entry is missing at the end.
     pub end_proven: bool,
     /// How many entries of the trail a signed note covers; none without a note.
@@ -58,7 +58,7 @@ impl Verdict {
             "hash": self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode),
             "firstBroken": broken.and_then(|broken| broken.seq),
             "problem": broken.map(|broken| broken.problem.as_str()),
-            "checkpoint": self.checkpoint.as_ref().map(Known::document),
+            "checkpoint": self.checkpoint.as_ref().map(KnownEnd::document),
             "endProven": self.end_proven && self.ok(),
             "provenTo": self.proven_to(),
             "warnings": self.warnings,
@@ -85,7 +85,7 @@ impl Verdict {
                 )
             }
         }];
-        lines.extend(self.checkpoint.as_ref().filter(|_| self.ok()).map(Known::text));
+        lines.extend(self.checkpoint.as_ref().filter(|_| self.ok()).map(KnownEnd::text));
         if self.ok() && !self.end_proven {
             lines.push(match self.proven_to {
                 Some(proven) if proven > 0 => {

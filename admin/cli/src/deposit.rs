@@ -34,9 +34,9 @@ pub(super) struct Deposit {
 #[derive(Debug, Subcommand)]
 enum End {
     /// Confirm a pending deposit: its money is the wallet's from then on
-    Confirm(Which),
+    Confirm(DepositName),
     /// Take a pending deposit back that will not arrive
-    Cancel(Which),
+    Cancel(DepositName),
 }
 
 /// A new deposit.
@@ -67,7 +67,7 @@ struct Make {
 
 /// An existing deposit.
 #[derive(Debug, Args)]
-struct Which {
+struct DepositName {
     /// The payment rail's reference
     #[arg(long, value_name = "TEXT", value_parser = value::reference)]
     reference: String,
@@ -188,7 +188,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
     Report::new(text, document)
 }
 
-impl Which {
+impl DepositName {
     async fn confirm(self, context: &Context) -> Result<Report, Failure> {
         let (account, mode) = self.place(context).await?;
         let scope = Scope::of_operator(&account, mode);

@@ -6,7 +6,7 @@ use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
-use domain::entry::{EndedBy, How};
+use domain::entry::{EndedBy, HoldOutcome};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
@@ -60,8 +60,8 @@ impl Holds {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,
-            Self::Settle { target, actual } => resolve(context, &target, actual, How::Settled).await,
-            Self::Release(target) => resolve(context, &target, Nanos::ZERO, How::Released).await,
+            Self::Settle { target, actual } => resolve(context, &target, actual, HoldOutcome::Settled).await,
+            Self::Release(target) => resolve(context, &target, Nanos::ZERO, HoldOutcome::Released).await,
         }
     }
 }
@@ -95,7 +95,12 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
     ))
 }
 
-async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> Result<Report, Failure> {
+async fn resolve(
+    context: &Context,
+    target: &Target,
+    cost: Nanos,
+    how: HoldOutcome,
+) -> Result<Report, Failure> {
     let Target { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, account.as_deref(), id)

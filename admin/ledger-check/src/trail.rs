@@ -21,7 +21,7 @@ use domain::entry::Entry;
 use domain::intent::Kind;
 use domain::mode::Mode;
 use history::trail::Trail;
-use join::{Join, Odd};
+use join::{Disagreement, Join};
 use legs::{Reader, key_of};
 use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -359,7 +359,7 @@ impl Pass<'_> {
         }
     }
 
-    fn odd(&mut self, place: Place, odd: &Odd) {
+    fn odd(&mut self, place: Place, odd: &Disagreement) {
         let keys = self.accounts.keys(place);
         let transaction = odd
             .transaction

@@ -16,7 +16,7 @@ use store::authority::completing;
 use store::page::Order;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, User, last_logins};
 use utoipa::ToSchema;
 
@@ -105,7 +105,7 @@ pub async fn change(call: Call) -> Answer {
         let change = ChangeUser {
             old: &old,
             new: Some(&user),
-            ending: Ending::None,
+            ending: SessionsToEnd::None,
             api_keys: &ending,
             kind: "user.role_changed",
             data: json!({ "from": old.user.role.as_str(), "to": role.as_str(), "revokedApiKeys": ending }),
@@ -153,7 +153,7 @@ pub async fn remove(call: Call) -> Answer {
         let change = ChangeUser {
             old: &old,
             new: None,
-            ending: Ending::All,
+            ending: SessionsToEnd::All,
             api_keys: &ending,
             kind: "user.removed",
             data: json!({ "role": old.user.role.as_str(), "revokedApiKeys": ending }),

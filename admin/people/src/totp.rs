@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
 use store::script::change::Scope;
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
 use url::form_urlencoded::byte_serialize;
@@ -120,7 +120,7 @@ pub async fn begin(call: Call) -> Answer {
     let secret = totp::mint()?;
     let owner = TotpSecretOf { account, user: me.id };
     let sealed = people.health.seal(&owner, &secret)?;
-    let url = change(&call, &me, Ending::None, "user.totp_begun", |user| {
+    let url = change(&call, &me, SessionsToEnd::None, "user.totp_begun", |user| {
         if user.password != stored.user.password {
             return Err(Code::InvalidCredentials.into());
         }
@@ -187,7 +187,7 @@ pub async fn confirm(call: Call) -> Answer {
     change(
         &call,
         &me,
-        Ending::AllBut(me.session),
+        SessionsToEnd::AllBut(me.session),
         "user.totp_enabled",
         |user| {
             if user.totp.is_some() {
@@ -231,7 +231,7 @@ pub async fn disable(call: Call) -> Answer {
     change(
         &call,
         &me,
-        Ending::AllBut(me.session),
+        SessionsToEnd::AllBut(me.session),
         "user.totp_disabled",
         |user| {
             if user.password != stored.user.password {
@@ -249,7 +249,7 @@ pub async fn disable(call: Call) -> Answer {
 async fn change<T>(
     call: &Call,
     me: &Me<'_>,
-    ending: Ending<'_>,
+    ending: SessionsToEnd<'_>,
     kind: &str,
     edit: impl Fn(&mut User) -> Result<T, Problem>,
 ) -> Result<T, Problem> {

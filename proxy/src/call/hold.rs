@@ -8,7 +8,7 @@ use crate::pending::item::Origin;
 use crate::reply::denied::{Denied, denial_id};
 use crate::store_health::StoreHealth;
 use domain::denial::Denial;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::id::Kind;
 use domain::measured::Measured;
 use domain::money::Nanos;
@@ -102,7 +102,7 @@ impl HoldSettler {
         &self,
         hold: OpenHold,
         cost: Nanos,
-        how: How,
+        how: HoldOutcome,
         measured: Option<Measured>,
     ) -> Settlement {
         let OpenHold {
@@ -152,7 +152,7 @@ impl HoldSettler {
             plan: None,
         };
         Box::pin(async move {
-            self.settle(hold, Nanos::ZERO, How::Unsent, None).await;
+            self.settle(hold, Nanos::ZERO, HoldOutcome::Unsent, None).await;
             Rejection::Denied(Box::new(denied))
         })
     }
@@ -203,7 +203,7 @@ mod tests {
         }
         let holds = fixture.hold_settler();
         holds
-            .settle(hold, Nanos::from_stored(7), How::Settled, None)
+            .settle(hold, Nanos::from_stored(7), HoldOutcome::Settled, None)
             .await
     }
 

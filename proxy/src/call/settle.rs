@@ -11,7 +11,7 @@ use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::usage::{self, Reported};
 use crate::upstream::{Answer, Failure, encoding};
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::measured::{CallEnd, Measured};
 use domain::money::Nanos;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Bill {
     /// The call failed, and the estimate stays charged.
     charged_failure: bool,
     /// Method by which the cost was determined, as in the audit trail.
-    how: How,
+    how: HoldOutcome,
 }
 
 /// A call whose settlement was accepted by the store or is queued for a retry.
@@ -130,7 +130,7 @@ fn bill(
         cost,
         actual: None,
         charged_failure,
-        how: How::Estimated,
+        how: HoldOutcome::Estimated,
     };
     let Ok(answer) = answer else {
         return estimated(estimate, true);
@@ -146,7 +146,7 @@ fn bill(
                         cost,
                         actual: Some(cost),
                         charged_failure: false,
-                        how: How::Settled,
+                        how: HoldOutcome::Settled,
                     }
                 }
                 None => estimated(least.map_or(estimate, |least| estimate.max(least)), false),
@@ -156,7 +156,7 @@ fn bill(
             cost: Nanos::ZERO,
             actual: None,
             charged_failure: false,
-            how: How::Released,
+            how: HoldOutcome::Released,
         },
         _ => estimated(estimate, true),
     }
@@ -291,7 +291,7 @@ mod tests {
             cost,
             actual: Some(cost),
             charged_failure: false,
-            how: How::Settled,
+            how: HoldOutcome::Settled,
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
             cost: ESTIMATE,
             actual: None,
             charged_failure,
-            how: How::Estimated,
+            how: HoldOutcome::Estimated,
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
         cost: Nanos::ZERO,
         actual: None,
         charged_failure: false,
-        how: How::Released,
+        how: HoldOutcome::Released,
     };
 
     #[test]

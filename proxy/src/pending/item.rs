@@ -1,6 +1,6 @@
 //! A queued settlement or void with the ledger that it belongs to, in the format of the journal.
 
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::measured::Measured;
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
@@ -161,11 +161,11 @@ fn to_words(name: HoldName) -> [String; 4] {
 }
 
 /// Parses the audit trail's value; infers it from the cost if the journal has none.
-fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
-    word.and_then(How::parse).unwrap_or(match cost_nanos {
-        cost if cost == estimate_nanos => How::Estimated,
-        0 => How::Released,
-        _ => How::Settled,
+fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> HoldOutcome {
+    word.and_then(HoldOutcome::parse).unwrap_or(match cost_nanos {
+        cost if cost == estimate_nanos => HoldOutcome::Estimated,
+        0 => HoldOutcome::Released,
+        _ => HoldOutcome::Settled,
     })
 }
 
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn a_journal_of_an_earlier_version_is_read() {
         for (cost, how) in [
-            (100, How::Estimated),
-            (0, How::Released),
-            (30, How::Settled),
-            (170, How::Settled),
+            (100, HoldOutcome::Estimated),
+            (0, HoldOutcome::Released),
+            (30, HoldOutcome::Settled),
+            (170, HoldOutcome::Settled),
         ] {
             let line = format!(
                 r#"{{"do":"settle","name":["acct_1","bot","r","allow_1"],"estimate_nanos":100,"cost_nanos":{cost}}}"#
@@ -190,8 +190,8 @@ mod tests {
             assert_eq!(settle.extension, None);
             assert!(item.is_of("any ledger") && item.as_of() == AsOf::default());
         }
-        assert_eq!(to_how(Some("released"), 0, 0), How::Released);
-        assert_eq!(to_how(None, 0, 0), How::Estimated);
+        assert_eq!(to_how(Some("released"), 0, 0), HoldOutcome::Released);
+        assert_eq!(to_how(None, 0, 0), HoldOutcome::Estimated);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A proxied call as shown in lists and sums: a pure function of its entry in the audit trail.
 
 use crate::denial_window;
-use crate::entry::{Entry, How};
+use crate::entry::{Entry, HoldOutcome};
 use crate::id::made_at_ms;
 use crate::money::Nanos;
 use crate::period::DAY_MS;
 use serde_json::{Map, Value};
 
-/// Outcome of a denied call. Approved calls have the outcomes of [`How`].
+/// Outcome of a denied call. Approved calls have the outcomes of [`HoldOutcome`].
 pub const DENIED: &str = "denied";
 /// Types of the audit entries of calls.
 pub const KINDS: [&str; 4] = [
@@ -46,7 +46,7 @@ pub struct CallRecord {
     pub estimate: Option<Nanos>,
     /// Charged amount.
     pub cost: Nanos,
-    /// A word of [`How`], or [`DENIED`].
+    /// A word of [`HoldOutcome`], or [`DENIED`].
     pub outcome: String,
     /// Why it was denied.
     pub reason: Option<String>,
@@ -123,19 +123,23 @@ impl CallRecord {
     /// Returns whether a later entry of the same decision can replace this one: its hold was kept, and can still be
     /// corrected.
     pub fn is_kept(&self) -> bool {
-        self.outcome == How::Kept.as_str()
+        self.outcome == HoldOutcome::Kept.as_str()
     }
 
     /// Whether an earlier entry of the same decision can say that its hold was kept.
     pub fn can_follow_kept(&self) -> bool {
-        [How::Corrected, How::Estimated, How::Voided]
-            .iter()
-            .any(|how| self.outcome == how.as_str())
+        [
+            HoldOutcome::Corrected,
+            HoldOutcome::Estimated,
+            HoldOutcome::Voided,
+        ]
+        .iter()
+        .any(|how| self.outcome == how.as_str())
     }
 
     /// Calls that it counts as: none for a denial, nor for one whose charge was given back.
     pub fn calls(&self) -> u64 {
-        u64::from(self.is_approved && self.outcome != How::Voided.as_str())
+        u64::from(self.is_approved && self.outcome != HoldOutcome::Voided.as_str())
     }
 
     /// Returns the number of denials that the record counts as.

@@ -6,7 +6,7 @@
 
 use super::denial::Denial;
 use super::denial_window;
-use super::entry::{Entry, How};
+use super::entry::{Entry, HoldOutcome};
 use super::intent::Reason;
 use super::period::DAY_MS;
 use serde_json::Value;
@@ -92,7 +92,7 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
         }
         "decision.approved" | "decision.voided" => {
             let day = entry.data.get("day")?.as_u64().filter(|day| *day <= DAY_MAX)?;
-            Some((day, ended(entry, How::parse(text("outcome")?)?)?))
+            Some((day, ended(entry, HoldOutcome::parse(text("outcome")?)?)?))
         }
         "spend.requested" | "spend.approved" => match text("outcome")? {
             "settled" => {
@@ -121,7 +121,7 @@ pub fn late_day(entry: &Entry) -> Option<u64> {
 }
 
 /// Effect of a hold's end. Earlier sealed entries tell whether it was kept.
-fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
+fn ended(entry: &Entry, how: HoldOutcome) -> Option<Effect<'_>> {
     let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
     let charged = nanos(entry, "chargedNanos")?;
     let estimate = nanos(entry, "estimateNanos")?;
@@ -132,17 +132,17 @@ fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
         after_kept,
     };
     Some(match how {
-        How::Settled | How::Released => Effect::Charged(agent, Amounts::call(charged)),
-        How::Kept => Effect::Kept {
+        HoldOutcome::Settled | HoldOutcome::Released => Effect::Charged(agent, Amounts::call(charged)),
+        HoldOutcome::Kept => Effect::Kept {
             agent,
             id,
             amounts: Amounts::call(charged),
         },
-        How::Estimated => ended(Amounts::call(charged), Amounts::NONE),
+        HoldOutcome::Estimated => ended(Amounts::call(charged), Amounts::NONE),
         // The call's entry is a denial.
-        How::Unsent => return None,
-        How::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
-        How::Voided => {
+        HoldOutcome::Unsent => return None,
+        HoldOutcome::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
+        HoldOutcome::Voided => {
             let back = Amounts {
                 calls: -1,
                 nanos: -estimate,

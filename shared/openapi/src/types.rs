@@ -4,7 +4,7 @@
 use crypto::{api_key, virtual_key};
 use domain::check::CheckName;
 use domain::denial::Denial;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::event::EventName;
 use domain::id::Kind;
 use domain::intent;
@@ -118,7 +118,7 @@ domain::schema_types! {
     /// Why the proxy denies a call, in order of precedence.
     DenialReason = words(Denial::ALL.iter().map(|denial| denial.reason()));
     /// Outcome of an approved call; `open` while it is in flight.
-    Outcome = words(How::ALL.map(How::as_str).into_iter().chain(["open", "denied"]));
+    Outcome = words(HoldOutcome::ALL.map(HoldOutcome::as_str).into_iter().chain(["open", "denied"]));
     /// Origin of an agent.
     AgentSource = words(["custom", "marketplace"]);
     /// Whether an agent may spend.

@@ -147,7 +147,7 @@ impl NewIntent<'_> {
 
 /// Record stored under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum RequestLookup {
     /// The key is unused.
     Nothing,
     /// Claimed by a request that another account's bucket decides; its outcome is not known here yet.
@@ -159,7 +159,7 @@ pub enum Found {
     Record(Box<IntentRecord>),
 }
 
-/// Returns whether these are the fields of a claim: see [`Found::Claimed`].
+/// Returns whether these are the fields of a claim: see [`RequestLookup::Claimed`].
 pub fn is_claim(fields: &HashMap<String, String>) -> bool {
     fields.get("state").is_some_and(|state| state == "claimed")
 }
@@ -219,8 +219,8 @@ impl IntentRecord {
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
         match Self::find(store, account, mode, id).await? {
-            Found::Record(record) => Ok(Some(*record)),
-            Found::Nothing | Found::Claimed { .. } => Ok(None),
+            RequestLookup::Record(record) => Ok(Some(*record)),
+            RequestLookup::Nothing | RequestLookup::Claimed { .. } => Ok(None),
         }
     }
 
@@ -230,7 +230,7 @@ impl IntentRecord {
         account: &AccountKeys,
         mode: Mode,
         id: &str,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<RequestLookup, StoreError> {
         let key = account.intent(mode, id);
         Self::found(&store.command(redis::cmd("HGETALL").arg(key)).await?)
     }
@@ -242,7 +242,7 @@ impl IntentRecord {
         account: &AccountKeys,
         mode: Mode,
         (ids, skip): (&[String], usize),
-    ) -> Result<(Vec<Found>, Vec<String>), StoreError> {
+    ) -> Result<(Vec<RequestLookup>, Vec<String>), StoreError> {
         let mut query = redis::pipe();
         for id in ids {
             query.cmd("HGETALL").arg(account.intent(mode, id));
@@ -262,16 +262,16 @@ impl IntentRecord {
         Ok((found.collect::<Result<_, _>>()?, segments))
     }
 
-    fn found(fields: &HashMap<String, String>) -> Result<Found, StoreError> {
+    fn found(fields: &HashMap<String, String>) -> Result<RequestLookup, StoreError> {
         if fields.is_empty() {
-            return Ok(Found::Nothing);
+            return Ok(RequestLookup::Nothing);
         }
         if let (true, Some(fingerprint)) = (is_claim(fields), fields.get("fp")) {
-            return Ok(Found::Claimed {
+            return Ok(RequestLookup::Claimed {
                 fingerprint: fingerprint.clone(),
             });
         }
-        let record = Self::from_fields(fields).map(Box::new).map(Found::Record);
+        let record = Self::from_fields(fields).map(Box::new).map(RequestLookup::Record);
         record.ok_or_else(|| StoreError::unexpected("intent record"))
     }
 

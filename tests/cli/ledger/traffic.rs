@@ -2,7 +2,7 @@
 
 use super::check;
 use super::fixture::{Fixture, hold};
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::Caller;
@@ -87,7 +87,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 name,
                 estimate: Nanos::new(2_000_000_000).unwrap(),
                 cost: Nanos::new(1_000_000_001).unwrap(),
-                how: How::Settled,
+                how: HoldOutcome::Settled,
                 extension: None,
                 measured: None,
             };

@@ -6,7 +6,7 @@ use super::fixture::{Fixture, hold};
 use archive::Archive;
 use archive::intents::Age;
 use archive::place::Place;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::Cli;
@@ -53,7 +53,7 @@ async fn call(fixture: &Fixture) {
         name: hold(&fixture.tenants[0].account, Duration::from_secs(1000)).await,
         estimate: Nanos::new(2_000_000_000).unwrap(),
         cost: Nanos::new(COST).unwrap(),
-        how: How::Settled,
+        how: HoldOutcome::Settled,
         extension: None,
         measured: None,
     };

@@ -7,7 +7,7 @@ use crate::snapshot::Window;
 use domain::cap::{self, CapSnapshot};
 use domain::denial::{Denial, Stage};
 use domain::denial_window::OWN_RECORDS;
-use domain::entry::{EndedBy, How};
+use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -381,8 +381,8 @@ impl Model {
             return Settled::Mismatch;
         }
         // Only a caller that knows the real cost corrects a kept hold.
-        let corrected = self.kept(id).is_some() && how != How::Estimated;
-        let how = if corrected { How::Corrected } else { how };
+        let corrected = self.kept(id).is_some() && how != HoldOutcome::Estimated;
+        let how = if corrected { HoldOutcome::Corrected } else { how };
         self.ended(found, (how, cost), (ended_by, settle.measured.as_ref()), at);
         self.charges[found].amount += i128::from(cost) - i128::from(held);
         self.charges[found].state = State::Settled;
@@ -393,7 +393,7 @@ impl Model {
     fn ended(
         &mut self,
         charge: usize,
-        (how, cost): (How, u64),
+        (how, cost): (HoldOutcome, u64),
         (ended_by, measured): (Option<&EndedBy>, Option<&Measured>),
         at: Window,
     ) {
@@ -417,7 +417,7 @@ impl Model {
         let found = self.open(id).or_else(|| self.kept(id));
         self.tombstones.insert(id.to_owned(), at.later(life));
         let Some(found) = found else { return Voided::Barred };
-        self.ended(found, (How::Voided, 0), (None, None), at);
+        self.ended(found, (HoldOutcome::Voided, 0), (None, None), at);
         let charge = &mut self.charges[found];
         charge.amount = 0;
         charge.state = State::Voided;
@@ -449,7 +449,12 @@ impl Model {
         );
         charge.state = State::Kept { at };
         let estimate = charge.estimate;
-        self.ended(found, (How::Kept, estimate), (Some(&EndedBy::Worker), None), at);
+        self.ended(
+            found,
+            (HoldOutcome::Kept, estimate),
+            (Some(&EndedBy::Worker), None),
+            at,
+        );
         let life = millis(KEPT_LIFE);
         let ended = self
             .kept_extra

@@ -5,7 +5,7 @@ use harness::scripts::{Checked, execute};
 use harness::{Role, Store, same};
 use serde_json::json;
 use store::user::Stored;
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 
 pub async fn change(store: &Store) -> Checked {
     let keys = fresh(store).await?;
@@ -32,7 +32,7 @@ pub async fn change(store: &Store) -> Checked {
     execute::<i64>(store, &["HSET", &made(3), "revoked_at", "5"]).await?;
     let ids = [1, 2, 3, 4].map(|n| format!("key_{n}"));
     let demoted = user("usr_1", EMAIL, Role::Admin);
-    let run = async |old: &Stored, new: Option<&Stored>, ending: Ending<'_>| {
+    let run = async |old: &Stored, new: Option<&Stored>, ending: SessionsToEnd<'_>| {
         let change = ChangeUser {
             old,
             new: new.map(|stored| &stored.user),
@@ -46,14 +46,17 @@ pub async fn change(store: &Store) -> Checked {
     let stored = async |email: &str| execute::<Option<String>>(store, &["HGET", &users, email]).await;
     let exists = async |key: &str| execute::<u64>(store, &["EXISTS", key]).await;
     same!(
-        run(&demoted, Some(&owner), Ending::All).await?,
+        run(&demoted, Some(&owner), SessionsToEnd::All).await?,
         UserChanged::Changed
     );
     same!(
-        run(&owner, Some(&demoted), Ending::All).await?,
+        run(&owner, Some(&demoted), SessionsToEnd::All).await?,
         UserChanged::LastOwner
     );
-    same!(run(&owner, None, Ending::All).await?, UserChanged::LastOwner);
+    same!(
+        run(&owner, None, SessionsToEnd::All).await?,
+        UserChanged::LastOwner
+    );
     let revoked = async |n: u64| execute::<Option<String>>(store, &["HGET", &made(n), "revoked_at"]).await;
     same!(revoked(1).await?, None);
     same!(changes(store, &keys).await?, after(0));
@@ -66,7 +69,7 @@ pub async fn change(store: &Store) -> Checked {
     renamed.user.password = "another".to_owned();
     renamed.text = renamed.user.to_stored();
     same!(
-        run(&owner, Some(&renamed), Ending::None).await?,
+        run(&owner, Some(&renamed), SessionsToEnd::None).await?,
         UserChanged::Done
     );
     same!(stored(EMAIL).await?, Some(renamed.text.clone()));
@@ -75,7 +78,7 @@ pub async fn change(store: &Store) -> Checked {
         (6, 1)
     );
     same!(
-        run(&renamed, Some(&owner), Ending::AllBut("ses_2")).await?,
+        run(&renamed, Some(&owner), SessionsToEnd::AllBut("ses_2")).await?,
         UserChanged::Done
     );
     same!(left(store, &sessions).await?, ["seen:ses_2", "ses_2"]);
@@ -83,14 +86,20 @@ pub async fn change(store: &Store) -> Checked {
     same!(exists(&reset).await?, 0);
     same!(changes(store, &keys).await?, after(2));
     let second = user("usr_2", "b@example.com", Role::Owner);
-    same!(run(&other, Some(&second), Ending::None).await?, UserChanged::Done);
-    same!(run(&owner, Some(&demoted), Ending::All).await?, UserChanged::Done);
+    same!(
+        run(&other, Some(&second), SessionsToEnd::None).await?,
+        UserChanged::Done
+    );
+    same!(
+        run(&owner, Some(&demoted), SessionsToEnd::All).await?,
+        UserChanged::Done
+    );
     same!(left(store, &sessions).await?, Vec::<String>::new());
     same!(look_ups(store).await?, Vec::<&str>::new());
     same!(stored(EMAIL).await?, Some(demoted.text.clone()));
     same!(execute::<u64>(store, &["HLEN", &logins]).await?, 2);
     same!(revoked(1).await?, None);
-    same!(run(&demoted, None, Ending::All).await?, UserChanged::Done);
+    same!(run(&demoted, None, SessionsToEnd::All).await?, UserChanged::Done);
     same!(stored(EMAIL).await?, None);
     same!(revoked(1).await?, Some(NOW_MS.to_string()));
     same!(
@@ -99,7 +108,10 @@ pub async fn change(store: &Store) -> Checked {
     );
     same!(exists(&made(4)).await?, 0);
     same!(left(store, &logins).await?, ["usr_2"]);
-    same!(run(&demoted, None, Ending::All).await?, UserChanged::Changed);
+    same!(
+        run(&demoted, None, SessionsToEnd::All).await?,
+        UserChanged::Changed
+    );
     same!(changes(store, &keys).await?, after(5));
     Ok(())
 }

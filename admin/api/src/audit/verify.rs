@@ -2,7 +2,7 @@
 
 use crate::state::{ApiState, Call};
 use audit_verify::checkpoint;
-use audit_verify::{Broken, Busy, Known, Turn, Verdict, online};
+use audit_verify::{Broken, Busy, KnownEnd, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
 use domain::mode::Mode;
@@ -119,7 +119,7 @@ fn verdict_line(verdict: &Verdict) -> Value {
 #[derive(Default)]
 struct Signed {
     /// Its states of the trail.
-    known: Vec<Known>,
+    known: Vec<KnownEnd>,
     /// Its first fault.
     bad: Option<Broken>,
     /// Its warning to the reader.
@@ -138,7 +138,7 @@ async fn signed(api: &ApiState, account: &str, mode: Mode) -> Signed {
         Ok(largest) => Signed {
             known: largest
                 .iter()
-                .map(|found| Known::of_archive(&found.checkpoint))
+                .map(|found| KnownEnd::of_archive(&found.checkpoint))
                 .collect(),
             bad: None,
             warning: largest.and_then(|found| found.warning()),

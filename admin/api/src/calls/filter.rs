@@ -6,7 +6,7 @@ use crate::call_trail::LATE_MS;
 use domain::amount::parse_amount;
 use domain::call_record::{CallRecord, DENIED, KINDS, Measures};
 use domain::denial::Denial;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::id::Kind;
 use domain::measured::{Endpoint, UPSTREAM_NAME_MAX, is_upstream_name};
 use domain::money::Nanos;
@@ -207,10 +207,13 @@ impl CallFilter {
     /// The types of the entries that can fit. A kept call can be one that was voided later.
     fn kinds(&self) -> Vec<&'static str> {
         let [approved, denied, voided, window] = KINDS;
-        let outcome = self.outcome.as_deref().map(|word| (word, How::parse(word)));
+        let outcome = self
+            .outcome
+            .as_deref()
+            .map(|word| (word, HoldOutcome::parse(word)));
         match outcome {
-            Some((_, Some(How::Unsent))) => vec![denied],
-            Some((_, Some(How::Voided))) => vec![approved, voided],
+            Some((_, Some(HoldOutcome::Unsent))) => vec![denied],
+            Some((_, Some(HoldOutcome::Voided))) => vec![approved, voided],
             Some((_, Some(_))) => vec![approved],
             Some((_, None)) => vec![denied, window],
             None if self.reason.is_some() => vec![denied, window],
@@ -228,7 +231,10 @@ fn endpoints() -> impl Iterator<Item = &'static str> + Clone {
 
 /// Returns the values of `outcome`.
 fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
-    How::ALL.into_iter().map(How::as_str).chain([DENIED])
+    HoldOutcome::ALL
+        .into_iter()
+        .map(HoldOutcome::as_str)
+        .chain([DENIED])
 }
 
 /// Parses the agent of a query.

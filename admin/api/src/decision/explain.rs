@@ -4,7 +4,7 @@ use super::Recorded;
 use domain::check::{Check, CheckName, CheckedAmount, Reset, Unit, usd};
 use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::denial_window::{self, OWN_RECORDS};
-use domain::entry::{Entry, How};
+use domain::entry::{Entry, HoldOutcome};
 use domain::id::made_at_ms;
 use domain::money::Nanos;
 use domain::period::DAY_MS;
@@ -130,7 +130,7 @@ impl Explained {
         };
         let message = match (&window_ends_at, Denial::from_reason(word(data, "reason"))) {
             (Some(end), Some(denial)) => of_window(denial, count, end),
-            (None, Some(denial)) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
+            (None, Some(denial)) if HoldOutcome::parse(&outcome).is_none() => denied(denial, data, resets_ms),
             _ => outcome_sentence(&outcome, data),
         };
         Some(Self {
@@ -187,7 +187,7 @@ pub(super) fn entry_of_hold(id: &str, account: &str, text: &str) -> Result<Optio
     if hold.name.account != account {
         return Ok(None);
     }
-    let (outcome, estimate) = (How::Estimated.as_str(), hold.estimate.get());
+    let (outcome, estimate) = (HoldOutcome::Estimated.as_str(), hold.estimate.get());
     let line = format!("0 0 A {outcome} {estimate} {id} {text}");
     let entry = Entry::of_line(0, line.as_bytes());
     if entry.id == id { Ok(Some(entry)) } else { Err(()) }
@@ -277,29 +277,29 @@ fn find(name: CheckName, data: &Map<String, Value>) -> Option<Check> {
 fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
     let amount = |name: &str| usd(nanos(data, name).unwrap_or_default());
     let (estimate, charged) = (amount("estimateNanos"), amount("chargedNanos"));
-    match How::parse(outcome) {
+    match HoldOutcome::parse(outcome) {
         None => format!("Approved and under way: its estimate of {estimate} is charged until it ends."),
-        Some(How::Settled) => format!("Approved. It was estimated at {estimate} and cost {charged}."),
-        Some(How::Released) => {
+        Some(HoldOutcome::Settled) => format!("Approved. It was estimated at {estimate} and cost {charged}."),
+        Some(HoldOutcome::Released) => {
             "Approved. The provider refused it, or an operator released it, so nothing is charged.".to_owned()
         }
-        Some(How::Estimated) => {
+        Some(HoldOutcome::Estimated) => {
             format!("Approved. What it cost is not known, so its estimate of {estimate} stays charged.")
         }
-        Some(How::Kept) => format!(
+        Some(HoldOutcome::Kept) => format!(
             "Approved. Nobody settled it in time, so its estimate of {estimate} stays charged unless it is corrected."
         ),
-        Some(How::Corrected) => {
+        Some(HoldOutcome::Corrected) => {
             format!(
                 "Approved. Nobody settled it in time; its estimate of {estimate} was corrected to {charged} later."
             )
         }
-        Some(How::Unsent) => {
+        Some(HoldOutcome::Unsent) => {
             "Denied with service_unavailable: Cap approved it, and the edge could not send it: the stored provider key \
              cannot be used, or there was no connection for it. Nothing was forwarded, and the charge was given back."
                 .to_owned()
         }
-        Some(How::Voided) => {
+        Some(HoldOutcome::Voided) => {
             "Approved, but the answer was lost: nothing was forwarded, and the charge was given back."
                 .to_owned()
         }

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of deposits.
 
-use super::{DepositView, Done};
+use super::{DepositAnswer, DepositView};
 use endpoint::doc::field::{amount, currency, flag, is, line, plain_line, wallet};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -46,7 +46,7 @@ fn create() -> Doc {
     Doc::of("POST /wallet/deposits", "createDeposit", "Take a deposit in")
         .takes(body)
         .once()
-        .gives::<Done<'_>>(200, "The deposit; as it was the first time when it is repeated.")
+        .gives::<DepositAnswer<'_>>(200, "The deposit; as it was the first time when it is repeated.")
         .refuses(&[
             Code::OwnerRequired,
             Code::NotAParty,
@@ -67,7 +67,7 @@ fn confirm() -> Doc {
     )
     .takes(body)
     .once()
-    .gives::<Done<'_>>(200, "The deposit, confirmed.")
+    .gives::<DepositAnswer<'_>>(200, "The deposit, confirmed.")
     .refuses(&[
         Code::OwnerRequired,
         Code::NotFound,

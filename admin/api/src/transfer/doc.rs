@@ -1,6 +1,6 @@
 //! OpenAPI documentation of transfers.
 
-use super::{Done, MEMO_MAX};
+use super::{MEMO_MAX, TransferAnswer};
 use endpoint::doc::field::{amount, currency, flag, line, wallet};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -43,7 +43,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
     Doc::of(route, id, summary)
         .takes(body)
         .once()
-        .gives::<Done<'_>>(
+        .gives::<TransferAnswer<'_>>(
             200,
             "The money moved; the same again when it is repeated with its key.",
         )

@@ -119,7 +119,7 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     let (walk, broken) = walked(&part, 3);
     assert_eq!((broken, walk.seen(), walk.end()), (None, 3, 6));
     let end = walk.hash().unwrap();
-    let known = Known {
+    let known = KnownEnd {
         source: Source::Note,
         size: 6,
         hash: end,
@@ -140,7 +140,7 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
 
 /// Returns the verdict on a part, marked as the command marks it, compared with a known end at its beginning.
 fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
-    let known = Known {
+    let known = KnownEnd {
         source: Source::Archive,
         size,
         hash,
@@ -192,13 +192,13 @@ fn the_end_must_be_the_known_one() {
     let chain = chain(5);
     let hash = |text: &str| walked(text, 0).0.hash().unwrap();
     let (five, four) = (chain.join("\n"), chain[..4].join("\n"));
-    let known = |source, size, text: &str| Known {
+    let known = |source, size, text: &str| KnownEnd {
         source,
         size,
         hash: hash(text),
         later: None,
     };
-    let judge = |text: &str, known: &[Known]| judged(text, known, false);
+    let judge = |text: &str, known: &[KnownEnd]| judged(text, known, false);
     for source in [Source::Note, Source::Store, Source::Archive] {
         let signed = source != Source::Store;
         assert_eq!(judge(&five, &[known(source, 5, &five)]), (None, signed));
@@ -233,7 +233,7 @@ fn the_end_must_be_the_known_one() {
     let store = known(Source::Store, 5, &five);
     assert_eq!(judge(&five, &[store.clone(), archived.clone()]), (None, true));
     assert_eq!(judge(&five, &[archived, store.clone()]), (None, true));
-    let other = Known {
+    let other = KnownEnd {
         hash: [9; 32],
         ..known(Source::Archive, 3, &four)
     };
@@ -246,14 +246,14 @@ fn the_end_must_be_the_known_one() {
 fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
     let chain = chain(5);
     let (five, three) = (chain.join("\n"), chain[..3].join("\n"));
-    let known = |source, size, text: &str| Known {
+    let known = |source, size, text: &str| KnownEnd {
         source,
         size,
         hash: walked(text, 0).0.hash().unwrap(),
         later: None,
     };
     let (store, archived) = (known(Source::Store, 5, &five), known(Source::Archive, 3, &three));
-    let judge = |known: &[Known], young: &RangeInclusive<u64>| {
+    let judge = |known: &[KnownEnd], young: &RangeInclusive<u64>| {
         let mut way = Walk::behind(0);
         for one in known {
             one.mark(&mut way);
@@ -289,7 +289,7 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
         size: 7,
         hash: [7; 32],
     });
-    let note = Known {
+    let note = KnownEnd {
         later,
         ..known(Source::Note, 5, &five)
     };
@@ -305,7 +305,7 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
 }
 
 /// The first broken entry of an export, and whether its end is proven.
-fn judged(text: &str, known: &[Known], older: bool) -> (Option<u64>, bool) {
+fn judged(text: &str, known: &[KnownEnd], older: bool) -> (Option<u64>, bool) {
     let mut way = Walk::behind(0);
     for one in known {
         way.mark(one.size);

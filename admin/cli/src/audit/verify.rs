@@ -7,7 +7,7 @@ use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Largest};
 use audit_verify::file::{self, Trouble};
-use audit_verify::{Broken, Known, Source, Verdict, Walk, online, young};
+use audit_verify::{Broken, KnownEnd, Source, Verdict, Walk, online, young};
 use clap::Args;
 use crypto::checkpoint_key::PublicKey;
 use domain::checkpoint::NOTE_BYTES_MAX;
@@ -47,7 +47,7 @@ pub(in super::super) struct Verify {
 #[derive(Default)]
 struct Against {
     /// Known ends of its trail.
-    known: Vec<Known>,
+    known: Vec<KnownEnd>,
     /// The trail in the store, and its number of entries.
     store: Option<(Box<Context>, u64)>,
     /// A fault of the known ends themselves, independent of the export.
@@ -81,7 +81,7 @@ impl Verify {
             .add_archived(&context.settings, &self.trail_args, key)
             .await;
         if let Some(note) = self.checkpoint.as_deref().map(note_of).transpose()? {
-            against.add(Known::of_note(
+            against.add(KnownEnd::of_note(
                 Source::Note,
                 &note,
                 key,
@@ -191,7 +191,12 @@ impl Verify {
             },
         };
         let mut against = Against::default();
-        against.add(Known::of_note(Source::Note, note, key, &self.trail_args.origin()));
+        against.add(KnownEnd::of_note(
+            Source::Note,
+            note,
+            key,
+            &self.trail_args.origin(),
+        ));
         Ok(against)
     }
 
@@ -207,7 +212,7 @@ impl Verify {
             .await;
         let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
         let end = checkpoint::of(account, *mode, head);
-        against.known.push(Known {
+        against.known.push(KnownEnd {
             source: Source::Store,
             size: end.size,
             hash: end.hash,
@@ -226,7 +231,7 @@ impl Verify {
 }
 
 impl Against {
-    fn add(&mut self, one: Result<Known, Broken>) {
+    fn add(&mut self, one: Result<KnownEnd, Broken>) {
         match one {
             Ok(one) => self.known.push(one),
             Err(broken) => self.bad = self.bad.take().or(Some(broken)),
@@ -247,7 +252,7 @@ impl Against {
         match checkpoint::largest(&archive, key, &trail_args.account, trail_args.mode).await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));
-                let known = found.map(|found| Known::of_archive(&found.checkpoint));
+                let known = found.map(|found| KnownEnd::of_archive(&found.checkpoint));
                 self.known.extend(known);
             }
             Err(error) if error.is_tampering() => self.add(Err(Broken {

@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use serde_json::json;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, User};
 
 /// Reseals the second factors of all users. A user who is changed meanwhile is read again.
@@ -31,7 +31,7 @@ pub(super) async fn rotate_factors(
             let change = ChangeUser {
                 old: &old,
                 new: Some(&user),
-                ending: Ending::None,
+                ending: SessionsToEnd::None,
                 api_keys: &[],
                 kind: "keys.rotated",
                 data: json!({ "secondFactor": true }),

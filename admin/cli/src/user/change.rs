@@ -14,7 +14,7 @@ use store::api_key::script::revoke_made_by;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
 use store::user::email::EmailOwner;
-use store::user::script::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, User};
 
 /// Maximum number of attempts of a change of a user if other changes occur meanwhile.
@@ -32,12 +32,12 @@ pub(in super::super) struct Name {
 }
 
 /// A user and its account.
-pub(super) struct Found {
+pub(super) struct FoundUser {
     pub(super) owner: EmailOwner,
     pub(super) stored: Stored,
 }
 
-impl Found {
+impl FoundUser {
     /// Finds the user with this name, who must exist and, if no account is given, be unique.
     pub(super) async fn by_name(context: &Context, name: &Name) -> Result<Self, Failure> {
         let Name { email, account } = name;
@@ -99,7 +99,7 @@ async fn keys_of(context: &Context, owner: &EmailOwner) -> Result<Vec<String>, F
 
 /// The effects of a change beside the user's record, and its entry in the audit log.
 struct Edit<'a> {
-    ending: Ending<'a>,
+    ending: SessionsToEnd<'a>,
     /// API keys of the user that are revoked.
     api_keys: &'a [String],
     kind: &'a str,
@@ -113,9 +113,9 @@ async fn edit(
     name: &Name,
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
-) -> Result<Found, Failure> {
+) -> Result<FoundUser, Failure> {
     for _ in 0..ATTEMPTS {
-        let found = Found::by_name(context, name).await?;
+        let found = FoundUser::by_name(context, name).await?;
         let Some(new) = change(&found.stored.user) else {
             return Ok(found);
         };
@@ -148,14 +148,14 @@ pub(super) async fn set_role(
     role: Role,
     keeps: bool,
 ) -> Result<Report, Failure> {
-    let Found { owner, .. } = Found::by_name(context, name).await?;
+    let FoundUser { owner, .. } = FoundUser::by_name(context, name).await?;
     let revokes = !role.makes_keys() && !keeps;
     let mut revoked = match revokes {
         true => keys_of(context, &owner).await?,
         false => Vec::new(),
     };
     let how = Edit {
-        ending: Ending::None,
+        ending: SessionsToEnd::None,
         api_keys: &revoked,
         kind: "user.role_changed",
         data: json!({ "to": role.as_str(), "revokedApiKeys": revoked }),
@@ -184,7 +184,7 @@ pub(super) async fn set_password(
 ) -> Result<Report, Failure> {
     let password = password::hash(context, &name.email, new)?;
     let how = Edit {
-        ending: Ending::All,
+        ending: SessionsToEnd::All,
         api_keys: &[],
         kind: "user.password_changed",
         data: json!({ "by": "operator" }),
@@ -208,7 +208,7 @@ pub(super) async fn set_password(
 
 pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Report, Failure> {
     let how = Edit {
-        ending: Ending::All,
+        ending: SessionsToEnd::All,
         api_keys: &[],
         kind: "user.totp_disabled",
         data: json!({}),
@@ -234,13 +234,13 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
     if let Some(report) = forget_missing(context, name).await? {
         return Ok(report);
     }
-    let Found { owner, .. } = Found::by_name(context, name).await?;
+    let FoundUser { owner, .. } = FoundUser::by_name(context, name).await?;
     let mut made = match keeps {
         true => Vec::new(),
         false => keys_of(context, &owner).await?,
     };
     let how = Edit {
-        ending: Ending::All,
+        ending: SessionsToEnd::All,
         api_keys: &made,
         kind: "user.removed",
         data: json!({ "revokedApiKeys": made }),

@@ -1,7 +1,7 @@
 //! Commands for a user who cannot sign in.
 
 use super::super::context::Context;
-use super::change::{Found, Name};
+use super::change::{FoundUser, Name};
 use crate::closed_stdout;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -15,7 +15,7 @@ use store::user::script::{RESET_LIFE, issue_reset, note};
 
 pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
     closed_stdout::check()?;
-    let found = Found::by_name(context, name).await?;
+    let found = FoundUser::by_name(context, name).await?;
     let token = Token::mint()?;
     if !issue_reset(&context.store, &found.scope(), &found.stored, &token.hash()).await? {
         let message = "the user was changed at the same moment; try again";
@@ -35,7 +35,7 @@ pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report,
 }
 
 pub(super) async fn unlock(context: &Context, name: &Name) -> Result<Report, Failure> {
-    let found = Found::by_name(context, name).await?;
+    let found = FoundUser::by_name(context, name).await?;
     let (id, scope) = (&found.stored.user.id, found.scope());
     note(&context.store, &scope, id, "user.unlocked", json!({})).await?;
     let at_user = format!("{} {}", name.email, scope.account);

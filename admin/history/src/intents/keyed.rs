@@ -4,7 +4,7 @@ use super::{ATTEMPTS, Intents};
 use archive::intents::{IntentsDescriptor, skipped};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{Found, IntentRecord};
+use store::intent::{IntentRecord, RequestLookup};
 use store::keys::AccountKeys;
 
 /// Maximum number of consecutive ids of one idempotency key: with the default settings an id is archived after 90 days
@@ -23,7 +23,7 @@ impl Intents<'_> {
     pub async fn of_key(
         &self,
         id_of: impl Fn(usize) -> String,
-    ) -> Result<Option<(String, Found)>, StoreError> {
+    ) -> Result<Option<(String, RequestLookup)>, StoreError> {
         let (account, mode) = (self.account, self.mode);
         let keys = AccountKeys::new(account);
         let mut segments = self.archive.known_intent_segments(account, mode);
@@ -32,7 +32,7 @@ impl Intents<'_> {
             let asked = (ids.as_slice(), skipped(&segments));
             let (found, end) = IntentRecord::find_all(self.store, &keys, mode, asked).await?;
             let mut stored = ids.iter().zip(found);
-            if let Some((id, found)) = stored.find(|(_, found)| *found != Found::Nothing) {
+            if let Some((id, found)) = stored.find(|(_, found)| *found != RequestLookup::Nothing) {
                 return Ok(Some((id.clone(), found)));
             }
             let joined = self
@@ -41,7 +41,7 @@ impl Intents<'_> {
                 .await?;
             if Arc::ptr_eq(&joined, &segments) {
                 let free = ids.into_iter().last().filter(|_| has_free);
-                return Ok(free.map(|id| (id, Found::Nothing)));
+                return Ok(free.map(|id| (id, RequestLookup::Nothing)));
             }
             // There are segments that this process did not know.
             segments = joined;

@@ -3,7 +3,7 @@
 
 use super::super::book::Counters;
 use super::legs::{Fields, MissingField};
-use domain::entry::{Entry, How};
+use domain::entry::{Entry, HoldOutcome};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -154,12 +154,12 @@ impl Charges {
                     day: said.number("day")?,
                     month: said.number("month")?,
                 };
-                let how = How::parse(said.text("outcome")?).ok_or(MissingField)?;
+                let how = HoldOutcome::parse(said.text("outcome")?).ok_or(MissingField)?;
                 let charged = i128::from(charged);
                 // The entry that kept the hold says what was charged. The estimate of a correction comes from the hold
                 // itself, which may have been changed since.
                 let kept = self.charged_while_kept(&entry.id, how, (period.day, charged));
-                let unread = (how == How::Corrected).then_some(i128::from(estimate));
+                let unread = (how == HoldOutcome::Corrected).then_some(i128::from(estimate));
                 let before = kept.or(unread).unwrap_or(0);
                 Ok(Some(Charge {
                     agent: agent()?,
@@ -180,11 +180,11 @@ impl Charges {
 
     /// Returns the charge of a hold that was kept before, in nano-USD. Notes `kept`, its day and charge, if it is kept
     /// from here on.
-    fn charged_while_kept(&mut self, id: &str, how: How, kept: (u64, i128)) -> Option<i128> {
+    fn charged_while_kept(&mut self, id: &str, how: HoldOutcome, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
         let id = hasher.finish();
-        if how != How::Kept {
+        if how != HoldOutcome::Kept {
             return self.kept.remove(&id).map(|(_, charged)| charged);
         }
         if self.kept.len() >= KEPT_MANY {

@@ -10,7 +10,7 @@ const HELD_MAX: usize = 100_000;
 
 /// Something that does not agree: number of the transaction, number of the entry, and what is wrong.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Odd {
+pub(super) struct Disagreement {
     pub(super) transaction: Option<u64>,
     pub(super) entry: Option<u64>,
     pub(super) detail: String,
@@ -26,7 +26,7 @@ pub(super) struct Join {
     user: Option<u64>,
     /// Whether there were more than can be held.
     pub(super) is_full: bool,
-    pub(super) odd: Vec<Odd>,
+    pub(super) odd: Vec<Disagreement>,
 }
 
 impl Join {
@@ -106,7 +106,7 @@ impl Join {
         differs("the time in ms", &at, &says);
         self.is_full |= self.odd.len() >= HELD_MAX;
         if !wrong.is_empty() && !self.is_full {
-            self.odd.push(Odd {
+            self.odd.push(Disagreement {
                 transaction: Some(number),
                 entry: Some(seq),
                 detail: wrong.join("; "),
@@ -118,7 +118,7 @@ impl Join {
     pub(super) fn end(&mut self) {
         for (seq, leg) in std::mem::take(&mut self.legs).into_values().flatten() {
             let (kind, amount) = (leg.key.0.as_str(), leg.amount);
-            self.odd.push(Odd {
+            self.odd.push(Disagreement {
                 transaction: None,
                 entry: Some(seq),
                 detail: format!(
@@ -128,7 +128,7 @@ impl Join {
         }
         for (number, transaction) in std::mem::take(&mut self.transactions).into_values().flatten() {
             let (kind, amount) = (transaction.kind.as_str(), transaction.amount.get());
-            self.odd.push(Odd {
+            self.odd.push(Disagreement {
                 transaction: Some(number),
                 entry: None,
                 detail: format!("it is a {kind} of {amount} nanos, and no entry tells of it"),
@@ -220,7 +220,7 @@ mod tests {
         lines.map(|line| Transaction::parse(line).unwrap()).to_vec()
     }
 
-    fn odd(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<Odd> {
+    fn odd(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<Disagreement> {
         let mut reader = Reader::new([USER, 7, 8].into());
         let mut join = Join::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();

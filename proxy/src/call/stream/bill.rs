@@ -3,7 +3,7 @@
 use super::end::StreamEnd;
 use crate::call::call_request::{CallRequest, StreamRequest};
 use crate::upstream::usage;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::money::Nanos;
 use domain::price::{Usage, reported_cost};
 use sse::Filter;
@@ -16,7 +16,7 @@ pub struct StreamBill {
     /// The usage that the provider reported, if any.
     pub usage: Option<Usage>,
     /// Method by which the cost was determined, as in the audit trail.
-    pub how: How,
+    pub how: HoldOutcome,
 }
 
 impl StreamBill {
@@ -39,7 +39,7 @@ impl StreamBill {
             Some(cost) if is_whole => Self {
                 cost: reported.map_or(cost, |reported| cost.max(reported)),
                 usage,
-                how: How::Settled,
+                how: HoldOutcome::Settled,
             },
             so_far => {
                 let seen = asked.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
@@ -47,7 +47,7 @@ impl StreamBill {
                 Self {
                     cost: least.fold(held, Nanos::max),
                     usage: None,
-                    how: How::Estimated,
+                    how: HoldOutcome::Estimated,
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::metrics::UpstreamResult;
 use bytes::Bytes;
-use domain::entry::How;
+use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
 use serde_json::{Value, json};
 use sse::Format;
@@ -83,10 +83,16 @@ impl StreamEnd {
     /// other event. Frameworks that would raise that one with less detail (LangChain, the Agents SDK, Pydantic AI) stop
     /// at the first. `how` says how the call is charged; `number` is the sequence number of the first event; `id` and
     /// `model` belong to the failed response.
-    pub fn events(self, format: Format, how: How, number: u64, (id, model): (&str, &str)) -> Option<Bytes> {
+    pub fn events(
+        self,
+        format: Format,
+        how: HoldOutcome,
+        number: u64,
+        (id, model): (&str, &str),
+    ) -> Option<Bytes> {
         let (code, message) = self.error()?;
         let charged = match how {
-            How::Estimated => "What is charged is at least what was held.",
+            HoldOutcome::Estimated => "What is charged is at least what was held.",
             _ => "What is charged is what the provider reported.",
         };
         let message = format!("{message} {charged}");
@@ -134,9 +140,9 @@ mod tests {
             (StreamEnd::Stopped, Some("stream_stopped")),
         ] {
             for (format, how, charged) in [
-                (Format::Chat, How::Settled, "provider reported."),
-                (Format::Chat, How::Estimated, "what was held."),
-                (Format::Responses, How::Estimated, "what was held."),
+                (Format::Chat, HoldOutcome::Settled, "provider reported."),
+                (Format::Chat, HoldOutcome::Estimated, "what was held."),
+                (Format::Responses, HoldOutcome::Estimated, "what was held."),
             ] {
                 let events = end
                     .events(format, how, 7, ("allow_1", "m"))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 crate::words! {
     /// How an approved call ended, and which charge resulted.
-    pub enum How {
+    pub enum HoldOutcome {
         /// The provider reported its usage: the real cost is charged.
         Settled = "settled",
         /// The provider refused the call, or an operator released it; in lines of an earlier version also: nothing was
@@ -30,7 +30,7 @@ crate::words! {
     }
 }
 
-impl How {
+impl HoldOutcome {
     /// Returns whether the charge is the real cost.
     const fn is_actual(self) -> bool {
         !matches!(self, Self::Estimated | Self::Kept)
@@ -103,7 +103,7 @@ pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Ent
 /// an earlier version says no checks.
 fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let mut words = rest.splitn(4, ' ');
-    let how = How::parse(words.next()?)?;
+    let how = HoldOutcome::parse(words.next()?)?;
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
     let (ended_by, rest) = ended_by(version >= ENDED_BY_SINCE, words.next()?);
@@ -120,7 +120,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let checks = checks.map_or(Some(Vec::new()), Check::parse)?;
     let memo = Memo::parse(memo)?;
     let mut data = Map::new();
-    let denied = (how == How::Unsent).then_some(Denial::ServiceUnavailable);
+    let denied = (how == HoldOutcome::Unsent).then_some(Denial::ServiceUnavailable);
     data.insert("approved".to_owned(), denied.is_none().into());
     data.insert("reason".to_owned(), denied.map(Denial::reason).into());
     data.insert("outcome".to_owned(), how.as_str().into());
@@ -137,8 +137,8 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
         data.insert("operatorReason".to_owned(), reason.into());
     }
     let kind = match how {
-        How::Voided => "decision.voided",
-        How::Unsent => "decision.denied",
+        HoldOutcome::Voided => "decision.voided",
+        HoldOutcome::Unsent => "decision.denied",
         _ => "decision.approved",
     };
     let id = match denied {

@@ -4,7 +4,7 @@ use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, END_HOLD};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
-use domain::entry::{EndedBy, How};
+use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
 use domain::money::Nanos;
 
@@ -32,7 +32,7 @@ pub struct Settle {
     /// Final charge.
     pub cost: Nanos,
     /// How the call ended. The audit log has `corrected` instead for a kept hold.
-    pub how: How,
+    pub how: HoldOutcome,
     /// Another possible estimate of the hold: that of an [extension](super::extend) whose reply was lost. The counters
     /// move by the difference from the estimate that the hold has.
     pub extension: Option<Nanos>,

@@ -41,7 +41,7 @@ pub const RESET_LIFE: Duration = Duration::from_secs(3600);
 
 /// The sessions of a user to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending<'a> {
+pub enum SessionsToEnd<'a> {
     /// None.
     None,
     /// Every variant.
@@ -58,7 +58,7 @@ pub struct ChangeUser<'a> {
     /// The new user; `None` removes it.
     pub new: Option<&'a User>,
     /// The sessions that end at the same time.
-    pub ending: Ending<'a>,
+    pub ending: SessionsToEnd<'a>,
     /// Ids of the user's API keys that are revoked at the same time.
     pub api_keys: &'a [String],
     /// Event type in the audit log.
@@ -93,9 +93,9 @@ impl ChangeUser<'_> {
         let needs_owner = user.role == Role::Owner && !stays;
         let new = self.new.map(User::to_stored).unwrap_or_default();
         let ending = match self.ending {
-            Ending::None => "",
-            Ending::All => "all",
-            Ending::AllBut(id) => id,
+            SessionsToEnd::None => "",
+            SessionsToEnd::All => "all",
+            SessionsToEnd::AllBut(id) => id,
         };
         let args = ChangeArgs {
             email: &user.email,

@@ -128,7 +128,7 @@ fn nothing_else_makes_an_event() {
     ] {
         assert_eq!(events(&line), [], "{line}");
     }
-    for how in crate::entry::How::ALL {
+    for how in crate::entry::HoldOutcome::ALL {
         let line = format!(
             "A {} 5 allow_1 H 5 20775 202611 1 ,,,,,, acct_1 bot run-1 vk_1 p1 m",
             how.as_str()
