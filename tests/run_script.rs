@@ -4,7 +4,7 @@
 use harness::free_port;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
@@ -34,7 +34,8 @@ impl Site {
             fs::create_dir_all(&to).unwrap();
             for file in fs::read_dir(from).unwrap() {
                 let file = file.unwrap();
-                fs::copy(file.path(), to.join(file.file_name())).unwrap();
+                // No copy: a script that is open for writing while another test forks cannot be executed.
+                symlink(file.path(), to.join(file.file_name())).unwrap();
             }
         }
         let binaries = Path::new(env!("CARGO_BIN_EXE_tollgate-admin")).parent().unwrap();

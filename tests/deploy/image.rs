@@ -6,7 +6,7 @@ use crate::files::{all_below, path, run, text};
 use crate::installation::{Installation, Tenant, archive, body};
 use crate::settings::accepted;
 use crate::{ADMIN, PROXY};
-use harness::{Admin, AdminOptions, Edge, EdgeOptions};
+use harness::{Admin, AdminOptions, Edge, EdgeOptions, executable_script};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -318,9 +318,7 @@ fn within(root: &Path, name: &str) -> String {
         ),
         false => format!("exec '{}/usr/local/bin/{name}' \"$@\"", root.display()),
     };
-    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    script.display().to_string()
+    executable_script(&script, &format!("#!/bin/sh\n{line}\n"))
 }
 
 /// Every file below `root` that is not in the data directory, with its size.

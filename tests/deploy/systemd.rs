@@ -4,7 +4,7 @@ use crate::files::{all_below, path, run, text};
 use crate::installation::{Installation, body};
 use crate::settings::accepted;
 use crate::{ADMIN, PROXY};
-use harness::{Admin, AdminOptions, Edge, EdgeOptions, eventually};
+use harness::{Admin, AdminOptions, Edge, EdgeOptions, eventually, executable_script};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -170,9 +170,7 @@ fn exec_start(unit: &str, binary: &str, root: &Path, more: &str) -> String {
     assert!(binary.ends_with(program.rsplit('/').next().unwrap()), "{program}");
     let script = root.join(format!("start-{}{more}", program.rsplit('/').next().unwrap()));
     let text = format!("#!/bin/bash\nexec '{binary}' {}\n", placed(rest, root));
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    script.display().to_string()
+    executable_script(&script, &text)
 }
 
 /// An instance of the edge's unit, on the addresses of `like` if given.
@@ -322,9 +320,7 @@ fn exec_start_admin(root: &Path) -> String {
         "#!/bin/bash\nexec '{ADMIN}' \"$@\" --config {}/etc/tollgate.toml\n",
         root.display()
     );
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    script.display().to_string()
+    executable_script(&script, &text)
 }
 
 /// The backup's unit names variables of the script, and works with them.

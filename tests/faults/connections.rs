@@ -2,9 +2,8 @@
 
 use crate::neighbours::neighbour;
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
-use harness::{Edge, EdgeOptions, RawClient, eventually};
+use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -206,9 +205,7 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
         "#!/bin/sh\nulimit -n {FILES}\nexec {} \"$@\"\n",
         crate::stage::PROXY
     );
-    std::fs::write(&script, text).expect("a script");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("a mode");
-    let binary = script.display().to_string();
+    let binary = executable_script(&script, &text);
     Edge::start(EdgeOptions::new(
         &binary,
         stage.redis.url(),

@@ -4,8 +4,7 @@
 use crate::stage::{
     ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, metric, usd,
 };
-use harness::{Edge, EdgeOptions, Reply, eventually};
-use std::os::unix::fs::PermissionsExt as _;
+use harness::{Edge, EdgeOptions, Reply, eventually, executable_script};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -143,9 +142,7 @@ fn edge_of_limited_files(dir: &Path) -> String {
         "#!/bin/sh\ntrap '' XFSZ\nmkfifo '{pipe}'\ncat '{pipe}' &\nexec '{PROXY}' \"$@\" > '{pipe}' 2>&1\n",
         pipe = pipe.display()
     );
-    std::fs::write(&script, text).expect("the script");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    script.display().to_string()
+    executable_script(&script, &text)
 }
 
 /// Lets no file of the edge grow beyond `bytes` (util-linux).

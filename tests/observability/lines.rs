@@ -1,7 +1,7 @@
 //! One log line for each decision and each refusal, however the call ends, and nothing secret in any of them.
 
 use crate::stage::{EDGE, MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
-use harness::{Answer, Edge, EdgeOptions, eventually};
+use harness::{Answer, Edge, EdgeOptions, eventually, executable_script};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -248,9 +248,7 @@ fn with_unread_stderr(folder: &Path) -> String {
         "#!/bin/sh\nmkfifo {pipe} && exec 3<>{pipe} && exec {EDGE} \"$@\" 2>&3\n",
         pipe = pipe.display()
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    script.display().to_string()
+    executable_script(&script, &text)
 }
 
 #[tokio::test]

@@ -61,6 +61,7 @@ pub use event_stream::EventStream;
 pub use net::{ClosedPort, REPOSITORY, eventually, free_port};
 pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package, python_packages};
+pub use process::executable_script;
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
 pub use reply_body::{has_fields, merged, problem, text};

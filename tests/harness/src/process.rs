@@ -14,6 +14,25 @@ const KILL_WAIT: Duration = Duration::from_secs(10);
 /// Sets the signal that a child gets when its parent thread ends (util-linux, present on every Debian).
 const SETPRIV: &str = "/usr/bin/setpriv";
 
+/// Writes a script to `path` that a test starts in place of a program, and returns the path. Another process writes it:
+/// a file that this one has open while any of its threads forks cannot be executed until the child runs its program.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn executable_script(path: &Path, text: &str) -> String {
+    let writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn();
+    let mut writer = writer.expect("a shell");
+    let mut input = writer.stdin.take().expect("a pipe");
+    input.write_all(text.as_bytes()).expect("a script");
+    drop(input);
+    assert!(writer.wait().expect("it ends").success(), "{}", path.display());
+    path.display().to_string()
+}
+
 struct Job {
     command: Command,
     reply: mpsc::Sender<io::Result<Child>>,
