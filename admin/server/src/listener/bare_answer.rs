@@ -2,8 +2,8 @@
 //!
 //! hyper answers a head that is not HTTP (400), a URL that is too long (414) and a head that is too long (431) before
 //! any of our code sees a request, with an empty body; [`OF_HTTP_2`] and [`OF_LATE_HEAD`] are as bare. It has no hook
-//! for these answers, so they are recognized when they are written: a single write with an error status, no body, and no
-//! `X-Request-Id`, which all of our answers have. None of our bodies can look like one, since JSON has no raw line
+//! for these answers, so they are recognized when they are written: a single write with an error status, no body, and
+//! no `X-Request-Id`, which all of our answers have. None of our bodies can look like one, since JSON has no raw line
 //! breaks.
 
 use super::layer::{Layer, Layered, Pieces};
