@@ -6,7 +6,7 @@
 
 pub mod address_filter;
 pub mod app;
-pub mod arrivals;
+mod arrivals;
 mod connection;
 pub mod connections;
 mod early_request_filter;

@@ -11,7 +11,6 @@ mod tls;
 
 use crate::admission::Admission;
 use crate::edge::app::EdgeApp;
-use crate::edge::arrivals::Arrivals;
 use crate::edge::connections::Connections;
 use crate::edge::state::EdgeState;
 use crate::gauges::{Exposition, Gauges};
@@ -175,7 +174,6 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let trusted = settings.network.trusted_proxies.clone();
     let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
     let connections = Arc::new(connections);
-    let arrivals = Arc::new(Arrivals::new(Arc::clone(&connections)));
     let (tls, certificate) = tls::acceptor(&proxy)?.unzip();
     let certificate_ends = certificate.as_ref().map_or(0, Certificate::ends_s);
     telemetry.gauges.certificate_ends.set(certificate_ends);
@@ -187,12 +185,11 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let edge = EdgeApp::new(
         Arc::clone(&state),
         Arc::new(pingora_conf(&settings)),
-        Arc::clone(&arrivals),
+        Arc::clone(&connections),
         tls,
         first_head_within,
     );
-    let mut listener = Service::new("edge".to_owned(), edge);
-    listener.set_connection_filter(arrivals);
+    let mut listener = edge.service();
     // The edge does the TLS handshake itself: one deadline covers it and the first head.
     listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
     let mut ops = Service::new(

@@ -246,9 +246,7 @@ impl DepositRequest {
 /// Reads the wallet and makes the deposit; `None` when the wallet changed between the two.
 async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
     let found = find(call, "wallet", &asked.wallet).await?;
-    if !found.is_of(call) {
-        return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
-    }
+    found.require_own(call, "wallet")?;
     let kept = StoredRequest {
         reference: asked.reference.clone(),
     };

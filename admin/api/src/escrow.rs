@@ -62,10 +62,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
         return answer::replay(call, &record).await;
     }
     let from = find(call, "fromWalletId", &from).await?;
-    if !from.is_of(call) {
-        let message = "fromWalletId: this wallet is not yours.";
-        return Err(Problem::new(Code::NotAParty, message));
-    }
+    from.require_own(call, "fromWalletId")?;
     let to = find(call, "toWalletId", &to).await?;
     if from.place.number == to.place.number {
         let message = "toWalletId must name another wallet than fromWalletId.";

@@ -146,9 +146,7 @@ impl TransferRequest {
 /// Reads the wallets and moves the money; `None` when a wallet changed between the two.
 async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>, Problem> {
     let from = find(call, "from", &asked.from).await?;
-    if !from.is_of(call) {
-        return Err(Problem::new(Code::NotAParty, "from: this wallet is not yours."));
-    }
+    from.require_own(call, "from")?;
     let to = find(call, "to", &asked.to).await?;
     if from.wallet.number == to.wallet.number {
         return Err(Problem::validation("to must be another wallet than from."));

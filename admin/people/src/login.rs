@@ -90,14 +90,16 @@ pub async fn login(call: OpenCall) -> Answer {
 
     let mut right = vec![of_address, of_email];
     // Some user of the e-mail may be left out below. Whether there is such a user does not show.
-    let mut may_be_locked = false;
-    match &asked.account {
-        Some(_) => right.extend(count_named(people, &asked.email).await?),
+    let may_be_locked = match &asked.account {
+        Some(_) => {
+            right.extend(count_named(people, &asked.email).await?);
+            false
+        }
         None => {
             let named = attempts(Tries::LoginNamed, &asked.email);
-            may_be_locked = named.locked(&people.store).await?.is_some();
+            named.locked(&people.store).await?.is_some()
         }
-    }
+    };
 
     let fresh = Fresh::new(call.headers(), call.client)?;
     let found = candidates(people, &asked).await?;
@@ -123,9 +125,11 @@ pub async fn login(call: OpenCall) -> Answer {
     let Some((account, stored)) = theirs.pop().cloned() else {
         let client = asked.account.as_ref().and(call.client);
         let problem = refused(&call, &found, client, "password").await?;
-        return Err(match may_be_locked {
-            true => locked(people, SPAN),
-            false => problem,
+        // Not for how long: that of one user would show beside those of the others.
+        return Err(if may_be_locked {
+            locked(people, SPAN)
+        } else {
+            problem
         });
     };
     let (user, opened) = enter(&call, &asked, &account, stored, (&fresh, &right)).await?;

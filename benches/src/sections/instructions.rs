@@ -9,10 +9,10 @@ use crate::output::output;
 use crate::results::Found;
 use crate::section::Lengths;
 use crate::stage::{Sides, Stage, plain, tollgate};
+use harness::executable_script;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Connections of the load: enough that the proxy always has a request to serve.
@@ -93,9 +93,7 @@ fn programs(stage: &Stage) -> Result<PathBuf, Box<dyn Error>> {
             dir.join("counted.%p").display(),
             stage.program(name)
         );
-        let file = dir.join(name);
-        std::fs::write(&file, script)?;
-        std::fs::set_permissions(&file, Permissions::from_mode(0o755))?;
+        executable_script(&dir.join(name), &script);
     }
     Ok(dir)
 }

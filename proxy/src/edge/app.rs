@@ -5,6 +5,7 @@
 use super::Edge;
 use super::arrivals::Arrivals;
 use super::connection::{self, Connection};
+use super::connections::Connections;
 use super::head::Head;
 use super::head_limited::HeadLimited;
 use super::preface;
@@ -18,6 +19,7 @@ use pingora::protocols::{ALPN, Stream};
 use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
 use pingora::server::configuration::ServerConf;
+use pingora::services::listening::Service;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
@@ -44,7 +46,7 @@ impl EdgeApp {
     pub fn new(
         state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
-        arrivals: Arc<Arrivals>,
+        connections: Arc<Connections>,
         tls: Option<Acceptor>,
         within: Duration,
     ) -> Self {
@@ -54,10 +56,18 @@ impl EdgeApp {
         Self {
             proxy: Arc::new(proxy),
             state,
-            arrivals,
+            arrivals: Arc::new(Arrivals::new(connections)),
             tls,
             within,
         }
+    }
+
+    /// Returns the service of the listener. It counts connections where they are accepted.
+    pub fn service(self) -> Service<Self> {
+        let arrivals = Arc::clone(&self.arrivals);
+        let mut service = Service::new("edge".to_owned(), self);
+        service.set_connection_filter(arrivals);
+        service
     }
 
     /// Serves HTTP on a connection until it ends.

@@ -448,13 +448,8 @@ impl Model {
             "a test must not depend on the millisecond: {due:?} {at:?}"
         );
         charge.state = State::Kept { at };
-        let estimate = charge.estimate;
-        self.ended(
-            found,
-            (HoldOutcome::Kept, estimate),
-            (Some(&EndedBy::Worker), None),
-            at,
-        );
+        let kept = (HoldOutcome::Kept, charge.estimate);
+        self.ended(found, kept, (Some(&EndedBy::Worker), None), at);
         let life = millis(KEPT_LIFE);
         let ended = self
             .kept_extra

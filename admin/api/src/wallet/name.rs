@@ -24,6 +24,18 @@ impl FoundWallet {
         self.place.account == call.caller.account
     }
 
+    /// Checks that it belongs to the caller's account. `field` named it.
+    ///
+    /// # Errors
+    /// 403 `NOT_A_PARTY`.
+    pub(crate) fn require_own(&self, call: &Call, field: &str) -> Result<(), Problem> {
+        if self.is_of(call) {
+            return Ok(());
+        }
+        let message = format!("{field}: this wallet is not yours.");
+        Err(Problem::new(Code::NotAParty, message))
+    }
+
     /// Returns whether its agent was deleted, which is final.
     pub fn is_closed(&self) -> bool {
         self.wallet.status == WalletStatus::Closed
