@@ -2,7 +2,7 @@
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test dashboard words` writes them anew.
 
-use domain::reason::TITLES;
+use domain::reason::{Denial, TITLES};
 use std::fmt::Write as _;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/admin/dashboard/web/js/reasons.js");
@@ -21,7 +21,11 @@ fn module() -> String {
             writeln!(text, "  {word}: '{check}',").unwrap();
         }
     }
-    text.push_str("};\n");
+    text.push_str("};\n\n/** The reasons for which calls are denied; the others are those of spends and escrows. */\nexport const CALL_REASONS = [\n");
+    for denial in Denial::ALL {
+        writeln!(text, "  '{}',", denial.reason()).unwrap();
+    }
+    text.push_str("];\n");
     text
 }
 

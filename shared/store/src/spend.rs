@@ -15,9 +15,11 @@ use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::{Store, StoreError};
 use domain::cap::CapPlan;
+use domain::check::CheckName;
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 script! {
     /// Checks and executes a spend.
@@ -40,20 +42,12 @@ script! {
     },
 }
 
-/// Reasons to refuse a spend, in order of precedence.
-pub const REASONS: &[Reason] = &[
-    Reason::InjectionDetected,
-    Reason::Frozen,
-    Reason::CapDisabled,
-    Reason::PerTransactionLimit,
-    Reason::PerRunLimit,
-    Reason::DailyLimit,
-    Reason::MonthlyLimit,
-    Reason::PlanAgentLimit,
-    Reason::PlanLimit,
-    Reason::SpendLimit,
-    Reason::InsufficientBalance,
-];
+/// Reasons to refuse a spend, in order of precedence: those that come from a check.
+pub static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
+    let all = Reason::ALL.iter().copied();
+    all.filter(|reason| CheckName::parse(reason.as_str()).is_some())
+        .collect()
+});
 
 /// Reason to refuse an approval, which precedes all [`REASONS`]: the agent's wallet is not the one it had when the
 /// spend was requested.
@@ -286,13 +280,21 @@ fn beginning(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::check::CheckName;
 
     #[test]
-    fn every_reason_of_a_spend_is_a_check_in_the_same_order() {
+    fn the_reasons_of_a_spend_are_its_checks_in_the_same_order() {
         let names = REASONS
             .iter()
             .map(|reason| CheckName::parse(reason.as_str()).unwrap());
         assert!(names.collect::<Vec<_>>().is_sorted());
+        let ends = (REASONS.first(), REASONS.last());
+        assert_eq!(
+            ends,
+            (
+                Some(&Reason::InjectionDetected),
+                Some(&Reason::InsufficientBalance)
+            )
+        );
+        assert!(!REASONS.contains(&Reason::ApprovalDenied));
     }
 }

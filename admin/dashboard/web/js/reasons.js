@@ -38,3 +38,18 @@ export const CHECKS = {
   cap_disabled: 'Cap enabled',
   approval_required: 'Approval threshold',
 };
+
+/** The reasons for which calls are denied; the others are those of spends and escrows. */
+export const CALL_REASONS = [
+  'service_unavailable',
+  'plan_key_limit',
+  'rate_limited',
+  'no_provider_key',
+  'frozen',
+  'cap_disabled',
+  'per_run_limit',
+  'daily_limit',
+  'monthly_limit',
+  'plan_agent_limit',
+  'plan_limit',
+];

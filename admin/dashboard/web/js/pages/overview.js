@@ -6,6 +6,7 @@ import { get } from '../api.js';
 import { useLoad } from '../load.js';
 import { nanos, sum } from '../money.js';
 import { useNamesOf } from '../names.js';
+import { CALL_REASONS } from '../reasons.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
 import { count, reasonWord } from '../words.js';
@@ -13,7 +14,6 @@ import { Button, LinkButton } from '../ui/button.js';
 import { StackedDays } from '../ui/chart.js';
 import { Amount, Meter, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Empty, Loaded } from '../ui/state.js';
-import { OF_CALLS } from './calls/filters.js';
 import { CloseToCaps } from './overview/caps.js';
 import { FirstSteps } from './overview/first-steps.js';
 
@@ -134,7 +134,7 @@ function Denials({ denials, span }) {
     ${denials.length === 0
     ? html`<${Empty} title="Nothing was denied." />`
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
-        <span class="bars-text">${OF_CALLS.includes(reason)
+        <span class="bars-text">${CALL_REASONS.includes(reason)
     ? html`<a href=${href('/calls', { outcome: 'denied', reason })} title=${reason}>${reasonWord(reason)}</a>`
     : html`<span title=${reason}>${reasonWord(reason)}</span>`}<span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}

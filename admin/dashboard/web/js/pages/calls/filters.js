@@ -5,7 +5,7 @@ import { html } from '../../html.js';
 import { typedAmount } from '../../money.js';
 import { setQuery } from '../../router.js';
 import { plainWord } from '../../words.js';
-import { REASONS } from '../../reasons.js';
+import { CALL_REASONS, REASONS } from '../../reasons.js';
 import { AgentChoice } from '../../ui/agent-choice.js';
 import { Button } from '../../ui/button.js';
 import { Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
@@ -13,9 +13,6 @@ import { Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filter
 /** The words of the API for what became of a call. */
 const OUTCOMES = ['settled', 'denied', 'estimated', 'kept', 'corrected', 'released', 'voided', 'unsent'];
 const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['responses', 'Responses'], ['embeddings', 'Embeddings']];
-/** Reasons of calls; the others are those of spends and escrows. */
-export const OF_CALLS = ['rate_limited', 'plan_key_limit', 'no_provider_key', 'frozen', 'cap_disabled', 'per_run_limit', 'daily_limit', 'monthly_limit',
-  'plan_agent_limit', 'plan_limit', 'service_unavailable'];
 const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
 const NUMBERS = [['minInputTokens', 'Prompt tokens', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Answer tokens', '1000'],
   ['minLatencyMs', 'Latency', '5000'], ['minFirstByteMs', 'First byte', '1000']];
@@ -60,7 +57,7 @@ export function CallFilters({ query, seen }) {
       <div class="filters">
         <${SearchFilter} name="runId" label="Run" placeholder="Exact id" offers=${of('runId').map(([one]) => one)} />
         <${SelectFilter} name="keyId" label="Virtual key" options=${choices('Any', of('keyId', 'keyName'), query.keyId)} />
-        <${SelectFilter} name="reason" label="Reason of the denial" options=${choices('Any', OF_CALLS.map((word) => [word, REASONS[word]]), query.reason)} />
+        <${SelectFilter} name="reason" label="Reason of the denial" options=${choices('Any', CALL_REASONS.map((word) => [word, REASONS[word]]), query.reason)} />
         <${SelectFilter} name="endpoint" label="Endpoint" options=${choices('Any', ENDPOINTS.slice(1), query.endpoint)} />
         <${SearchFilter} name="upstream" label="Upstream" placeholder="Its name" offers=${of('upstream').map(([one]) => one)} />
         ${AMOUNTS.map(([name, label]) => html`<${SearchFilter} key=${name} name=${name} label=${`${label} from, in USD`} placeholder="0.01" />`)}
