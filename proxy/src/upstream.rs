@@ -23,4 +23,5 @@ pub use client::Upstream;
 pub use exchange::{Answer, Streamed};
 pub use failure::Failure;
 pub use named::Upstreams;
+pub use sent_key::SentKey;
 pub use stream::AnswerStream;

@@ -19,6 +19,11 @@ struct Case {
 /// The case that waits for a deadline.
 const SILENT: &str = "silent";
 
+/// An event with a whole message in place of a delta.
+fn whole(message: Value) -> Value {
+    json!({ "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] })
+}
+
 fn cases() -> Vec<Case> {
     let script = Script::new().send(chunk("four"));
     let long = chunk(&"x".repeat(4 * 2000));
@@ -67,6 +72,22 @@ fn cases() -> Vec<Case> {
             "no usage and much text: what was seen",
             Script::new().send(long.clone()).event("[DONE]"),
             2000,
+        ),
+        ended(
+            "no usage and much text in whole messages: what was seen",
+            Script::new()
+                .event(whole(json!({ "content": "x".repeat(8000) })))
+                .event("[DONE]"),
+            2000,
+        ),
+        ended(
+            "no usage, and messages that repeat the deltas: each text once",
+            (0..10).fold(Script::new(), |script, _| {
+                script
+                    .send(chunk("four"))
+                    .event(whole(json!({ "content": "x".repeat(8000) })))
+            }),
+            HELD,
         ),
         ended(
             "absurd usage is ignored",

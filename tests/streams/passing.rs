@@ -132,6 +132,27 @@ async fn a_reported_cost_above_the_table_is_charged() {
     }
 }
 
+/// Tokens and cost may be in different frames; neither takes the place of the other.
+#[tokio::test]
+async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = stage.actor(open_cap()).await;
+    let cost = |usd: f64| format!("data: {}\n\n", json!({ "choices": [], "usage": { "cost": usd } }));
+    let mut charged = 0;
+    for (frames, nanos) in [
+        ([usage_frame(5_000), cost(0.000_000_003)], 5_000),
+        ([usage_frame(12), cost(0.000_003)], 3_000),
+        ([cost(0.000_003), usage_frame(12)], 3_000),
+    ] {
+        let script = Script::new().send(chunk("a")).send(frames.concat());
+        stage.provider_streams(script.send("data: [DONE]\n\n"));
+        let mut stream = stage.open(&actor, json!({})).await;
+        stream.rest().await;
+        charged += nanos;
+        assert_eq!(actor.settled().await, charged, "{frames:?}");
+    }
+}
+
 /// Borders of chunks fall anywhere: inside of characters, line ends, names of fields.
 #[tokio::test]
 async fn borders_of_pieces_change_nothing() {

@@ -25,17 +25,19 @@ use crate::buffer_budget::CallPermit;
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{Answer, AnswerStream, sent_key, usage};
+use crate::upstream::{Answer, AnswerStream, SentKey, usage};
 use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
+use domain::money::Nanos;
 use domain::price::reported_cost;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
 use reader::{Reader, StreamLimits};
 use secrecy::{ExposeSecret as _, SecretString};
-use sse::Filter;
+use sse::{Filter, FoundUsage};
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
 use stops::{Stop, Stops};
@@ -139,14 +141,22 @@ impl Streams {
             permit,
         } = open;
         let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
-        let redact = Box::new(move |text: &[u8]| sent_key::text(text, provider_key.expose_secret()));
+        let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
+        let redact = Box::new(move |text: &[u8]| key.redact(text));
         let endpoint = request.endpoint;
         let cost_counts = request.upstream.identity().reported_cost;
-        let is_usage = Box::new(move |json: &[u8]| {
-            let has_cost = || cost_counts && matches!(reported_cost(json), Ok(Some(_)));
-            usage::of_object(endpoint, json).is_some() || has_cost()
+        let read_usage = Box::new(move |json: &[u8]| {
+            let cost = if cost_counts {
+                reported_cost(json)
+            } else {
+                Ok(None)
+            };
+            FoundUsage {
+                has_tokens: usage::of_object(endpoint, json).is_some(),
+                cost_nanos: cost.ok().flatten().map(Nanos::get),
+            }
         });
-        let filter = Filter::new(asked.format, asked.usage_passes, (redact, is_usage));
+        let filter = Filter::new(asked.format, asked.usage_passes, (redact, read_usage));
         let call = StreamedCall {
             shared: Arc::clone(self),
             reader: Reader::new(answer, filter, giver, self.limits, began),

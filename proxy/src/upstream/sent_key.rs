@@ -30,11 +30,21 @@ pub fn redact(answer: &mut Answer, key: &str) {
     }
 }
 
-/// Redacts an uncompressed text, both by the form of keys and for the given key; `None` if it contains no fragment.
-pub fn text(text: &[u8], key: &str) -> Option<Vec<u8>> {
-    match Fragments::new(key) {
-        Some(fragments) => fragments.without(text),
-        None => redact::without_fragments(text),
+/// The key of a stream, which is searched for in each of its events that may be an error.
+pub struct SentKey(Option<Fragments>);
+
+impl SentKey {
+    /// Prepares the search. That costs as much as searching some kilobytes, so it is done once for a stream.
+    pub fn new(key: &str) -> Self {
+        Self(Fragments::new(key))
+    }
+
+    /// Redacts an uncompressed text, both by the form of keys and for the key; `None` if it contains no fragment.
+    pub fn redact(&self, text: &[u8]) -> Option<Vec<u8>> {
+        match &self.0 {
+            Some(fragments) => fragments.without(text),
+            None => redact::without_fragments(text),
+        }
     }
 }
 

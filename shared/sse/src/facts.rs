@@ -9,10 +9,10 @@ const WORD_BYTES_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Chunks of `POST /v1/chat/completions`: `usage` and `service_tier` are in a chunk, text is in the `delta` of a
-    /// choice, and `[DONE]` comes last.
+    /// choice, or with some providers in its `message` or `text`, and `[DONE]` comes last.
     Chat,
     /// Events of `POST /v1/responses`: `usage` and `service_tier` are in the `response` of the last event, text is in
-    /// `delta`.
+    /// `delta`, and again in `text` or `arguments` once it is whole.
     Responses,
 }
 
@@ -21,8 +21,10 @@ pub enum Format {
 pub(crate) struct StreamFacts {
     /// The latest `service_tier`.
     pub(crate) service_tier: Option<Vec<u8>>,
-    /// Bytes of text, unescaped.
+    /// Bytes of text in deltas, unescaped.
     pub(crate) text_bytes: u64,
+    /// Bytes of text outside of deltas, unescaped, which may repeat that of deltas.
+    pub(crate) whole_text_bytes: u64,
     /// Bytes of sound and images in base64, and of their addresses.
     pub(crate) media_bytes: u64,
 }

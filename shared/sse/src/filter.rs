@@ -17,8 +17,17 @@ const MEDIA_BYTES_A_TEXT_BYTE: u64 = 256;
 
 /// Removes fragments of keys from an event that is not part of an answer; `None` if it has none.
 pub type Redact = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
-/// Returns whether a call can be settled by a `usage` object.
-pub type IsUsage = Box<dyn Fn(&[u8]) -> bool + Send>;
+/// Reads a `usage` object.
+pub type ReadUsage = Box<dyn Fn(&[u8]) -> FoundUsage + Send>;
+
+/// What a `usage` object has that a call can be settled by.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundUsage {
+    /// Plausible counts of tokens.
+    pub has_tokens: bool,
+    /// The cost that the provider reports, if reported costs are used, in nano-USD.
+    pub cost_nanos: Option<u64>,
+}
 
 /// Filters the pieces of one stream.
 pub struct Filter {
@@ -27,7 +36,7 @@ pub struct Filter {
     /// Whether usage frames pass, because the caller requested them.
     usage_passes: bool,
     redact: Redact,
-    is_usage: IsUsage,
+    read_usage: ReadUsage,
     /// Bytes of the current event that have not passed yet.
     held: Vec<u8>,
     /// Whether the current event is longer than [`HELD_MAX`], so that its start has passed.
@@ -41,8 +50,10 @@ pub struct Filter {
     events: u64,
     /// A choice had a `finish_reason`.
     is_finished: bool,
-    /// The latest plausible `usage`.
+    /// The latest `usage` with plausible counts.
     usage: Option<Vec<u8>>,
+    /// The largest reported cost. Not every `usage` of a stream repeats it.
+    cost_nanos: Option<u64>,
     /// Whether the usage is in the current event.
     usage_is_new: bool,
     /// Position of the usage; `None` until its event ends.
@@ -70,13 +81,13 @@ impl std::fmt::Debug for Filter {
 
 impl Filter {
     /// Creates a filter. `usage_passes`: the caller requested the usage frame.
-    pub fn new(format: Format, usage_passes: bool, (redact, is_usage): (Redact, IsUsage)) -> Self {
+    pub fn new(format: Format, usage_passes: bool, (redact, read_usage): (Redact, ReadUsage)) -> Self {
         Self {
             format,
             reader: EventReader::new(format),
             usage_passes,
             redact,
-            is_usage,
+            read_usage,
             held: Vec::new(),
             is_long: false,
             end: None,
@@ -85,14 +96,25 @@ impl Filter {
             events: 0,
             is_finished: false,
             usage: None,
+            cost_nanos: None,
             usage_is_new: false,
             usage_place: None,
         }
     }
 
-    /// Returns the latest plausible `usage` object so far, as JSON.
+    /// Returns the latest `usage` object so far with plausible counts, as JSON.
     pub fn usage(&self) -> Option<&[u8]> {
         self.usage.as_deref()
+    }
+
+    /// Returns the largest cost so far that the provider reported, if reported costs are used, in nano-USD.
+    pub const fn cost_nanos(&self) -> Option<u64> {
+        self.cost_nanos
+    }
+
+    /// Returns whether the provider reported tokens or a cost.
+    pub const fn has_report(&self) -> bool {
+        self.usage.is_some() || self.cost_nanos.is_some()
     }
 
     /// Returns whether the usage is that of the whole answer, and not only of the answer so far. `is_complete`: the
@@ -118,10 +140,15 @@ impl Filter {
         std::str::from_utf8(self.reader.stream.service_tier.as_deref()?).ok()
     }
 
-    /// Returns the bytes of the text so far, unescaped and in UTF-8; audio and images count by their length.
+    /// Returns the bytes of the text so far, unescaped and in UTF-8; audio and images count by their length. Whole
+    /// texts count only in a stream without deltas: some providers repeat the answer so far in each event.
     pub const fn text_bytes(&self) -> u64 {
         let facts = &self.reader.stream;
-        facts.text_bytes + facts.media_bytes / MEDIA_BYTES_A_TEXT_BYTE
+        let text = match facts.text_bytes {
+            0 => facts.whole_text_bytes,
+            deltas => deltas,
+        };
+        text + facts.media_bytes / MEDIA_BYTES_A_TEXT_BYTE
     }
 
     /// Returns the number of events that have ended.
@@ -186,9 +213,12 @@ impl Filter {
     }
 
     fn note_usage(&mut self) {
-        if let Some(usage) = self.reader.event.usage.take()
-            && (self.is_usage)(&usage)
-        {
+        let Some(usage) = self.reader.event.usage.take() else {
+            return;
+        };
+        let found = (self.read_usage)(&usage);
+        self.cost_nanos = self.cost_nanos.max(found.cost_nanos);
+        if found.has_tokens {
             self.usage = Some(usage);
             (self.usage_is_new, self.usage_place) = (true, None);
         }
@@ -259,7 +289,17 @@ impl Filter {
         self.reader.begin_event();
         self.events += 1;
         self.is_long = false;
-        if is_plain && !is_end && !self.dropped && self.held.is_empty() {
+        if !is_end && !self.dropped && self.held.is_empty() {
+            // The whole event is in this piece. Unless it has a key, it passes with its neighbours.
+            let redacted = match is_plain || is_blank(&piece[range.clone()]) {
+                true => None,
+                false => (self.redact)(&piece[range.clone()]),
+            };
+            if let Some(redacted) = redacted {
+                self.pass(piece.slice(from..range.start), out);
+                self.pass(redacted.into(), out);
+                return range.end;
+            }
             return from;
         }
         self.pass(piece.slice(from..range.start), out);
@@ -280,6 +320,11 @@ fn ending(bytes: &[u8], is_of: fn(u8) -> bool, max: usize) -> usize {
     let ending = bytes.iter().rev().take(max).take_while(|byte| is_of(**byte));
     let ending = ending.count();
     if ending < max { ending } else { 0 }
+}
+
+/// Returns whether an event has no text at all.
+fn is_blank(event: &[u8]) -> bool {
+    event.iter().all(|byte| is_line_end(*byte))
 }
 
 /// Returns whether this is a line end. Line ends may end the event, so they wait, as the last event does.

@@ -30,6 +30,10 @@ enum Key {
     Label,
     /// Of sound and images in base64, or their addresses: `data`, `url`, `b64_json`.
     Media,
+    /// The whole answer of a choice.
+    Message,
+    /// A whole text: `text`, `arguments`.
+    WholeText,
 }
 
 impl Key {
@@ -45,6 +49,8 @@ impl Key {
             b"usage" => Self::Usage,
             b"role" | b"id" => Self::Label,
             b"data" | b"url" | b"b64_json" => Self::Media,
+            b"message" => Self::Message,
+            b"text" | b"arguments" => Self::WholeText,
             _ => Self::Other,
         }
     }
@@ -69,6 +75,8 @@ enum Use {
     ServiceTier,
     FinishReason,
     Text,
+    /// Text outside of deltas.
+    WholeText,
     Media,
     Nothing,
 }
@@ -104,6 +112,8 @@ struct Place {
     key_comes: bool,
     /// Depth at which the current `delta` ends.
     delta: Option<usize>,
+    /// Depth at which the current `message` ends.
+    message: Option<usize>,
 }
 
 /// Start of an event up to its first text, and the state of the scan there. The chunks of a stream mostly have the same
@@ -208,6 +218,9 @@ impl JsonScan {
                 if self.place.delta == Some(self.place.depth) {
                     self.place.delta = None;
                 }
+                if self.place.message == Some(self.place.depth) {
+                    self.place.message = None;
+                }
             }
             b',' => {
                 self.place.key_comes = self.in_object();
@@ -247,6 +260,9 @@ impl JsonScan {
         event.has_error |= is_object && self.is_error(key, depth);
         if key == Key::Delta && self.in_a_choice() && self.place.delta.is_none() {
             self.place.delta = Some(depth);
+        }
+        if key == Key::Message && self.in_a_choice() && self.place.message.is_none() {
+            self.place.message = Some(depth);
         }
         self.place.depth += 1;
         if self.place.depth <= DEPTH_MAX {
@@ -304,14 +320,28 @@ impl JsonScan {
             Key::Type if responses && self.place.depth == 1 => Use::Kind,
             Key::ServiceTier if self.place.depth == tier_depth => Use::ServiceTier,
             Key::FinishReason if self.in_a_choice() => Use::FinishReason,
+            _ if self.is_whole_text() => Use::WholeText,
             _ => Use::Nothing,
+        }
+    }
+
+    /// Returns whether the next value, if it is a string, is text outside of a delta. Sound and images are none.
+    fn is_whole_text(&self) -> bool {
+        let key = self.place.key;
+        match self.format {
+            Format::Chat if self.place.message.is_some() => {
+                !matches!(key, Key::Label | Key::Type | Key::Media)
+            }
+            Format::Chat => self.in_a_choice() && key == Key::WholeText,
+            Format::Responses => self.place.depth == 1 && key == Key::WholeText,
         }
     }
 
     /// Returns whether the next value, if it is a string, is text or media.
     fn is_text(&self) -> bool {
         match self.format {
-            Format::Chat => self.place.delta.is_some() && !matches!(self.place.key, Key::Label | Key::Type),
+            Format::Chat if self.place.delta.is_some() => !matches!(self.place.key, Key::Label | Key::Type),
+            Format::Chat => self.in_a_choice() && self.place.key == Key::Delta,
             Format::Responses => self.place.depth == 1 && self.place.key == Key::Delta,
         }
     }
@@ -375,6 +405,7 @@ impl JsonScan {
     fn count(&self, used: Use, part: &[u8], stream: &mut StreamFacts) {
         match used {
             Use::Text => stream.text_bytes += part.len() as u64,
+            Use::WholeText => stream.whole_text_bytes += part.len() as u64,
             Use::Media => stream.media_bytes += part.len() as u64,
             Use::Key | Use::Kind | Use::ServiceTier | Use::FinishReason | Use::Nothing => {}
         }
@@ -398,7 +429,7 @@ impl JsonScan {
             }
             // Some providers send an empty string in each chunk.
             Use::FinishReason => event.has_finish |= !word.is_empty(),
-            Use::Text | Use::Media | Use::Nothing => {}
+            Use::Text | Use::WholeText | Use::Media | Use::Nothing => {}
         }
     }
 

@@ -23,4 +23,4 @@ mod filter;
 mod json;
 
 pub use facts::Format;
-pub use filter::{Filter, HELD_MAX, IsUsage, Redact};
+pub use filter::{Filter, FoundUsage, HELD_MAX, ReadUsage, Redact};

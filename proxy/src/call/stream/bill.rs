@@ -31,7 +31,8 @@ impl StreamBill {
     ) -> Self {
         let json = filter.usage();
         let usage = json.and_then(|json| usage::of_object(request.endpoint, json));
-        let reported = json.and_then(|json| request.counted_cost(reported_cost(json)));
+        let last = json.and_then(|json| request.counted_cost(reported_cost(json)));
+        let reported = last.max(filter.cost_nanos().map(Nanos::from_stored));
         let actual = usage.as_ref();
         let actual = actual.and_then(|usage| request.actual_cost(usage, filter.service_tier()));
         let is_whole = filter.usage_is_whole(end == StreamEnd::Complete);

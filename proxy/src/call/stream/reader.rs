@@ -10,6 +10,7 @@ use http::StatusCode;
 use sse::Filter;
 use std::pin::{Pin, pin};
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// Maximum bytes read of a stream after its caller disconnected.
@@ -19,6 +20,9 @@ const USAGE_BEHIND_END: Duration = Duration::from_secs(2);
 /// How long, and for how many bytes, to read on after the last event. A provider should end the body at once.
 const TAIL: Duration = Duration::from_secs(2);
 const TAIL_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a stream that are read before other streams get their turn. A provider that never pauses, or whose
+/// compressed bytes become very many, would otherwise keep a worker thread to itself.
+const BYTES_PER_TURN: usize = 64 << 10;
 
 /// Deadlines of a stream whose head was received.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +61,8 @@ pub struct Reader {
     began: Instant,
     /// Start of the current wait for the provider.
     last: Instant,
+    /// Bytes read since other streams had their turn.
+    bytes_of_turn: usize,
     /// Arrival of the last event.
     at_end_since: Option<Instant>,
     draining: Option<Draining>,
@@ -84,6 +90,7 @@ impl Reader {
             limits,
             began,
             last: now,
+            bytes_of_turn: 0,
             at_end_since: None,
             draining: None,
             is_between_events: true,
@@ -119,6 +126,11 @@ impl Reader {
         match self.piece().await {
             Ok(Some(piece)) => {
                 self.filter.push(&piece, &mut out);
+                self.bytes_of_turn += piece.len();
+                if self.bytes_of_turn >= BYTES_PER_TURN {
+                    self.bytes_of_turn = 0;
+                    yield_now().await;
+                }
                 if let Some(draining) = &mut self.draining {
                     draining.bytes = draining.bytes.saturating_sub(piece.len());
                 }
@@ -191,7 +203,7 @@ impl Reader {
         if self.filter.is_at_end() && self.at_end_since.is_none() {
             self.at_end_since = Some(Instant::now());
         }
-        let has_all = self.filter.is_at_end() && (self.filter.usage().is_some() || self.filter.is_full());
+        let has_all = self.filter.is_at_end() && (self.filter.has_report() || self.filter.is_full());
         has_all || self.draining.as_ref().is_some_and(|draining| draining.bytes == 0)
     }
 

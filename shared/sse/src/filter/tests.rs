@@ -1,5 +1,7 @@
 //! Tests that the output equals the input, wherever its pieces end.
 
+mod found;
+
 use super::*;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -25,8 +27,19 @@ fn redact() -> Redact {
 }
 
 fn filter(format: Format, usage_passes: bool) -> Filter {
-    let is_usage = Box::new(|json: &[u8]| json.len() > 2);
-    Filter::new(format, usage_passes, (redact(), is_usage))
+    Filter::new(format, usage_passes, (redact(), Box::new(found)))
+}
+
+/// Reads a usage of these tests: tokens count if there are any, and a cost of less than ten nano-USD.
+fn found(json: &[u8]) -> FoundUsage {
+    let text = std::str::from_utf8(json).unwrap();
+    let cost = text
+        .split_once("\"cost\":")
+        .and_then(|(_, rest)| rest[..1].parse().ok());
+    FoundUsage {
+        has_tokens: text.len() > 2 && !text.starts_with("{\"cost\""),
+        cost_nanos: cost,
+    }
 }
 
 fn text(pieces: &[Bytes]) -> String {
