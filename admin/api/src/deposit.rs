@@ -42,8 +42,8 @@ operations! {
 }
 
 /// Rules for the reference of a new deposit.
-pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than spaces, and no characters \
-                         that show nothing or turn the text";
+pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than single spaces, letters in \
+                         their composed form (NFC), and no characters that show nothing or turn the text";
 /// Maximum number of attempts of a deposit whose wallet changes between the read and the script.
 const ATTEMPTS: usize = 4;
 

@@ -1,6 +1,7 @@
 //! E-mail addresses of users.
 
-use crate::printable::is_seen;
+use crate::printable::{composed, is_seen};
+use unicode_normalization::char::is_combining_mark;
 
 /// Longest address (RFC 5321).
 const LONGEST: usize = 254;
@@ -10,12 +11,12 @@ const LABEL_LONGEST: usize = 63;
 /// Characters of a local part in addition to letters and digits (RFC 5322, `atext`).
 const ATOM: &str = "!#$%&'*+/=?^_`{|}~-";
 
-/// Normalises an e-mail address to lower case, the form that is stored and compared. `None` if it is not
-/// `local@domain`: the local part must be words of letters, digits and `atext` (RFC 5322) separated by dots, and the
-/// domain a name with at least one dot. Letters of any alphabet are allowed (RFC 6531). Quoted local parts, comments
-/// and addresses in brackets are not.
+/// Normalises an e-mail address to lower case and composed letters: the form that is stored and compared. `None` if it
+/// is not `local@domain`: the local part must be words of letters, digits and `atext` (RFC 5322) separated by dots, and
+/// the domain a name with at least one dot. Letters of any alphabet are allowed (RFC 6531). Quoted local parts,
+/// comments and addresses in brackets are not.
 pub fn parse(text: &str) -> Option<String> {
-    let text = text.trim().to_lowercase();
+    let text = normalised(text);
     let (local, domain) = text.split_once('@')?;
     let parts = local.split('.').all(is_word) && domain.contains('.') && domain.split('.').all(is_label);
     (parts && text.len() <= LONGEST).then_some(text)
@@ -23,7 +24,7 @@ pub fn parse(text: &str) -> Option<String> {
 
 /// Normalises an address that an earlier version with looser rules may have accepted; `None` if no version accepted it.
 pub fn parse_known(text: &str) -> Option<String> {
-    let text = text.trim().to_lowercase();
+    let text = normalised(text);
     let (local, domain) = text.split_once('@')?;
     let parts =
         !local.is_empty() && domain.contains('.') && !domain.contains('@') && !domain.starts_with('.');
@@ -31,9 +32,13 @@ pub fn parse_known(text: &str) -> Option<String> {
     (parts && text.len() <= LONGEST && !text.chars().any(odd)).then_some(text)
 }
 
-/// Returns whether this is a letter, a digit, or a combining mark of some alphabets.
+fn normalised(text: &str) -> String {
+    composed(&text.trim().to_lowercase())
+}
+
+/// Returns whether this is a letter, a digit, or a combining mark, which some alphabets have in their words.
 fn is_letter(c: char) -> bool {
-    c.is_alphanumeric() || (!c.is_ascii() && is_seen(c))
+    (c.is_alphanumeric() || is_combining_mark(c)) && is_seen(c)
 }
 
 fn is_word(word: &str) -> bool {
@@ -81,8 +86,13 @@ mod tests {
             "用户@例え.jp",
             "ü@xn--mnchen-3ya.de",
             "1@2.3",
+            "हिन्दी@उदाहरण.भारत",
         ] {
             assert_eq!(parse(good).as_deref(), Some(good));
+        }
+        // Two forms of the same letters are one address.
+        for of in [parse, parse_known] {
+            assert_eq!(of("Jose\u{301}@x.com"), of("jos\u{e9}@x.com"));
         }
         let long = format!("{}@example.com", "a".repeat(243));
         for bad in [
@@ -101,6 +111,10 @@ mod tests {
             "a@x_y.com",
             "a\u{200b}@x.com",
             "a@x\u{202e}.com",
+            "a\u{3164}@x.com",
+            "\u{1f600}@x.com",
+            "a\u{2024}b@x.com",
+            "a\u{b7}b@x.com",
             &long,
         ] {
             assert_eq!(parse(bad), None, "{bad}");

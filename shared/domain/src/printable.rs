@@ -2,6 +2,7 @@
 //! which people read; and for texts that are searched for attempts to instruct an agent.
 
 use std::ops::RangeInclusive;
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 /// Invisible characters: those that Unicode declares ignorable where they cannot be shown
 /// (Default_Ignorable_Code_Point), the Braille blank, and those that break lines or annotate.
@@ -38,6 +39,17 @@ pub fn is_printable(c: char) -> bool {
 /// Returns whether a character is visible: neither hidden nor white space.
 pub fn is_seen(c: char) -> bool {
     is_printable(c) && !c.is_whitespace()
+}
+
+/// Returns the text with each letter and its accents in one form (NFC): `e` with a combining accent becomes `é`, which
+/// looks the same.
+pub fn composed(text: &str) -> String {
+    text.nfc().collect()
+}
+
+/// Returns whether the text is in that form.
+pub fn is_composed(text: &str) -> bool {
+    is_nfc(text)
 }
 
 /// Returns whether an invisible character has the width of a visible one, so that readers take it for a space.

@@ -6,7 +6,7 @@ use crate::keys::{AccountKeys, deposit_lookup};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
-use domain::printable::is_seen;
+use domain::printable::{is_composed, is_seen};
 use std::collections::HashMap;
 
 /// Longest rail reference, in characters.
@@ -35,11 +35,12 @@ domain::words! {
 }
 
 /// Returns whether `text` may name a new deposit: a [reference](is_reference) that cannot be mistaken for another one.
-/// It has no invisible characters, none that change the direction of text, no blanks at its ends, and no white space
-/// other than `' '`.
+/// It has no invisible characters, none that change the direction of text, no blanks at its ends, no two together, no
+/// white space other than `' '`, and each letter in its composed form.
 pub fn is_new_reference(text: &str) -> bool {
     let is_shown = |c: char| c == ' ' || is_seen(c);
-    is_reference(text) && text.chars().all(is_shown) && text.trim() == text
+    let is_spaced = text.trim() == text && !text.contains("  ");
+    is_reference(text) && text.chars().all(is_shown) && is_spaced && is_composed(text)
 }
 
 /// Place of the deposit of an announced reference.
@@ -210,7 +211,7 @@ mod tests {
             "inv-9",
             "a",
             "Überweisung 7/é",
-            "INV 9  b",
+            "INV 9 b",
             "RF18 5390 0754 7034",
             "編號7",
         ] {
@@ -229,6 +230,8 @@ mod tests {
             "inv-9\u{a0}",
             "inv\u{3000}9",
             "inv\n9",
+            "inv  9",
+            "Mu\u{308}ller-1",
             &"x".repeat(201),
         ] {
             assert!(!is_new_reference(bad), "{bad:?}");
