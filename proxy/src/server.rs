@@ -1,6 +1,7 @@
 //! Start and stop. All settings are checked before a port is bound. SIGTERM lets calls in flight finish; SIGQUIT hands
 //! the listening sockets over to a new process.
 
+mod cannot_start;
 mod certificate;
 pub mod components;
 mod descriptors;
@@ -20,6 +21,7 @@ use crate::pending::Pending;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
 use async_trait::async_trait;
+use cannot_start::CannotStart;
 use certificate::Certificate;
 use clap::Parser;
 use components::{Components, Parts};
@@ -35,7 +37,6 @@ use pingora::services::listening::Service;
 use pingora::services::{ServiceReadyNotifier, ServiceWithDependents};
 use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::{Fds, Signals};
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,10 +46,6 @@ use store::Store;
 use telemetry::registrar::Registrar;
 use tokio::signal::unix::Signal;
 
-/// Exit code for an invalid configuration.
-const BAD_CONFIGURATION: u8 = 2;
-/// Exit code for a failure of the machine: the next start may succeed.
-const TEMPORARY_FAILURE: u8 = 3;
 /// Exit code of a process that could not take over.
 const NOT_TAKEN_OVER: i32 = 1;
 /// Write buffer of a connection, in bytes: head and body of a usual answer are sent in one system call instead of two.
@@ -69,7 +66,7 @@ const DRAIN_MARGIN_S: u64 = 10;
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-proxy", version, max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Options {
-    /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
+    /// Configuration file [default: config/tollgate.toml, if there is one]; every key also as TOLLGATE_<SECTION>__<KEY>
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Take over the listening sockets of the running process, which is then sent SIGQUIT; when none runs, start as
@@ -97,36 +94,6 @@ Exit codes:
   3  a full disk, an address that is in use; starting again can help
   4  stopped by a signal; settlements reached neither the store nor proxy.data_dir, the log names them";
 
-/// Why the process does not start.
-#[derive(Debug, thiserror::Error)]
-enum CannotStart {
-    /// The next start would fail too.
-    #[error(transparent)]
-    Settings(#[from] BadSettings),
-    /// The next start may succeed.
-    #[error("{0}")]
-    Temporary(String),
-}
-
-impl CannotStart {
-    /// Classifies an error of a path or address in the settings. One that cannot be used is an invalid setting.
-    fn from_io(named: &str, error: &io::Error) -> Self {
-        use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
-        let text = format!("{named}: {error}");
-        match error.kind() {
-            InvalidInput | NotADirectory | NotFound | PermissionDenied => Self::Settings(BadSettings(text)),
-            _ => Self::Temporary(text),
-        }
-    }
-
-    fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Settings(_) => BAD_CONFIGURATION,
-            Self::Temporary(_) => TEMPORARY_FAILURE,
-        })
-    }
-}
-
 /// Runs the process until a signal ends it.
 pub fn run() -> ExitCode {
     // First of all, since a service manager may send SIGHUP as soon as the process runs.
@@ -135,7 +102,7 @@ pub fn run() -> ExitCode {
     let options = Options::parse();
     let _logs = match telemetry::start() {
         Ok(logs) => logs,
-        Err(error) => return report(&error.into()),
+        Err(error) => return CannotStart::from(error).report(),
     };
     drop(rustls::crypto::ring::default_provider().install_default());
     match hangups
@@ -148,14 +115,8 @@ pub fn run() -> ExitCode {
             });
             ExitCode::SUCCESS
         }
-        Err(error) => report(&error),
+        Err(error) => error.report(),
     }
-}
-
-/// Reports why the process does not start.
-fn report(error: &CannotStart) -> ExitCode {
-    eprintln!("tollgate-proxy: {error}");
-    error.exit_code()
 }
 
 /// Checks everything that can be checked without a port, and prepares the services.
@@ -204,6 +165,15 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let parts = parts(settings, connections, descriptors.provider)?;
     let pending = Arc::clone(&parts.pending);
     let successor = successor(options, &proxy, certificate.as_ref())?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        commit = telemetry::process::COMMIT,
+        config = settings::source(options.config.as_deref()),
+        listen = %proxy.listen,
+        ops = %proxy.ops_listen,
+        data_dir = %proxy.data_dir.display(),
+        "starting"
+    );
     certificate.iter().for_each(Certificate::log);
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
@@ -471,28 +441,5 @@ impl ServiceWithDependents for EdgeService {
 
     fn listen_addresses(&self) -> Option<Vec<String>> {
         self.listener.listen_addresses()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use io::ErrorKind;
-
-    #[test]
-    fn temporary_failures_are_told_from_invalid_settings() {
-        for (kind, is_wrong) in [
-            (ErrorKind::StorageFull, false),
-            (ErrorKind::QuotaExceeded, false),
-            (ErrorKind::AddrInUse, false),
-            (ErrorKind::AddrNotAvailable, false),
-            (ErrorKind::Other, false),
-            (ErrorKind::PermissionDenied, true),
-            (ErrorKind::NotADirectory, true),
-        ] {
-            let cannot = CannotStart::from_io("proxy.data_dir /x", &kind.into());
-            assert_eq!(matches!(cannot, CannotStart::Settings(_)), is_wrong, "{kind:?}");
-            assert!(cannot.to_string().starts_with("proxy.data_dir /x: "), "{cannot}");
-        }
     }
 }

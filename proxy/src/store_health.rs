@@ -231,7 +231,9 @@ impl StoreHealth {
                 let record = Arc::new(record);
                 let before = self.record.swap(Some(Arc::clone(&record)));
                 if before.is_some_and(|before| before.epoch != record.epoch) {
-                    tracing::warn!("the store is another ledger than before");
+                    tracing::error!(
+                        "the store is another ledger than before: its accounts and keys are others"
+                    );
                     self.has_changed_ledger.store(true, Ordering::Release);
                 }
                 self.is_record_away.store(false, Ordering::Release);

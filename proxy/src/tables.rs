@@ -50,7 +50,13 @@ fn reread_plans(plans: &PlanTable, settings: &Settings, metrics: &TableMetrics) 
     metrics.read_again(Table::Plans, read.is_ok());
     match read {
         Ok(read) => {
-            plans.replace(&read);
+            let removed = plans.replace(&read);
+            if !removed.is_empty() {
+                tracing::warn!(
+                    ?removed,
+                    "plans are gone from plans.file: accounts that have one are denied"
+                );
+            }
             tracing::info!("plans in force");
         }
         Err(error) => tracing::error!(%error, "the plans in force stay"),

@@ -75,7 +75,7 @@ fn a_store_that_is_down_exits_1() {
         "{plain:?}"
     );
     let address = format!("redis://127.0.0.1:{}", redis.port());
-    let named = format!("the store's address is {address} (store.url, TOLLGATE_STORE__URL)");
+    let named = format!("the store's address is {address} (store.url, TOLLGATE_STORE__URL; settings: ");
     assert!(plain.stderr.contains(&named), "{plain:?}");
 }
 

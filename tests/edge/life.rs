@@ -91,6 +91,18 @@ async fn sighup_takes_up_new_plans_and_prices() {
         (estimate().await == 3000).then_some(())
     })
     .await;
+    // A plan that is gone: its accounts are denied, and both the reload and each call say why.
+    tables.replace("plans.toml", "[free]", "[gratis]");
+    stage.edge.signal("HUP");
+    eventually("the plan that is gone", SOON, async || {
+        let logs = stage.edge.logs();
+        logs.contains(r#""removed":"[\"free\"]""#).then_some(())
+    })
+    .await;
+    denied(&actor.caller.chat(estimated_body(1)).await, "service_unavailable");
+    let logs = stage.edge.logs();
+    assert!(logs.contains("the account's plan is not in plans.file"), "{logs}");
+    assert_eq!(estimate().await, 3000, "other plans stay");
     assert!(stage.edge.is_running());
 }
 

@@ -70,6 +70,35 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     named(&world, &[]).await;
 }
 
+/// The freeze of the command line, which no server made or saw in a request.
+#[tokio::test]
+async fn a_lost_change_of_the_command_line_is_found() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let before = world.version(&account).await;
+    let cli = Cli::new(BINARY, world.redis.url());
+    let freeze = ["agent", "freeze", "--account", &account.id, "--agent", "bot"];
+    cli.json(&freeze);
+    for round in [
+        "the round that was under way",
+        "a round that began behind the freeze",
+    ] {
+        let last = guarded(&world);
+        eventually(round, SOON, async || (guarded(&world) != last).then_some(())).await;
+    }
+    set_version(&world, &account, before);
+    named(&world, &[&account]).await;
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+}
+
+/// End of the guard's last round, in seconds since 1970.
+fn guarded(world: &World) -> Option<f64> {
+    world
+        .admin
+        .metric("tollgate_admin_worker_last_round_timestamp_seconds{worker=\"guard\"}")
+}
+
 /// One account more than the guard checks in one round: the last one is checked in the next.
 #[tokio::test]
 async fn of_more_accounts_than_in_a_round_each_has_its_turn() {

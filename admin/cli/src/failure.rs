@@ -3,6 +3,7 @@
 use super::output;
 use server::ServeError;
 use settings::{BadSettings, StoreSettings};
+use std::path::Path;
 use std::process::ExitCode;
 use store::sanity::UnsafeStore;
 use store::{Store, StoreError};
@@ -58,8 +59,9 @@ impl Failure {
         }
     }
 
-    /// Returns the same failure; if the store did not reply, with its address and the setting of the address.
-    pub(super) fn with_address(self, settings: &StoreSettings) -> Self {
+    /// Returns the same failure; if the store did not reply, with its address and the setting of the address, and where
+    /// the settings come from.
+    pub(super) fn with_address(self, settings: &StoreSettings, config: Option<&Path>) -> Self {
         let address = Store::shown_address(settings).filter(|_| self.no_store);
         let Some(address) = address else {
             return self;
@@ -69,7 +71,11 @@ impl Failure {
             false => "store.url_file, TOLLGATE_STORE__URL_FILE",
         };
         Self {
-            message: format!("{}; the store's address is {address} ({setting})", self.message),
+            message: format!(
+                "{}; the store's address is {address} ({setting}; settings: {})",
+                self.message,
+                settings::source(config)
+            ),
             ..self
         }
     }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
-use ledger_check::{CheckScope, Checked};
+use ledger_check::{CheckScope, Checked, Invariant};
 use serde_json::json;
 use settings::StoreSettings;
 use std::io::{IsTerminal, Write};
@@ -98,8 +98,15 @@ fn report(checked: &Checked, took: Duration) -> Report {
     });
     let doubts: Vec<String> = doubts.collect();
     if !checked.is_violated() {
+        let of_trail = inconclusive
+            .iter()
+            .any(|doubt| doubt.invariant == Invariant::Trail);
+        let or = match of_trail {
+            true => " Where the trail cannot be read, `tollgate-admin audit verify` says what is missing.",
+            false => "",
+        };
         let again = "Nothing is found wrong, and not all can be told: check again while less money moves.";
-        return Report::new(format!("{}\n{head} {again}", doubts.join("\n")), document);
+        return Report::new(format!("{}\n{head} {again}{or}", doubts.join("\n")), document);
     }
     let rows: Vec<Vec<String>> = violations
         .iter()

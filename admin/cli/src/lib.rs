@@ -47,7 +47,7 @@ const LAST: usize = 900;
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-admin", version, max_term_width = 100)]
 struct Cli {
-    /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
+    /// Configuration file [default: config/tollgate.toml, if there is one]; every key also as TOLLGATE_<SECTION>__<KEY>
     #[arg(long, global = true, value_name = "FILE", display_order = LAST)]
     config: Option<PathBuf>,
     /// Print exactly one JSON document on standard output
@@ -146,7 +146,8 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
         Command::Completions(completions) => Ok(completions.run(self::command())),
         Command::Man(man) => man.run(self::command()),
         Command::Serve => {
-            let served = context::server_runtime()?.block_on(server::serve(settings()?));
+            let source = settings::source(config);
+            let served = context::server_runtime()?.block_on(server::serve(settings()?, &source));
             served.map(|()| Report::silent()).map_err(Failure::from)
         }
         Command::SandboxUpstream(args) => {
@@ -163,7 +164,7 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
             let settings = settings()?;
             let address = settings.store.clone();
             let done = context::command_runtime()?.block_on(operate(command, settings));
-            done.map_err(|failure| failure.with_address(&address))
+            done.map_err(|failure| failure.with_address(&address, config))
         }
     }
 }

@@ -108,22 +108,29 @@ async fn check(context: &Context) -> Result<Report, Failure> {
     if let Some(refusal) = record.refuses_writes() {
         return Err(Failure::refused("STORE_TAKES_NO_WRITES", refusal.to_string()));
     }
-    if let Ok(keyring) = context.settings.keyring()
-        && let Err(error) = record.check_master_key(&keyring)
-    {
-        return Err(Failure::refused("MASTER_KEY", error.to_string()));
-    }
+    let unchecked = match context.settings.keyring() {
+        Ok(keyring) => {
+            record
+                .check_master_key(&keyring)
+                .map_err(|error| Failure::refused("MASTER_KEY", error.to_string()))?;
+            None
+        }
+        Err(error) => Some(format!(
+            " The master key of its secrets was not checked: {error}."
+        )),
+    };
     let status = context.store.durability().await?;
     if status.refuses() {
         return Err(Failure::refused("NOT_DURABLE", status.sentence()));
     }
     let text = format!(
-        "The store is sound; its ledger epoch is {}.{}",
+        "The store is sound; its ledger epoch is {}.{}{}",
         record.epoch,
-        durability(record.append_only, &status)
+        durability(record.append_only, &status),
+        unchecked.as_deref().unwrap_or_default()
     );
     let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only,
-        "durability": shown(&status) });
+        "masterKeyChecked": unchecked.is_none(), "durability": shown(&status) });
     Ok(Report::new(text, json))
 }
 

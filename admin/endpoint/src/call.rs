@@ -305,7 +305,10 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
 /// Returns the error for an account whose plan is not in the table, so that nothing can be decided (decision D7).
 pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
     tracing::error!(plan = name, account, "the account's plan is not in plans.file");
-    Code::ServiceUnavailable.into()
+    let message = format!(
+        "The account's plan `{name}` is not in this installation's table of plans, so nothing can be decided until its operator has mended that."
+    );
+    Problem::new(Code::ServiceUnavailable, message)
 }
 
 /// Parses a timestamp of a query, in milliseconds.

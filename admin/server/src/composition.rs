@@ -195,7 +195,15 @@ impl Running {
         self.metrics.tables.read_again(Table::Plans, plans.is_ok());
         match plans {
             Ok(plans) => {
-                self.admission.plans.store(Arc::new(plans));
+                let plans = Arc::new(plans);
+                let before = self.admission.plans.swap(Arc::clone(&plans));
+                let removed: Vec<&str> = before.names().filter(|name| plans.get(name).is_none()).collect();
+                if !removed.is_empty() {
+                    tracing::warn!(
+                        ?removed,
+                        "plans are gone from plans.file: accounts that have one are refused"
+                    );
+                }
                 tracing::info!("plans reloaded");
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),

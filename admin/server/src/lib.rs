@@ -35,11 +35,12 @@ const DRAIN_SPANS: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or SIGINT. Then readiness fails for `admin.drain_delay_ms` (a second signal skips the rest of
 /// it), requests in flight are answered, and the workers end after their current turns. SIGHUP reads the tables again.
-/// The store may be down: every operation then answers 503 until it is back.
+/// The store may be down: every operation then answers 503 until it is back. `config` says in the log where the
+/// settings come from.
 ///
 /// # Errors
 /// [`ServeError`] if it cannot start; everything is checked before a port is bound.
-pub async fn serve(settings: Settings) -> Result<(), ServeError> {
+pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     // First of all, since SIGHUP would end a process without a handler.
     let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
     allocator::small_pages();
@@ -82,7 +83,14 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         for_operators.clone(),
         stopping,
     ));
-    tracing::info!(listen = %settings.admin.listen, ops = %settings.admin.ops_listen, "serving");
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        commit = telemetry::process::COMMIT,
+        config,
+        listen = %settings.admin.listen,
+        ops = %settings.admin.ops_listen,
+        "serving"
+    );
 
     while signals.next().await == SignalAction::Reload {
         running.reload(&settings);

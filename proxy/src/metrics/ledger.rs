@@ -52,7 +52,7 @@ impl LedgerMetrics {
             tracing::warn!(
                 decision.id = settle.name.allow_id,
                 result = settled.as_str(),
-                "a settlement met no hold of its own"
+                "a settlement met no hold of its own: `missing` behind a lost reply means that it was settled the first time"
             );
         }
     }

@@ -119,6 +119,14 @@ impl Item {
         }
     }
 
+    /// Returns what the call is to be charged; zero for a void.
+    pub const fn cost(&self) -> Nanos {
+        match self {
+            Self::Settle { cost_nanos, .. } => Nanos::from_stored(*cost_nanos),
+            Self::Void { .. } => Nanos::ZERO,
+        }
+    }
+
     /// Returns whether the hold belongs to the ledger with this epoch. True for every ledger if the item has no epoch:
     /// account ids are random, so another ledger has no such account.
     pub fn is_of(&self, ledger: &str) -> bool {

@@ -97,7 +97,13 @@ pub fn exit(pending: Arc<Pending>) -> ! {
 /// Logs the data with which the operator can settle the holds manually.
 fn report_lost(lost: &[Item]) {
     for item in lost {
-        tracing::error!(?item, "lost with this process; the estimate stays charged");
+        let name = item.name();
+        tracing::error!(
+            account = name.account,
+            decision.id = name.allow_id,
+            actual_usd = item.cost().to_string(),
+            "lost with this process; the estimate stays charged until `tollgate-admin holds settle`"
+        );
     }
     if !lost.is_empty() {
         tracing::error!(

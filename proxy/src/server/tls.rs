@@ -2,9 +2,9 @@
 
 use super::certificate::Certificate;
 use pingora::listeners::tls::Acceptor;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{InconsistentKeys, ServerConfig};
 use settings::{BadSettings, ProxySettings};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,10 +46,20 @@ fn config(cert: &Path, key: &Path) -> Result<(ServerConfig, Certificate), BadSet
         return Err(named("proxy.tls_cert", cert, &"it holds no certificate"));
     };
     let certificate = Certificate::new(cert, first);
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| named("proxy.tls_key", key, &error))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+        pem::Error::NoItemsFound => named("proxy.tls_key", key, &"it holds no private key"),
+        error => named("proxy.tls_key", key, &error),
+    })?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, private)
-        .map_err(|error| named("proxy.tls_cert and proxy.tls_key", cert, &error))?;
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => BadSettings(format!(
+                "proxy.tls_cert {} is not the certificate of the key in proxy.tls_key {}",
+                cert.display(),
+                key.display()
+            )),
+            error => named("proxy.tls_cert and proxy.tls_key", cert, &error),
+        })?;
     Ok((config, certificate))
 }

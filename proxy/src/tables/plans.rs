@@ -43,9 +43,13 @@ impl PlanTable {
         }
     }
 
-    /// Replaces the plans in force.
-    pub fn replace(&self, plans: &Plans) {
-        self.plans.store(Arc::new(by_name(plans, &self.public_url)));
+    /// Replaces the plans in force. Returns the names of those that are gone, in alphabetical order.
+    pub fn replace(&self, plans: &Plans) -> Vec<String> {
+        let before = self.plans.swap(Arc::new(by_name(plans, &self.public_url)));
+        let gone = before.keys().filter(|name| plans.get(name).is_none());
+        let mut gone: Vec<String> = gone.cloned().collect();
+        gone.sort_unstable();
+        gone
     }
 }
 
@@ -92,5 +96,16 @@ mod tests {
         assert_eq!(unknown.plan.active_virtual_keys, Some(0));
         assert!(table.get("no such plan").is_none());
         assert_eq!(table.get("free").unwrap().name, "free");
+    }
+
+    #[test]
+    fn plans_that_are_gone_are_named() {
+        let table = PlanTable::new(&Plans::parse("[a]\n[b]\n[c]\n").unwrap(), "https://t".to_owned());
+        assert_eq!(table.replace(&Plans::parse("[b]\n[d]\n").unwrap()), ["a", "c"]);
+        assert!(
+            table
+                .replace(&Plans::parse("[b]\n[d]\n[e]\n").unwrap())
+                .is_empty()
+        );
     }
 }

@@ -23,7 +23,7 @@ pub enum MasterKeyError {
     #[error("secrets.master_key or secrets.master_key_file must hold at least one key")]
     None,
     /// An entry that is not 32 bytes of base64.
-    #[error("master key number {0} is not 32 bytes in base64")]
+    #[error("master key number {0} is not 32 bytes in base64 (44 characters)")]
     BadKey(usize),
 }
 

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use upstreams::{NamedUpstreams, Providers, StreamUsage};
 
-pub use load::{DEFAULT_FILE, default_budgets, default_max_clock_difference_ms, load, load_from};
+pub use load::{DEFAULT_FILE, default_budgets, default_max_clock_difference_ms, load, load_from, source};
 
 /// An invalid configuration: one line that names the setting or file.
 #[derive(Debug, thiserror::Error)]

@@ -33,18 +33,50 @@ pub fn default_budgets() -> Budgets {
 /// # Errors
 /// [`BadSettings`]: one line that names the key or file.
 pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
-    let given = match file {
+    let given = match path_of(file) {
         Some(path) => Some(read(path)?),
-        None if Path::new(DEFAULT_FILE).exists() => Some(read(Path::new(DEFAULT_FILE))?),
         None => None,
     };
     assemble(given, variables::read()?.into_iter())
 }
 
-fn read(path: &Path) -> Result<Table, BadSettings> {
-    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
+/// Returns the file that [`load`] reads; `None` if it takes only the environment and the defaults.
+fn path_of(file: Option<&Path>) -> Option<&Path> {
+    let default = Path::new(DEFAULT_FILE);
+    file.or_else(|| default.exists().then_some(default))
+}
+
+/// Returns where the settings come from, for a log line at the start of a server.
+pub fn source(file: Option<&Path>) -> String {
+    path_of(file).map_or_else(
+        || format!("no file: there is no {DEFAULT_FILE} in the working directory"),
+        |path| path.display().to_string(),
+    )
+}
+
+/// The settings of a file.
+struct GivenFile {
+    settings: Table,
+    /// What errors name it by; empty for a text that is in no file.
+    name: String,
+}
+
+impl GivenFile {
+    /// Names the file in an error about its settings.
+    fn named(&self, error: BadSettings) -> BadSettings {
+        match self.name.as_str() {
+            "" => error,
+            name => BadSettings(format!("{name}: {error}")),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<GivenFile, BadSettings> {
+    let name = path.display().to_string();
+    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{name}: {error}"));
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
-    parse(&text).map_err(|error| named(&error))
+    let settings = parse(&text).map_err(|error| named(&error))?;
+    Ok(GivenFile { settings, name })
 }
 
 /// Like [`load`], from a text and a list of variables.
@@ -55,19 +87,25 @@ pub fn load_from(
     text: Option<&str>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
-    assemble(text.map(parse).transpose()?, env)
+    let settings = text.map(parse).transpose()?;
+    let given = settings.map(|settings| GivenFile {
+        settings,
+        name: String::new(),
+    });
+    assemble(given, env)
 }
 
 fn assemble(
-    given: Option<Table>,
+    given: Option<GivenFile>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
     let mut settings = parse(DEFAULTS)?;
     let (mut in_file, mut in_env) = (None, Vec::new());
     if let Some(mut given) = given {
-        in_file = given.remove(UPSTREAMS);
-        master_key::check_file(&given)?;
-        merge(&mut settings, given)?;
+        in_file = given.settings.remove(UPSTREAMS);
+        master_key::check_file(&given.settings)
+            .and_then(|()| merge(&mut settings, &given.settings))
+            .map_err(|error| given.named(error))?;
     }
     let mut secrets = Vec::new();
     for (name, value) in env {
@@ -147,28 +185,35 @@ fn parse(text: &str) -> Result<Table, BadSettings> {
 }
 
 /// Overrides the defaults by the file's settings. The defaults contain every setting.
-fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
+fn merge(settings: &mut Table, given: &Table) -> Result<(), BadSettings> {
     for (section, keys) in given {
-        let Some(Value::Table(known)) = settings.get_mut(&section) else {
+        let Some(Value::Table(known)) = settings.get_mut(section) else {
             return Err(BadSettings(format!("unknown section `{section}`")));
         };
         let Value::Table(keys) = keys else {
             return Err(BadSettings(format!("`{section}` must be a section")));
         };
         for (key, value) in keys {
-            let Some(slot) = known.get_mut(&key) else {
+            let Some(slot) = known.get_mut(key) else {
                 return Err(BadSettings(format!("unknown key `{section}.{key}`")));
             };
-            if !slot.same_type(&value) {
-                let (wanted, found) = (slot.type_str(), value.type_str());
+            if !slot.same_type(value) {
+                let (wanted, found) = (type_name(slot), type_name(value));
                 return Err(BadSettings(format!(
-                    "`{section}.{key}` must be a {wanted}, not a {found}"
+                    "`{section}.{key}` must be {wanted}, not {found}"
                 )));
             }
-            *slot = value;
+            *slot = value.clone();
         }
     }
     Ok(())
+}
+
+/// Returns the type of a value with its article.
+pub(crate) fn type_name(value: &Value) -> String {
+    let name = value.type_str();
+    let article = if name.starts_with(['a', 'i']) { "an" } else { "a" };
+    format!("{article} {name}")
 }
 
 /// Overrides one setting from the environment. The type of the default determines the type.

@@ -1,7 +1,7 @@
 //! `secrets.master_key` and `secrets.master_key_file`: exactly one of them provides the master keys.
 
 use crate::{BadSettings, Settings};
-use crypto::seal::Keyring;
+use crypto::seal::{Keyring, MasterKeyError};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -75,14 +75,22 @@ impl Settings {
     /// [`BadSettings`] if there is none, or one is malformed; the text never contains a key.
     pub fn keyring(&self) -> Result<Keyring, BadSettings> {
         let file = &self.secrets.master_key_file;
-        let text: SecretString = if file.as_os_str().is_empty() {
-            self.secrets.master_key.expose_secret().replace(',', "\n").into()
+        let (named, text): (String, SecretString) = if file.as_os_str().is_empty() {
+            let keys = self.secrets.master_key.expose_secret().replace(',', "\n");
+            ("secrets.master_key".to_owned(), keys.into())
         } else {
+            let named = format!("secrets.master_key_file {}", file.display());
             let text = std::fs::read_to_string(file);
-            text.map_err(|error| BadSettings(format!("secrets.master_key_file {}: {error}", file.display())))?
-                .into()
+            let text = text.map_err(|error| BadSettings(format!("{named}: {error}")))?;
+            (named, text.into())
         };
-        Keyring::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
+        Keyring::new(text.expose_secret().lines()).map_err(|error| {
+            BadSettings(match error {
+                // It names the settings itself.
+                MasterKeyError::None => error.to_string(),
+                _ => format!("{named}: {error}"),
+            })
+        })
     }
 
     /// Returns a line about a file of master keys that every user of the machine can read or change.

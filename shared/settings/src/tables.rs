@@ -17,8 +17,8 @@ impl Settings {
     /// # Errors
     /// [`BadSettings`] with the file and its fault.
     pub fn plans(&self) -> Result<Plans, BadSettings> {
-        let text = read(&self.plans.file, PLANS_FILE, DEFAULT_PLANS)?;
-        Plans::parse(&text).map_err(|error| bad(&self.plans.file, &error))
+        let text = read("plans.file", &self.plans.file, (PLANS_FILE, DEFAULT_PLANS))?;
+        Plans::parse(&text).map_err(|error| bad("plans.file", &self.plans.file, &error))
     }
 
     /// Loads the prices of `prices.file`, without the operator's imports in the store.
@@ -26,24 +26,27 @@ impl Settings {
     /// # Errors
     /// [`BadSettings`] with the file and its fault.
     pub fn prices(&self) -> Result<PriceTable, BadSettings> {
-        let text = read(&self.prices.file, PRICES_FILE, DEFAULT_PRICES)?;
-        PriceTable::from_toml(&text).map_err(|error| bad(&self.prices.file, &error))
+        let text = read("prices.file", &self.prices.file, (PRICES_FILE, DEFAULT_PRICES))?;
+        PriceTable::from_toml(&text).map_err(|error| bad("prices.file", &self.prices.file, &error))
     }
 }
 
 /// Reads a table. If the default file is missing, the compiled-in table is used (decision D58).
-fn read<'a>(file: &Path, default: &str, builtin: &'a str) -> Result<Cow<'a, str>, BadSettings> {
+fn read<'a>(
+    setting: &str,
+    file: &Path,
+    (default, builtin): (&str, &'a str),
+) -> Result<Cow<'a, str>, BadSettings> {
     if file == Path::new(default) && !file.exists() {
         return Ok(builtin.into());
     }
     let text = std::fs::read_to_string(file);
-    text.map(Cow::Owned)
-        .map_err(|error| BadSettings(format!("{}: {error}", file.display())))
+    text.map(Cow::Owned).map_err(|error| bad(setting, file, &error))
 }
 
-/// Builds one line with the file and the whole chain of causes.
-fn bad(file: &Path, error: &dyn std::error::Error) -> BadSettings {
-    let mut line = format!("{}: {error}", file.display());
+/// Builds one line with the setting, its file and the whole chain of causes.
+fn bad(setting: &str, file: &Path, error: &dyn std::error::Error) -> BadSettings {
+    let mut line = format!("{setting} {}: {error}", file.display());
     let mut source = error.source();
     while let Some(cause) = source {
         line = format!("{line}: {cause}");
@@ -69,14 +72,22 @@ mod tests {
         std::fs::write(&dir, "[free]\nkeys = 3\n").unwrap();
         let text = format!("[plans]\nfile = {dir:?}\n[prices]\nfile = {dir:?}\n");
         let settings = load_from(Some(&text), std::iter::empty()).unwrap();
-        for error in [settings.plans().unwrap_err(), settings.prices().unwrap_err()] {
+        let named = |setting: &str| format!("{setting} {}: ", dir.display());
+        for (setting, error) in [
+            ("plans.file", settings.plans().unwrap_err()),
+            ("prices.file", settings.prices().unwrap_err()),
+        ] {
             let error = error.to_string();
             assert!(
-                error.starts_with(&dir.display().to_string()) && !error.contains('\n'),
+                error.starts_with(&named(setting)) && !error.contains('\n'),
                 "{error}"
             );
         }
         std::fs::remove_file(&dir).unwrap();
-        assert!(settings.plans().unwrap_err().to_string().contains("No such file"));
+        let error = settings.plans().unwrap_err().to_string();
+        assert!(
+            error.starts_with(&named("plans.file")) && error.contains("No such file"),
+            "{error}"
+        );
     }
 }

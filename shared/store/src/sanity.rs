@@ -20,7 +20,7 @@ pub enum UnsafeStore {
     Store(#[from] StoreError),
     /// No epoch: never initialised, or wiped.
     #[error(
-        "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
+        "the store has no ledger epoch: it was wiped, so restore a backup (docs/guides/backup.md), or it is new and was never initialised (`tollgate-admin store init`)"
     )]
     NoEpoch,
     /// It may evict keys.

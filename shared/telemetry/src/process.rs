@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// The commit of the build: `make dist`, `make static`, `make pgo` and the image pass it to the compiler as
 /// `TOLLGATE_COMMIT`. Development builds do not, since each commit would recompile this crate, and with it all others.
-const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
+pub const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
 
 /// Sources without git history have no commit.
 const fn commit(given: Option<&'static str>) -> &'static str {

@@ -166,6 +166,8 @@ async fn responses_embeddings_and_streams_are_predicted() {
         for wrong in [
             json!({ "endpoint": "audio" }),
             json!({ "endpoint": "embeddings" }),
+            // The body of another API, without saying so.
+            json!({ "input": "x" }),
             json!({ "endpoint": "responses", "previous_response_id": "resp_1" }),
         ] {
             problem(&ask(wrong).await, 400, "VALIDATION");

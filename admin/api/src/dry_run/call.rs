@@ -143,6 +143,9 @@ fn endpoint(body: &Fields<'_>) -> Result<Endpoint, Problem> {
     let word = body.string("endpoint")?.value();
     let known = Endpoint::ALL.iter().copied();
     match word {
+        None if body.contains("input") && !body.contains("messages") => Err(Problem::validation(
+            "input belongs to `responses` and `embeddings`: say with `endpoint` which of them is called.",
+        )),
         None => Ok(Endpoint::Chat),
         Some(word) => Endpoint::parse(&word).ok_or_else(|| {
             let words: Vec<&str> = known.map(Endpoint::as_str).collect();

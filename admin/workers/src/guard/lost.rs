@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use store::Store;
 use store::account::refused::LOST_MAX;
 use store::connection::batch::Batch;
-use store::versions::AccountVersion;
 use store::versions::lost::{self, Completeness};
+use store::versions::{AccountVersion, Versions};
 use telemetry::error_chain;
 
 /// Number of accounts checked in one round, each with one field of its record and, on a cluster, one of its witness.
@@ -23,6 +23,8 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     rotation: Rotation,
+    /// The versions that were read so far.
+    checked: Versions,
     /// Accounts that wait for `store accept`, each with the generation that it will raise.
     held: BTreeMap<String, u64>,
     /// The last account of the last list.
@@ -36,7 +38,7 @@ impl Lost {
         let round = Batch::new(store);
         round.note(self.rotation.renew(store).await);
         let accounts = self.rotation.next(ACCOUNTS);
-        let found = lost::check(store, &round, &accounts).await;
+        let found = lost::check(store, &round, &accounts, &self.checked).await;
         let unwitnessed = self.note_all(store, found);
         if let Err(error) = round.end() {
             tracing::debug!(error = %error_chain(&error), "a look for lost writes was cut off");

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::BadSettings;
 use crate::bounds::{WEEK_MS, check_number};
+use crate::load::type_name;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -41,9 +42,9 @@ pub(crate) fn read(
         for (key, value) in table(&format!("upstreams.{name}"), keys)? {
             let slot = slot(&mut settings, &name, &key)?;
             if !slot.same_type(&value) {
-                let (wanted, found) = (slot.type_str(), value.type_str());
+                let (wanted, found) = (type_name(slot), type_name(&value));
                 return Err(BadSettings(format!(
-                    "`upstreams.{name}.{key}` must be a {wanted}, not a {found}"
+                    "`upstreams.{name}.{key}` must be {wanted}, not {found}"
                 )));
             }
             *slot = value;

@@ -17,7 +17,7 @@ pub enum KeyError {
     Seal(#[from] SealError),
     /// The store has no ledger epoch, so nothing may be written.
     #[error(
-        "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
+        "the store has no ledger epoch: it was wiped, so restore a backup (docs/guides/backup.md), or it is new and was never initialised (`tollgate-admin store init`)"
     )]
     NoLedger,
 }

@@ -1,10 +1,12 @@
 //! Detects accounts that lost an acknowledged change with the server that made it (decision D47).
 //!
-//! The acknowledged version comes from the witness, on a cluster, and from this process. The witness only records
-//! changes, so any older version means a lost change. This process may also have recorded calls, which a failover may
-//! lose: an older version means a lost change only if it is older by more than [`CALLS_MAX`].
+//! The acknowledged version comes from the witness, on a cluster, and from this process: what it read in requests, what
+//! its changes returned, and what earlier checks read, among it the changes of other servers and of the command line.
+//! The witness only records changes, so any older version means a lost change. This process may also have recorded
+//! calls, which a failover may lose: an older version means a lost change only if it is older by more than
+//! [`CALLS_MAX`].
 
-use super::{AccountVersion, witness};
+use super::{AccountVersion, Versions, witness};
 use crate::Store;
 use crate::connection::batch::Batch;
 use crate::connection::witness_of;
@@ -38,14 +40,16 @@ struct Floor {
 }
 
 /// Checks each of `accounts`, in two batches of reads. Skips those that could not be read or have no record, since
-/// nothing can be done about them.
+/// nothing can be done about them. `checked` has the versions that earlier checks read, and gets those of this one.
+/// They are apart from the versions of requests, which allow for no lost calls.
 pub async fn check<'a>(
     store: &Store,
     batch: &Batch<'_>,
     accounts: &'a [String],
+    checked: &Versions,
 ) -> Vec<(&'a String, Completeness)> {
     // In this order: a record read after its floor has the same version or a newer one, unless the store lost writes.
-    let floors = floors(store, batch, accounts).await;
+    let floors = floors(store, batch, accounts, checked).await;
     let fields = ["generation", "version"].map(str::to_owned);
     let mut answers = batch.many(&Read::of_accounts(accounts, &fields)).await;
     let looked = accounts.iter().zip(floors).filter_map(|(account, floor)| {
@@ -53,15 +57,14 @@ pub async fn check<'a>(
         let (Some(generation), Some(version)) = record? else {
             return None;
         };
-        Some((
-            account,
-            floor.completeness(AccountVersion { generation, version }, store.is_cluster()),
-        ))
+        let record = AccountVersion { generation, version };
+        checked.record(account, record);
+        Some((account, floor.completeness(record, store.is_cluster())))
     });
     looked.collect()
 }
 
-async fn floors(store: &Store, batch: &Batch<'_>, accounts: &[String]) -> Vec<Floor> {
+async fn floors(store: &Store, batch: &Batch<'_>, accounts: &[String], checked: &Versions) -> Vec<Floor> {
     let mut witnesses = None;
     if store.is_cluster() {
         let reads = accounts.iter().map(|account| {
@@ -75,7 +78,7 @@ async fn floors(store: &Store, batch: &Batch<'_>, accounts: &[String]) -> Vec<Fl
             .as_mut()
             .and_then(|answers| answers.read::<Option<String>>().flatten());
         Floor {
-            seen: store.versions().newest(account),
+            seen: store.versions().newest(account).max(checked.newest(account)),
             witnessed: text.as_deref().and_then(witness::parse),
         }
     });
