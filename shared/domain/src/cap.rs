@@ -48,6 +48,9 @@ pub struct CapSnapshot {
     pub tracked_spent: Nanos,
 }
 
+/// All checks of Cap.
+pub type CapChecks = [Check; 7];
+
 /// Returns every check of Cap, in order of precedence, including those after a failed one. `held` is the part of the
 /// agent's spending that belongs to calls in flight. The store keeps no such sum for a run or an account.
 pub fn checks(
@@ -56,7 +59,7 @@ pub fn checks(
     snapshot: &CapSnapshot,
     held: Nanos,
     amount: Nanos,
-) -> [Check; 7] {
+) -> CapChecks {
     let enabled = policy.is_some_and(|policy| policy.enabled);
     let limits = policy.copied().unwrap_or_default();
     let usd = |name, limit: Option<Nanos>, spent: Nanos| {

@@ -4,7 +4,7 @@ use super::{OtherRefusal, OtherRefusals, Subject, is_too_much, read_snapshot};
 use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
-use domain::cap;
+use domain::cap::{self, CapChecks};
 use domain::check::{self, Check, CheckName, CheckedAmount};
 use domain::denial::Denial;
 use domain::id::Kind;
@@ -111,7 +111,7 @@ fn unavailable(message: &str) -> OtherRefusal {
     }
 }
 
-fn of_cap(snapshot: &Snapshot, plan: &Plan, estimate: Nanos) -> [Check; 7] {
+fn of_cap(snapshot: &Snapshot, plan: &Plan, estimate: Nanos) -> CapChecks {
     let inputs = &snapshot.spend;
     let policy = inputs.policy.as_ref();
     cap::checks(policy, &plan.cap(), &inputs.cap, inputs.held, estimate)
