@@ -3,9 +3,10 @@
 
 mod making;
 
+use crate::ADMIN;
 use crate::files::{path, text};
 use crate::installation::{Installation, Tenant, body, ok};
-use harness::{Admin, Edge, eventually, words};
+use harness::{Admin, AdminOptions, Edge, eventually, words};
 use redis::FromRedisValue as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -374,6 +375,22 @@ fn nobody_is_the_default_user() {
         let answer = say(words);
         assert!(answer.contains("NOAUTH"), "{words:?}: {answer}");
     }
+}
+
+/// A server with the address of another program's user says so, and does not answer every request with 503 as a ready
+/// one.
+#[tokio::test]
+async fn a_management_server_with_the_user_of_an_edge_is_not_ready() {
+    let installation = Installation::start();
+    let options = AdminOptions::new(ADMIN, "redis://127.0.0.1:1")
+        .env("TOLLGATE_STORE__URL_FILE", installation.url_file("edge"))
+        .until_alive();
+    let admin = Admin::start(options);
+    eventually("the missing rights", SOON, async || {
+        let (status, text) = admin.ops("/readyz")?;
+        (status == 503 && text.contains("NOPERM")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

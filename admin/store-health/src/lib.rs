@@ -8,9 +8,10 @@ use crypto::seal::{Keyring, SealError, SealOwner};
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use store::account::Account;
 use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
 use store::write_refusal::{RefusalCode, SteadyRefusal};
-use store::{Store, error_counters};
+use store::{Store, StoreError, error_counters};
 use telemetry::error_chain;
 
 /// Why the store cannot be used now.
@@ -35,6 +36,12 @@ pub enum NotSealed {
     Failed(#[from] SealError),
 }
 
+/// Error code of a server that does not let its user send a command or see a key.
+const NOT_PERMITTED: &str = "NOPERM";
+/// Why a server with the address of another program is not ready.
+const OTHER_USER: &str = "the store does not let this user do what a management server does (NOPERM): the address names \
+                          the user of another program, or the store's users are those of an earlier version";
+
 /// Value in place of a count of lost connections: no check has succeeded yet.
 const NEVER: u64 = u64::MAX;
 
@@ -43,7 +50,7 @@ const NEVER: u64 = u64::MAX;
 pub struct StoreHealth {
     state: ArcSwap<State>,
     /// Count of lost connections before the last successful check.
-    cuts: AtomicU64,
+    lost_connections: AtomicU64,
     /// Whether it refuses writes. This alone has no further consequence: requests and workers find out by themselves,
     /// and a full store accepts some of their writes.
     refusal: SteadyRefusal,
@@ -51,6 +58,8 @@ pub struct StoreHealth {
     keyring: Option<Arc<Keyring>>,
     /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
     has_other_master_key: AtomicBool,
+    /// Whether the store's user may not do what a management server does.
+    lacks_rights: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,10 +76,11 @@ impl Default for StoreHealth {
         let state = State::Away("the store was not checked yet".to_owned());
         Self {
             state: ArcSwap::from_pointee(state),
-            cuts: AtomicU64::new(NEVER),
+            lost_connections: AtomicU64::new(NEVER),
             refusal: SteadyRefusal::default(),
             keyring: None,
             has_other_master_key: AtomicBool::default(),
+            lacks_rights: AtomicBool::default(),
         }
     }
 }
@@ -95,6 +105,10 @@ impl StoreHealth {
                 .or_else(|| {
                     let is_other = self.has_other_master_key.load(Ordering::Acquire);
                     is_other.then(|| WrongMasterKey.to_string())
+                })
+                .or_else(|| {
+                    let lacks = self.lacks_rights.load(Ordering::Acquire);
+                    lacks.then(|| OTHER_USER.to_owned())
                 }),
             State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
         }
@@ -119,7 +133,7 @@ impl StoreHealth {
     /// made since a connection was lost.
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
         self.require_trust()?;
-        if !self.was_cut(store) {
+        if !self.has_lost_connection(store) {
             return sanity::record(store).await.map_err(NotTrusted::Found);
         }
         self.check(store).await.map_err(NotTrusted::Found)
@@ -130,16 +144,32 @@ impl StoreHealth {
     /// # Errors
     /// [`UnsafeStore`] if it does not reply, or cannot be trusted.
     pub async fn check(&self, store: &Store) -> Result<StoreRecord, UnsafeStore> {
-        let cuts = error_counters::connections_lost();
+        let lost_connections = error_counters::connections_lost();
         let outcome = sanity::check(store).await;
         if self.update(outcome.as_ref().map(|_| ())) {
-            self.cuts.store(cuts, Ordering::Release);
+            self.lost_connections.store(lost_connections, Ordering::Release);
         }
         if let Ok(record) = &outcome {
             self.refusal.record(record.takes_no_writes());
             self.check_master_key(record);
         }
         outcome
+    }
+
+    /// Checks the rights of the store's user by a command that a management server needs and an edge may not send. Logs
+    /// a change. Rights that are missing elsewhere show in the requests and workers that need them.
+    pub async fn check_rights(&self, store: &Store) {
+        let lacks = match Account::count(store).await {
+            Ok(_) => false,
+            Err(StoreError::Refused { code, .. }) if code == NOT_PERMITTED => true,
+            Err(_) => return,
+        };
+        if self.lacks_rights.swap(lacks, Ordering::AcqRel) != lacks {
+            match lacks {
+                true => tracing::error!("{OTHER_USER}"),
+                false => tracing::info!("the store lets this user do what a management server does"),
+            }
+        }
     }
 
     fn check_master_key(&self, record: &StoreRecord) {
@@ -159,13 +189,16 @@ impl StoreHealth {
     /// Returns whether a check has succeeded, none has failed since, and no connection was lost. Some nodes of a
     /// cluster may be unreachable.
     pub fn is_sound(&self, store: &Store) -> bool {
-        self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
+        self.require_trust().is_ok()
+            && self.lost_connections.load(Ordering::Acquire) != NEVER
+            && !self.has_lost_connection(store)
     }
 
     /// In a cluster the worker's next check is soon enough: an unreachable node must not delay the accounts of the
     /// others.
-    fn was_cut(&self, store: &Store) -> bool {
-        self.cuts.load(Ordering::Acquire) != error_counters::connections_lost() && !store.is_cluster()
+    fn has_lost_connection(&self, store: &Store) -> bool {
+        self.lost_connections.load(Ordering::Acquire) != error_counters::connections_lost()
+            && !store.is_cluster()
     }
 
     fn require_trust(&self) -> Result<(), NotTrusted> {

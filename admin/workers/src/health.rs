@@ -17,6 +17,9 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
     loop {
         let sane = base.health.check(&base.store).await.is_ok();
         base.metrics.store_sane.set(i64::from(sane));
+        if sane {
+            base.health.check_rights(&base.store).await;
+        }
         if sane && let Ok(status) = base.store.durability().await {
             base.metrics
                 .store_durable
