@@ -63,7 +63,7 @@ const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "
 
 domain::words! {
     /// A limit of every plan (decision D71) that denied a call as `rate_limited`.
-    pub enum Limited {
+    pub enum RateLimitedBy {
         /// The account's budget of runs.
         Runs = "runs",
         /// The account may make no records.
@@ -82,7 +82,7 @@ telemetry::metrics! {
         /// Refused requests, by error code.
         refused: counters("refused_total", "code", RefusalKind::ALL.iter().map(|kind| kind.code())),
         /// Calls denied as rate_limited on any plan: runs (the budget of runs), store_share (the guard).
-        limited: counters("limited_total", "limit", Limited::ALL.map(Limited::as_str)),
+        limited: counters("limited_total", "limit", RateLimitedBy::ALL.map(RateLimitedBy::as_str)),
         /// Requests that an SDK announced as retries (x-stainless-retry-count).
         announced_retries: counter("announced_retries_total"),
         /// Time of a request in Tollgate, without the caller's sending and the provider.
@@ -155,7 +155,7 @@ impl Metrics {
     }
 
     /// Records a denial by a limit of every plan.
-    pub fn limited(&self, limit: Limited) {
+    pub fn limited(&self, limit: RateLimitedBy) {
         self.calls.limited[limit as usize].inc();
     }
 
@@ -230,7 +230,7 @@ mod tests {
         for (at, result) in UpstreamResult::ALL.into_iter().enumerate() {
             assert_eq!(result as usize, at, "{result:?}");
         }
-        for (at, limit) in Limited::ALL.into_iter().enumerate() {
+        for (at, limit) in RateLimitedBy::ALL.into_iter().enumerate() {
             assert_eq!(limit as usize, at, "{limit:?}");
         }
     }

@@ -4,7 +4,7 @@ use crate::{document, ready};
 use domain::mode::Mode;
 use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent, assert_fields, words};
 use serde_json::Value;
-use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::script::change::Scope;
 
 fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i32) -> Value {
@@ -61,8 +61,8 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
         actor: "key_1",
     };
     let user = async |freeze| set_frozen(&store, &scope, "bot", freeze).await.unwrap();
-    let by_user = Freeze::By(Authority::User);
-    let lift = Freeze::Lift(Authority::User);
+    let by_user = Freeze::By(FrozenBy::User);
+    let lift = Freeze::Lift(FrozenBy::User);
 
     assert_eq!(user(lift).await, Frozen::AlreadySo);
     assert_eq!(user(by_user).await, Frozen::Done);

@@ -33,7 +33,7 @@ use crate::lost_master::{accept_all, conclusion};
 use crate::world::{ADMIN, MASTERS, PATIENCE_MS, SOON, World};
 use futures::{StreamExt, stream};
 use harness::{Admin, Cli, Daemon, Gate, RedisCluster, eventually};
-use row::{GoesOn, Midway, Subject};
+use row::{AlwaysAllowed, Midway, Subject};
 use serde_json::json;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ use store::script::all::all;
 use tokio::runtime::Handle;
 
 /// A change that was sent, with its gate.
-type Sent<'scope> = (Gate, GoesOn, ScopedJoinHandle<'scope, ()>);
+type Sent<'scope> = (Gate, AlwaysAllowed, ScopedJoinHandle<'scope, ()>);
 
 /// Admin servers. Several, since each has room for few waiting changes.
 const SERVERS: usize = 4;
@@ -106,7 +106,9 @@ fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize, cli: &Cli
         }
         std::thread::sleep(ON_THE_WIRE);
         world.cluster.cut_off(replica);
-        let (before, after): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, at, _)| *at == GoesOn::Before);
+        let (before, after): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|(_, at, _)| *at == AlwaysAllowed::Before);
         go_on(before);
         world.cluster.lose(node, &key);
         go_on(after);

@@ -6,7 +6,7 @@ use domain::number::Number;
 use harness::{RawClient, assert_fields};
 use serde_json::json;
 use std::time::Duration;
-use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::keys::Bucket;
 use store::script::change::Scope;
 
@@ -234,11 +234,11 @@ async fn freeze_and_unfreeze_and_the_operators_freeze() {
         actor: "operator",
     };
     let operator = async |freeze| set_frozen(&world.store, &scope, "bot", freeze).await.unwrap();
-    assert_eq!(operator(Freeze::By(Authority::Operator)).await, Frozen::Done);
+    assert_eq!(operator(Freeze::By(FrozenBy::Operator)).await, Frozen::Done);
     problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
     success(&send("freeze").await, 200);
     problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
-    assert_eq!(operator(Freeze::Lift(Authority::Operator)).await, Frozen::Done);
+    assert_eq!(operator(Freeze::Lift(FrozenBy::Operator)).await, Frozen::Done);
     assert_fields!(success(&caller.get("/v1/agents/bot").await, 200)["agent"], { "status": "active" });
     let kinds = world.audit_types(&account, Mode::Live).await;
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Every action on money, concrete enough to be performed on the store and on the model alike.
 
 use crate::model::{At, Limits, Place};
-use store::agent::freeze::Authority;
+use store::agent::freeze::FrozenBy;
 use store::once::Once;
 
 /// The actor of all requests.
@@ -166,7 +166,7 @@ pub enum Act {
     Freeze {
         at: At,
         agent: String,
-        by: Authority,
+        by: FrozenBy,
         lift: bool,
     },
     NewAgent {

@@ -4,7 +4,7 @@ use crate::world::{World, problem, success};
 use futures::future::join_all;
 use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
-use store::attempts::{Attempts, Taken};
+use store::attempts::{AttemptPermit, Attempts};
 use store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";
@@ -143,7 +143,7 @@ async fn different_right_passwords_are_guesses() {
         let tries = Tries::RightPasswords;
         for _ in 0..10 {
             let taken = Attempts { tries, of: email }.take(&world.store).await.unwrap();
-            assert_eq!(taken, Taken::Yes);
+            assert_eq!(taken, AttemptPermit::Yes);
         }
         for _ in 0..2 {
             locked(&world.try_login(email, OWN).await);

@@ -26,7 +26,7 @@ operations! {
     ROUTES: ApiState, Management;
 
     GET  "/account",      key(Read, Viewer), Both, PerMinute, get;
-    POST "/account/plan", session(Owner),    Both, Uncounted, choose_plan, GoesOn;
+    POST "/account/plan", session(Owner),    Both, Uncounted, choose_plan, AlwaysAllowed;
 }
 
 #[derive(Serialize, ToSchema)]

@@ -13,9 +13,9 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Given, Problem, Reply, Text, missing, operations};
+use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, Text, missing, operations};
 use serde::Serialize;
-use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script as agent;
 use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, Updated};
 use store::agent::{AgentRecord, WalletRow};
@@ -32,8 +32,8 @@ operations! {
     GET    "/agents/{id}",          key(Read, Viewer),   Both, PerMinute, get;
     PATCH  "/agents/{id}",          key(Write, Admin),   Both, PerMinute, update;
     DELETE "/agents/{id}",          key(Write, Admin),   Both, PerMinute, delete;
-    POST   "/agents/{id}/freeze",   key(Write, Manager), Both, PerMinute, freeze, GoesOn;
-    POST   "/agents/{id}/unfreeze", key(Write, Manager), Both, PerMinute, unfreeze, GoesOn;
+    POST   "/agents/{id}/freeze",   key(Write, Manager), Both, PerMinute, freeze, AlwaysAllowed;
+    POST   "/agents/{id}/unfreeze", key(Write, Manager), Both, PerMinute, unfreeze, AlwaysAllowed;
 }
 
 /// Longest name.
@@ -114,9 +114,9 @@ fn source(row: &WalletRow) -> &'static str {
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["name", "type", "description"])?;
     let name = match body.text("name", Text::Line, NAME_MAX)? {
-        Given::Value(name) => name,
-        Given::Absent => return Err(missing("name")),
-        Given::Null => return Err(must_not_be_null("name")),
+        FieldValue::Value(name) => name,
+        FieldValue::Absent => return Err(missing("name")),
+        FieldValue::Null => return Err(must_not_be_null("name")),
     };
     let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
     let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
@@ -192,24 +192,24 @@ fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     body.require_only(&["name", "type", "description", "spendLimit"])?;
     let mut changes = Vec::new();
     match body.text("name", Text::Line, NAME_MAX)? {
-        Given::Value(name) => changes.push(("name", Some(name))),
-        Given::Null => return Err(must_not_be_null("name")),
-        Given::Absent => {}
+        FieldValue::Value(name) => changes.push(("name", Some(name))),
+        FieldValue::Null => return Err(must_not_be_null("name")),
+        FieldValue::Absent => {}
     }
     match body.text("type", Text::Line, TYPE_MAX)? {
-        Given::Value(kind) => changes.push(("type", Some(kind))),
-        Given::Null => changes.push(("type", Some(TYPE_DEFAULT.to_owned()))),
-        Given::Absent => {}
+        FieldValue::Value(kind) => changes.push(("type", Some(kind))),
+        FieldValue::Null => changes.push(("type", Some(TYPE_DEFAULT.to_owned()))),
+        FieldValue::Absent => {}
     }
     match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
-        Given::Value(description) => changes.push(("description", Some(description))),
-        Given::Null => changes.push(("description", None)),
-        Given::Absent => {}
+        FieldValue::Value(description) => changes.push(("description", Some(description))),
+        FieldValue::Null => changes.push(("description", None)),
+        FieldValue::Absent => {}
     }
     match body.limit("spendLimit")? {
-        Given::Value(limit) => changes.push(("spend_limit", Some(limit.get().to_string()))),
-        Given::Null => changes.push(("spend_limit", None)),
-        Given::Absent => {}
+        FieldValue::Value(limit) => changes.push(("spend_limit", Some(limit.get().to_string()))),
+        FieldValue::Null => changes.push(("spend_limit", None)),
+        FieldValue::Absent => {}
     }
     Ok(changes)
 }
@@ -245,12 +245,12 @@ pub async fn delete(call: Call) -> Answer {
 
 /// `POST /agents/{id}/freeze`
 pub async fn freeze(call: Call) -> Answer {
-    change_freeze(&call, Freeze::By(Authority::User)).await
+    change_freeze(&call, Freeze::By(FrozenBy::User)).await
 }
 
 /// `POST /agents/{id}/unfreeze`
 pub async fn unfreeze(call: Call) -> Answer {
-    change_freeze(&call, Freeze::Lift(Authority::User)).await
+    change_freeze(&call, Freeze::Lift(FrozenBy::User)).await
 }
 
 async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {

@@ -21,7 +21,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::caller::Credential;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, Code, Fields, Given, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, missing, operations,
+    Answer, Code, FieldValue, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, missing, operations,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -38,7 +38,7 @@ operations! {
 
     GET  "/wallet/deposits",         key(Read, Viewer), Both, PerMinute, list, Query;
     POST "/wallet/deposits",         key(Write, Owner), Both, PerMinute, create, Confirmed, Budgeted;
-    POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, GoesOn;
+    POST "/wallet/deposits/confirm", key(Write, Owner), Both, PerMinute, confirm, Confirmed, AlwaysAllowed;
 }
 
 /// Rules for the reference of a new deposit.
@@ -195,8 +195,8 @@ fn require_owner(call: &Call) -> Result<(), Problem> {
 
 fn reference(body: &Fields<'_>) -> Result<String, Problem> {
     let reference = match body.string("reference")? {
-        Given::Value(reference) => reference,
-        Given::Absent | Given::Null => return Err(missing("reference")),
+        FieldValue::Value(reference) => reference,
+        FieldValue::Absent | FieldValue::Null => return Err(missing("reference")),
     };
     match is_reference(&reference) {
         true => Ok(reference),

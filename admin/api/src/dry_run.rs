@@ -26,7 +26,7 @@ operations! {
     /// Operations on predictions.
     ROUTES: ApiState, Management;
 
-    POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict, GoesOn;
+    POST "/decisions/dry-run", key(Write, Viewer), Both, PerMinute, predict, AlwaysAllowed;
 }
 
 /// Largest value of the store's counters, as in the scripts.

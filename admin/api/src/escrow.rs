@@ -29,8 +29,8 @@ operations! {
 
     POST "/escrow/create",  key(Write, Admin),   Both, WalletMinute, create, Confirmed, Budgeted;
     POST "/escrow/fund",    key(Write, Admin),   Both, PerMinute,    fund, Confirmed, Budgeted;
-    POST "/escrow/release", key(Write, Manager), Both, WalletMinute, release, Confirmed, Budgeted, GoesOn;
-    POST "/escrow/dispute", key(Write, Manager), Both, PerMinute,    dispute, Confirmed, Budgeted, GoesOn;
+    POST "/escrow/release", key(Write, Manager), Both, WalletMinute, release, Confirmed, Budgeted, AlwaysAllowed;
+    POST "/escrow/dispute", key(Write, Manager), Both, PerMinute,    dispute, Confirmed, Budgeted, AlwaysAllowed;
     GET  "/escrow",         key(Read, Viewer),   Both, PerMinute,    list, Query;
     GET  "/escrow/{id}",    key(Read, Viewer),   Both, PerMinute,    get;
 }

@@ -32,8 +32,8 @@ operations! {
     GET  "/intents",              key(Read, Viewer),     Both, PerMinute, list, Query;
     GET  "/intents/{id}",         key(Read, Viewer),     Both, PerMinute, get;
     GET  "/intents/{id}/export",  key(Read, Viewer),     Both, PerMinute, export, Query;
-    POST "/intents/{id}/approve", key(Approve, Manager), Both, PerMinute, approve, Confirmed, GoesOn;
-    POST "/intents/{id}/deny",    key(Approve, Manager), Both, PerMinute, deny, Confirmed, GoesOn;
+    POST "/intents/{id}/approve", key(Approve, Manager), Both, PerMinute, approve, Confirmed, AlwaysAllowed;
+    POST "/intents/{id}/deny",    key(Approve, Manager), Both, PerMinute, deny, Confirmed, AlwaysAllowed;
 }
 
 /// Longest reason of a decision.

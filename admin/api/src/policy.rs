@@ -12,7 +12,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, Fields, Given, Listing, Problem, Reply, Text, missing, operations,
+    Answer, CURRENCIES, Code, FieldValue, Fields, Listing, Problem, Reply, Text, missing, operations,
     require_agent_id, require_new_agent_id,
 };
 use serde::Serialize;
@@ -138,11 +138,11 @@ pub async fn set_for_agent(call: Call) -> Answer {
 
 fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     match body.string("agentId")? {
-        Given::Value(agent) => {
+        FieldValue::Value(agent) => {
             require_new_agent_id("agentId", &agent)?;
             Ok(Some(agent))
         }
-        Given::Absent | Given::Null => Ok(None),
+        FieldValue::Absent | FieldValue::Null => Ok(None),
     }
 }
 
@@ -155,28 +155,28 @@ fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     body.require_only(&known)?;
     let mut changes: Vec<FieldChange> = Vec::new();
     match body.text("name", Text::Line, NAME_MAX)? {
-        Given::Value(name) => changes.push(("name", Some(name))),
-        Given::Null => return Err(Problem::validation("name must not be null.")),
-        Given::Absent => {}
+        FieldValue::Value(name) => changes.push(("name", Some(name))),
+        FieldValue::Null => return Err(Problem::validation("name must not be null.")),
+        FieldValue::Absent => {}
     }
     match body.string("currency")? {
-        Given::Value(currency) if CURRENCIES.contains(&currency.as_str()) => {
+        FieldValue::Value(currency) if CURRENCIES.contains(&currency.as_str()) => {
             changes.push(("currency", Some(currency)));
         }
-        Given::Value(_) => return Err(Problem::validation("currency must be USD or USDC.")),
-        Given::Null => changes.push(("currency", Some(CURRENCIES[0].to_owned()))),
-        Given::Absent => {}
+        FieldValue::Value(_) => return Err(Problem::validation("currency must be USD or USDC.")),
+        FieldValue::Null => changes.push(("currency", Some(CURRENCIES[0].to_owned()))),
+        FieldValue::Absent => {}
     }
     match body.flag("capEnabled")? {
-        Given::Value(enabled) => changes.push(("cap", Some(u8::from(enabled).to_string()))),
-        Given::Null => changes.push(("cap", Some("1".to_owned()))),
-        Given::Absent => {}
+        FieldValue::Value(enabled) => changes.push(("cap", Some(u8::from(enabled).to_string()))),
+        FieldValue::Null => changes.push(("cap", Some("1".to_owned()))),
+        FieldValue::Absent => {}
     }
     for (name, field) in LIMITS {
         match body.limit(name)? {
-            Given::Value(limit) => changes.push((field, Some(limit.get().to_string()))),
-            Given::Null => changes.push((field, None)),
-            Given::Absent => {}
+            FieldValue::Value(limit) => changes.push((field, Some(limit.get().to_string()))),
+            FieldValue::Null => changes.push((field, None)),
+            FieldValue::Absent => {}
         }
     }
     Ok(changes)

@@ -11,7 +11,7 @@ use crypto::seal::SealedFor;
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, FieldValue, Listing, PAGING, Problem, Reply, missing, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use settings::upstreams::{NAME_MAX, is_provider_name};
@@ -84,12 +84,12 @@ pub async fn store(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?.only(&["provider", "apiKey"])?;
     let provider = provider(match body.string("provider")? {
-        Given::Value(provider) => provider,
-        Given::Absent | Given::Null => return Err(missing("provider")),
+        FieldValue::Value(provider) => provider,
+        FieldValue::Absent | FieldValue::Null => return Err(missing("provider")),
     })?;
     let key: SecretString = match body.string("apiKey")? {
-        Given::Value(key) => key.into(),
-        Given::Absent | Given::Null => return Err(missing("apiKey")),
+        FieldValue::Value(key) => key.into(),
+        FieldValue::Absent | FieldValue::Null => return Err(missing("apiKey")),
     };
     check_key(
         key.expose_secret(),

@@ -27,7 +27,7 @@ operations! {
 
     GET  "/agents/{id}/runs",         key(Read, Viewer), Both, PerMinute, list, Query;
     GET  "/agents/{id}/runs/{runId}", key(Read, Viewer), Both, PerMinute, get;
-    POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end, GoesOn;
+    POST "/agents/{id}/runs/{runId}", key(Write, Admin), Both, PerMinute, end, AlwaysAllowed;
 }
 
 /// Maximum number of waiting intents that are listed.

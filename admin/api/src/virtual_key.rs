@@ -13,7 +13,7 @@ use domain::id::Kind;
 use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Given, Listing, PAGING, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, FieldValue, Listing, PAGING, Problem, Reply, Text, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::sanity;
@@ -93,8 +93,8 @@ pub async fn create(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?.only(&["name"])?;
     let name = match body.text("name", Text::Line, NAME_MAX)? {
-        Given::Value(name) => name,
-        Given::Absent | Given::Null => NAME_DEFAULT.to_owned(),
+        FieldValue::Value(name) => name,
+        FieldValue::Absent | FieldValue::Null => NAME_DEFAULT.to_owned(),
     };
     let store = &call.state.store;
     let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;

@@ -12,7 +12,7 @@ use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, Given, PAGING, Problem, Reply, Text, WalletName, missing, operations,
+    Answer, CURRENCIES, Code, FieldValue, PAGING, Problem, Reply, Text, WalletName, missing, operations,
     require_new_agent_id,
 };
 use serde::Serialize;
@@ -170,8 +170,8 @@ impl<'a> Snapshot<'a> {
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["botId", "name"])?;
     let bot = match body.string("botId")? {
-        Given::Value(bot) => bot,
-        Given::Absent | Given::Null => return Err(missing("botId")),
+        FieldValue::Value(bot) => bot,
+        FieldValue::Absent | FieldValue::Null => return Err(missing("botId")),
     };
     require_new_agent_id("botId", &bot)?;
     let name = body.text("name", Text::Line, NAME_MAX)?.value();

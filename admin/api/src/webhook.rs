@@ -32,7 +32,7 @@ use store::webhook::script::{Created, Tested, Update};
 use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
-use webhooks::dispatch::{Reach, dispatch};
+use webhooks::dispatch::{EntrySource, dispatch};
 
 operations! {
     /// Operations on webhooks.
@@ -81,7 +81,7 @@ endpoint::answer! { WebhookAnswer<'a>, webhook: WebhookView<'a> }
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookTested)]
-struct Tried {
+struct TestDelivery {
     success: bool,
     #[schema(value_type = is::DeliveredEvent, example = "webhook.test")]
     event: &'static str,
@@ -233,7 +233,7 @@ pub async fn test(call: Call) -> Answer {
             }
             let event = EventName::WebhookTest;
             let delivery = delivery_id(account, mode, id, seq, event);
-            Reply::ok(&Tried {
+            Reply::ok(&TestDelivery {
                 success: true,
                 event: event.as_str(),
                 delivery_id: delivery,
@@ -250,7 +250,7 @@ async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     Trail::of(&call.state.store, &call.state.archive, account, mode)
         .seal()
         .await?;
-    dispatch(&call.state.webhooks, account, mode, Reach::Store)
+    dispatch(&call.state.webhooks, account, mode, EntrySource::Store)
         .await
         .map(drop)
 }

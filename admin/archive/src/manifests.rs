@@ -1,5 +1,5 @@
-//! Manifests held against what they describe, and made again from it. Nothing that is cached is trusted here: what is
-//! looked for is damage to the objects.
+//! Compares manifests with the segments that they describe, and rebuilds them. Reads past all caches, since it looks
+//! for damage to the objects.
 
 use crate::handle::{Archive, damaged};
 use crate::segment::{Descriptor, Manifest};

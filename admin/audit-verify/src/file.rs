@@ -131,7 +131,7 @@ pub async fn first_difference(
     reader: impl BufRead,
     after: u64,
     trail: &Trail<'_>,
-) -> Result<Option<u64>, Trouble> {
+) -> Result<Option<u64>, ExportReadError> {
     let mut lines = Lines::of(reader);
     let mut walk = Walk::behind(after);
     let mut stored = VecDeque::new();
@@ -155,7 +155,7 @@ pub async fn first_difference(
 
 /// Why an export could not be compared.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ExportReadError {
     /// The file.
     #[error(transparent)]
     File(#[from] io::Error),

@@ -7,7 +7,7 @@ use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::mode::Mode;
 use serde_json::json;
-use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::script::change::Scope;
 
 /// `agent …`
@@ -36,8 +36,8 @@ pub(super) struct Target {
 impl Agent {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let (target, freeze, status) = match self {
-            Self::Freeze(target) => (target, Freeze::By(Authority::Operator), "frozen"),
-            Self::Unfreeze(target) => (target, Freeze::Lift(Authority::Operator), "active"),
+            Self::Freeze(target) => (target, Freeze::By(FrozenBy::Operator), "frozen"),
+            Self::Unfreeze(target) => (target, Freeze::Lift(FrozenBy::Operator), "active"),
         };
         let Target { account, agent, mode } = target;
         context.account(&account).await?;

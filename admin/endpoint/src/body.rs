@@ -14,7 +14,7 @@ use std::fmt;
 
 /// A field of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given<T> {
+pub enum FieldValue<T> {
     /// Absent.
     Absent,
     /// `null`.
@@ -23,7 +23,7 @@ pub enum Given<T> {
     Value(T),
 }
 
-impl<T> Given<T> {
+impl<T> FieldValue<T> {
     /// Returns the value, if there is one.
     pub fn value(self) -> Option<T> {
         match self {
@@ -94,11 +94,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn get(&self, name: &str) -> Given<&'a str> {
+    fn get(&self, name: &str) -> FieldValue<&'a str> {
         match self.0.iter().find(|(other, _)| other == name) {
-            None => Given::Absent,
-            Some((_, value)) if value.get() == "null" => Given::Null,
-            Some((_, value)) => Given::Value(value.get()),
+            None => FieldValue::Absent,
+            Some((_, value)) if value.get() == "null" => FieldValue::Null,
+            Some((_, value)) => FieldValue::Value(value.get()),
         }
     }
 
@@ -106,12 +106,12 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn string(&self, name: &str) -> Result<Given<String>, Problem> {
+    pub fn string(&self, name: &str) -> Result<FieldValue<String>, Problem> {
         match self.get(name) {
-            Given::Absent => Ok(Given::Absent),
-            Given::Null => Ok(Given::Null),
-            Given::Value(json) => match serde_json::from_str(json) {
-                Ok(text) => Ok(Given::Value(text)),
+            FieldValue::Absent => Ok(FieldValue::Absent),
+            FieldValue::Null => Ok(FieldValue::Null),
+            FieldValue::Value(json) => match serde_json::from_str(json) {
+                Ok(text) => Ok(FieldValue::Value(text)),
                 Err(_) => Err(Problem::validation(format!("{name} must be a string."))),
             },
         }
@@ -121,12 +121,12 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn limit(&self, name: &str) -> Result<Given<Nanos>, Problem> {
+    pub fn limit(&self, name: &str) -> Result<FieldValue<Nanos>, Problem> {
         match self.get(name) {
-            Given::Absent => Ok(Given::Absent),
-            Given::Null => Ok(Given::Null),
-            Given::Value(json) => match amount::parse_limit(json) {
-                Ok(amount) => Ok(Given::Value(amount)),
+            FieldValue::Absent => Ok(FieldValue::Absent),
+            FieldValue::Null => Ok(FieldValue::Null),
+            FieldValue::Value(json) => match amount::parse_limit(json) {
+                Ok(amount) => Ok(FieldValue::Value(amount)),
                 Err(error) => Err(bad_amount(name, json, error)),
             },
         }
@@ -138,8 +138,8 @@ impl<'a> Fields<'a> {
     /// 400 with the field, also if it is missing.
     pub fn amount(&self, name: &str) -> Result<Nanos, Problem> {
         match self.get(name) {
-            Given::Absent | Given::Null => Err(missing(name)),
-            Given::Value(json) => match amount::parse_amount(json) {
+            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
+            FieldValue::Value(json) => match amount::parse_amount(json) {
                 Ok(amount) => Ok(amount),
                 Err(error) => Err(bad_amount(name, json, error)),
             },
@@ -153,10 +153,10 @@ impl<'a> Fields<'a> {
     pub fn currency(&self) -> Result<&'static str, Problem> {
         let [default, other] = CURRENCIES;
         match self.string("currency")? {
-            Given::Absent | Given::Null => Ok(default),
-            Given::Value(text) if text == default => Ok(default),
-            Given::Value(text) if text == other => Ok(other),
-            Given::Value(_) => Err(Problem::validation("currency must be USD or USDC.")),
+            FieldValue::Absent | FieldValue::Null => Ok(default),
+            FieldValue::Value(text) if text == default => Ok(default),
+            FieldValue::Value(text) if text == other => Ok(other),
+            FieldValue::Value(_) => Err(Problem::validation("currency must be USD or USDC.")),
         }
     }
 
@@ -166,8 +166,8 @@ impl<'a> Fields<'a> {
     /// 400 with the field, also if it is missing.
     pub fn wallet(&self, name: &str) -> Result<WalletName, Problem> {
         match self.get(name) {
-            Given::Absent | Given::Null => Err(missing(name)),
-            Given::Value(json) => WalletName::parse(json).ok_or_else(|| {
+            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
+            FieldValue::Value(json) => WalletName::parse(json).ok_or_else(|| {
                 let must = "must name a wallet: its number, its id `wal_…`, an agent's id, or `user`";
                 Problem::validation(format!("{name} {must}."))
             }),
@@ -178,18 +178,20 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn object(&self, name: &str) -> Result<Given<Value>, Problem> {
+    pub fn object(&self, name: &str) -> Result<FieldValue<Value>, Problem> {
         let json = match self.get(name) {
-            Given::Absent => return Ok(Given::Absent),
-            Given::Null => return Ok(Given::Null),
-            Given::Value(json) => json,
+            FieldValue::Absent => return Ok(FieldValue::Absent),
+            FieldValue::Null => return Ok(FieldValue::Null),
+            FieldValue::Value(json) => json,
         };
         if json.len() > OBJECT_MAX {
             let message = format!("{name} must have at most {OBJECT_MAX} bytes.");
             return Err(Problem::validation(message));
         }
         match serde_json::from_str(json) {
-            Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => Ok(Given::Value(object)),
+            Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => {
+                Ok(FieldValue::Value(object))
+            }
             Ok(Value::Object(_)) => {
                 let message = format!("{name} must be nested at most {OBJECT_DEPTH_MAX} deep.");
                 Err(Problem::validation(message))
@@ -206,8 +208,8 @@ impl<'a> Fields<'a> {
     pub fn number(&self, name: &str) -> Result<u64, Problem> {
         let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
         match self.get(name) {
-            Given::Absent | Given::Null => Err(missing(name)),
-            Given::Value(json) => {
+            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
+            FieldValue::Value(json) => {
                 let text = json
                     .strip_prefix('"')
                     .and_then(|json| json.strip_suffix('"'))
@@ -221,13 +223,13 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn flag(&self, name: &str) -> Result<Given<bool>, Problem> {
+    pub fn flag(&self, name: &str) -> Result<FieldValue<bool>, Problem> {
         match self.get(name) {
-            Given::Absent => Ok(Given::Absent),
-            Given::Null => Ok(Given::Null),
-            Given::Value("true") => Ok(Given::Value(true)),
-            Given::Value("false") => Ok(Given::Value(false)),
-            Given::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
+            FieldValue::Absent => Ok(FieldValue::Absent),
+            FieldValue::Null => Ok(FieldValue::Null),
+            FieldValue::Value("true") => Ok(FieldValue::Value(true)),
+            FieldValue::Value("false") => Ok(FieldValue::Value(false)),
+            FieldValue::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
         }
     }
 }

@@ -29,7 +29,7 @@ mod run_id;
 mod wallet_name;
 
 pub use admission::Admission;
-pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
 pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, require_new_agent_id, time};
 pub use dispatch::{Peer, ResponseContext};
 pub use listing::Listing;

@@ -89,7 +89,7 @@ async fn count_technical(admission: &Admission, route: &Route, caller: &Caller) 
     };
     // A session counts for its user: sessions can be opened freely, so each one would add a limit.
     let (store, keys, id) = (&admission.store, AccountKeys::new(&caller.account), &caller.actor);
-    let counted = match route.has(Flag::GoesOn) {
+    let counted = match route.has(Flag::AlwaysAllowed) {
         true => limit.count_alone(store, &keys, id).await?,
         false => limit.count(store, &keys, id).await?,
     };

@@ -27,11 +27,11 @@ const CALLER_SHARE: usize = 4;
 #[derive(Debug)]
 pub struct BodyMemory {
     max: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<ReservedBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct ReservedBytes {
     total: usize,
     by_account: HashMap<Arc<str>, usize>,
     by_caller: HashMap<Arc<str>, usize>,
@@ -72,7 +72,7 @@ impl BodyMemory {
         (account, if caller < BODY_MAX { BODY_MAX } else { caller })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, ReservedBytes> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

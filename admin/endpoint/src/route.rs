@@ -79,7 +79,7 @@ pub enum Flag {
     Budgeted,
     /// An account can always call it, however much of the store it uses and whatever its other users and keys request:
     /// it ends, protects or decides about existing records (decision D71).
-    GoesOn,
+    AlwaysAllowed,
 }
 
 /// One operation.
@@ -114,7 +114,7 @@ impl Route {
 
     /// Returns whether it creates permanent records.
     pub(crate) fn makes_records(&self) -> bool {
-        self.has_body() && self.base == Base::Management && !self.has(Flag::GoesOn)
+        self.has_body() && self.base == Base::Management && !self.has(Flag::AlwaysAllowed)
     }
 
     /// Returns the prefixes under which it is served.

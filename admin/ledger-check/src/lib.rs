@@ -5,8 +5,8 @@
 //! only if the next pass confirms them. Memory grows with agents, wallets and open escrows, not with transactions and
 //! intents: those are summed while they are read.
 //!
-//! On request it also compares the books with the audit trail, which it verifies as it reads it: what whoever can write
-//! to the store changed in all the books alike disagrees with what was recorded when it happened.
+//! On request it also compares the records with the audit trail, which it verifies as it reads it. That finds edits of
+//! the store that keep its records consistent with each other.
 //!
 //! Uses the store and the archive, and changes nothing, but that it seals the trails that it reads.
 

@@ -1,5 +1,5 @@
-//! The books beside the audit trail. Every change of money writes its entry in the same step, so the two tell the same,
-//! and who changes the books of an account all alike has still not changed what was recorded.
+//! Compares balances, records and counters with the audit trail. Every change of money writes its entry in the same
+//! step. So an edit that keeps all records of an account consistent still contradicts the trail, which is hash-chained.
 //!
 //! The trail is read once, in the archive and the store, and its hashes and links are computed again on the way. What
 //! is compared with it is either read together with the number of the last entry, or is compared again in the next
@@ -21,7 +21,7 @@ use domain::entry::Entry;
 use domain::intent::Kind;
 use domain::mode::Mode;
 use history::trail::Trail;
-use join::{Disagreement, Join};
+use join::{Disagreement, Unmatched};
 use legs::{Reader, key_of};
 use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -49,7 +49,7 @@ struct Lines {
 /// One account and mode whose trail is read.
 struct Reading {
     reader: Reader,
-    join: Join,
+    join: Unmatched,
     lines: Lines,
     charges: Charges,
     noticed: HashSet<(String, u64)>,
@@ -85,7 +85,7 @@ impl Pass<'_> {
         let page = self.page(place);
         let user = page.owners.get(USER).and_then(|owner| owner.record.as_ref());
         let mut reading = Reading {
-            join: Join::new(user.and_then(|record| record.wallet)),
+            join: Unmatched::new(user.and_then(|record| record.wallet)),
             reader: Reader::new(page.wallets.keys().copied().collect()),
             lines: Lines {
                 next: 1,

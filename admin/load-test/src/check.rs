@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Balance and usage of an agent at one time.
 #[derive(Debug, Clone, Copy)]
-pub struct Stood {
+pub struct UsageSnapshot {
     period: Period,
     day: Nanos,
     month: Nanos,
@@ -69,7 +69,7 @@ impl Verdict {
 }
 
 /// Reads the current amounts of all agents; `None` for agents that the store does not know.
-pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood>>, StoreError> {
+pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<UsageSnapshot>>, StoreError> {
     let mut stood = Vec::new();
     for agent in fixtures.agents() {
         stood.push(stands(store, agent).await?);
@@ -77,7 +77,7 @@ pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood
     Ok(stood)
 }
 
-async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreError> {
+async fn stands(store: &Store, agent: &Agent) -> Result<Option<UsageSnapshot>, StoreError> {
     let look = SnapshotQuery {
         account: &agent.account,
         mode: Mode::Live,
@@ -89,7 +89,7 @@ async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreErro
     let seen: Option<snapshot::Snapshot> = look.read(store).await?;
     Ok(seen.map(|seen| {
         let (cap, policy) = (seen.spend.cap, seen.spend.policy);
-        Stood {
+        UsageSnapshot {
             period: Period::at(seen.at_ms),
             day: cap.day_spent,
             month: cap.month_spent,
@@ -104,7 +104,7 @@ async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreErro
 pub(super) async fn verdict(
     store: &Store,
     fixtures: &Fixtures,
-    before: &[Option<Stood>],
+    before: &[Option<UsageSnapshot>],
     seen: &[ReportedCharges],
 ) -> Result<Verdict, StoreError> {
     let deadline = Instant::now() + SETTLED_WITHIN;
@@ -133,7 +133,7 @@ pub(super) async fn verdict(
     Ok(Verdict::Checked(lines))
 }
 
-fn judge(agent: &Agent, before: &Stood, after: &Stood, seen: ReportedCharges) -> Line {
+fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: ReportedCharges) -> Line {
     let charged = after.month.get().saturating_sub(before.month.get());
     let usd = Nanos::from_stored;
     let mut wrong = Vec::new();
@@ -176,9 +176,9 @@ fn judge(agent: &Agent, before: &Stood, after: &Stood, seen: ReportedCharges) ->
 mod tests {
     use super::*;
 
-    fn stood(day: u64, month: u64, held: u64, daily: Option<u64>) -> Stood {
+    fn stood(day: u64, month: u64, held: u64, daily: Option<u64>) -> UsageSnapshot {
         let usd = Nanos::from_stored;
-        Stood {
+        UsageSnapshot {
             period: Period::at(0),
             day: usd(day),
             month: usd(month),
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    fn wrong(after: Stood, nanos: u64, unknown: u64) -> usize {
+    fn wrong(after: UsageSnapshot, nanos: u64, unknown: u64) -> usize {
         let agent = Agent {
             account: "acct_1".to_owned(),
             id: "a".to_owned(),

@@ -5,7 +5,7 @@
 
 mod turns;
 
-pub use turns::{Place, TooMany, Turns};
+pub use turns::{QueueFull, Turn, Turns};
 
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
@@ -126,7 +126,7 @@ const COMPUTED_MAX: usize = 4;
 
 /// Returns which of the hashes the password matches. The work is the same for none, one or many hashes of one e-mail
 /// address.
-fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &mut Memory) -> Vec<bool> {
+fn right_for(password: &SecretString, hashes: &[String], dummy_hash: &str, memory: &mut Memory) -> Vec<bool> {
     let password = password.expose_secret().as_bytes();
     let parsed: Vec<Option<PasswordHash<'_>>> =
         hashes.iter().map(|hash| PasswordHash::new(hash).ok()).collect();
@@ -137,8 +137,8 @@ fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &
             ways.push(hash.clone());
         }
     }
-    let nobody = PasswordHash::new(nobody).ok();
-    let fill = ways.first().cloned().or(nobody);
+    let dummy_hash = PasswordHash::new(dummy_hash).ok();
+    let fill = ways.first().cloned().or(dummy_hash);
     let missing = COMPUTED.saturating_sub(ways.len());
     ways.extend(std::iter::repeat_n(fill, missing).flatten());
     let computed: Vec<_> = ways
@@ -189,8 +189,8 @@ pub struct Passwords {
     /// The turns of each origin. It has at most half of the hashes that are made at once, and its others wait behind
     /// those, so that no origin delays the sign-ins of the others by more than that.
     origins: Turns,
-    /// What the password of nobody is compared with, so that it takes as long as anybody's.
-    nobody: String,
+    /// Hash that is verified for unknown users, so that they take as long as known ones.
+    dummy_hash: String,
 }
 
 impl Passwords {
@@ -204,7 +204,7 @@ impl Passwords {
             memories: Arc::default(),
             line: Semaphore::new(WAITING_MAX),
             origins: Turns::new((at_once / 2).max(1), WAITING_OF_ONE_MAX),
-            nobody: hash(&password.into(), Salt([0; 16]))?,
+            dummy_hash: hash(&password.into(), Salt([0; 16]))?,
         })
     }
 
@@ -233,9 +233,9 @@ impl Passwords {
         password: SecretString,
         hashes: Vec<String>,
     ) -> Result<Vec<bool>, NotHashed> {
-        let nobody = self.nobody.clone();
+        let dummy_hash = self.dummy_hash.clone();
         self.off_thread(origin, move |memory| {
-            right_for(&password, &hashes, &nobody, memory)
+            right_for(&password, &hashes, &dummy_hash, memory)
         })
         .await
     }
@@ -249,7 +249,7 @@ impl Passwords {
             tracing::warn!("too many passwords at once");
             NotHashed::Busy
         };
-        let of_origin = self.origins.enter(origin).map_err(|TooMany| too_many())?;
+        let of_origin = self.origins.enter(origin).map_err(|QueueFull| too_many())?;
         let place = self.line.try_acquire().map_err(|_| too_many())?;
         let turn = async {
             let own = of_origin.turn().await?;
@@ -286,8 +286,8 @@ mod tests {
 
     fn right(password: &str, hashes: &[&str]) -> Vec<bool> {
         let hashes: Vec<String> = hashes.iter().map(|hash| (*hash).to_owned()).collect();
-        let nobody = hash(&"nobody".into(), Salt([0; 16])).unwrap();
-        right_for(&password.into(), &hashes, &nobody, &mut Memory::default())
+        let dummy_hash = hash(&"nobody".into(), Salt([0; 16])).unwrap();
+        right_for(&password.into(), &hashes, &dummy_hash, &mut Memory::default())
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Turns of those who ask for the same thing: only a few of them go on at once, the others wait for them and not in
-//! everybody's queue.
+//! Limits how many requests about the same name (an account, a client's address, an invitation) go on at once. The
+//! others wait in a bounded queue of that name, and not in everybody's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is asked for, and how many ask.
+/// The limiter of each name, and how many requests hold a turn or wait for one.
 type Asking = HashMap<String, (Arc<Semaphore>, usize)>;
 
-/// Turns by name: an account, a client's address, an invitation.
+/// The limiters, by name.
 #[derive(Debug)]
 pub struct Turns {
     asking: Arc<Mutex<Asking>>,
@@ -16,17 +16,17 @@ pub struct Turns {
     asking_max: usize,
 }
 
-/// A place among those who ask for one thing, until it is dropped.
+/// A turn, or the wait for it, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Turn {
     name: String,
     gate: Arc<Semaphore>,
     asking: Arc<Mutex<Asking>>,
 }
 
-/// Too many ask for it.
+/// Too many requests about this name wait already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMany;
+pub struct QueueFull;
 
 impl Turns {
     /// `at_once` go on at once for each name, and `asking_max` with those who wait.
@@ -38,20 +38,20 @@ impl Turns {
         }
     }
 
-    /// Takes a place, without waiting.
+    /// Enters the queue of a name, without waiting.
     ///
     /// # Errors
-    /// [`TooMany`]
-    pub fn enter(&self, name: &str) -> Result<Place, TooMany> {
+    /// [`QueueFull`]
+    pub fn enter(&self, name: &str) -> Result<Turn, QueueFull> {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = asking.get(name);
         if entry.is_some_and(|(_, count)| *count >= self.asking_max) {
-            return Err(TooMany);
+            return Err(QueueFull);
         }
         let new = || (Arc::new(Semaphore::new(self.at_once)), 0);
         let (gate, count) = asking.entry(name.to_owned()).or_insert_with(new);
         *count += 1;
-        Ok(Place {
+        Ok(Turn {
             name: name.to_owned(),
             gate: Arc::clone(gate),
             asking: Arc::clone(&self.asking),
@@ -59,7 +59,7 @@ impl Turns {
     }
 }
 
-impl Place {
+impl Turn {
     /// Waits for the turn, which lasts until the permit is dropped.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // The gate is never closed.
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Turn {
     fn drop(&mut self) {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, count)) = asking.get_mut(&self.name) {
@@ -87,7 +87,7 @@ mod tests {
     async fn each_name_has_its_own_turns_and_places() {
         let turns = Turns::new(1, 2);
         let (first, second) = (turns.enter("a").unwrap(), turns.enter("a").unwrap());
-        assert_eq!(turns.enter("a").unwrap_err(), TooMany);
+        assert_eq!(turns.enter("a").unwrap_err(), QueueFull);
         let other = turns.enter("b").unwrap();
         let turn = first.turn().await;
         let mut waiting = Box::pin(second.turn());

@@ -7,7 +7,7 @@ use axum::http::header;
 use endpoint::problem::{Code, Problem};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
-use store::attempts::{Attempts, Taken};
+use store::attempts::{AttemptPermit, Attempts};
 use store::keys::Tries;
 
 /// Returns the attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
@@ -34,8 +34,8 @@ pub(super) fn source(client: Option<IpAddr>) -> String {
 /// 429 `LOGIN_LOCKED` if none is left.
 pub(super) async fn take(people: &PeopleState, attempts: Attempts<'_>) -> Result<(), Problem> {
     match attempts.take(&people.store).await? {
-        Taken::Yes => Ok(()),
-        Taken::Locked(left) => Err(locked(people, left)),
+        AttemptPermit::Yes => Ok(()),
+        AttemptPermit::Locked(left) => Err(locked(people, left)),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn count_named<'a>(
     email: &'a str,
 ) -> Result<Option<Attempts<'a>>, Problem> {
     let named = attempts(Tries::LoginNamed, email);
-    if named.take(&people.store).await? == Taken::Yes {
+    if named.take(&people.store).await? == AttemptPermit::Yes {
         return Ok(Some(named));
     }
     named.give_back(&people.store).await?;
@@ -83,8 +83,8 @@ pub(super) async fn count_right_password(
 ) -> Result<(), Problem> {
     let same = at_user(email, hash);
     match attempts(Tries::RightPassword, &same).take(&people.store).await? {
-        Taken::Locked(_) => Ok(()),
-        Taken::Yes => {
+        AttemptPermit::Locked(_) => Ok(()),
+        AttemptPermit::Yes => {
             let counted = take(people, attempts(Tries::RightPasswords, email)).await;
             if counted.is_err() {
                 attempts(Tries::RightPassword, &same)

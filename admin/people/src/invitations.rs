@@ -3,7 +3,7 @@
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup};
 use super::password::{given_token, no_link};
-use super::person::{Fresh, given_email, new_password, not_hashed, signed_in, too_many_passwords};
+use super::person::{NewLogin, given_email, new_password, not_hashed, signed_in, too_many_passwords};
 use super::team::given_role;
 use crate::state::{Call, OpenCall, PeopleState};
 use clock::now_ms;
@@ -14,7 +14,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
-use password::{Salt, TURN, TooMany};
+use password::{QueueFull, Salt, TURN};
 use serde::Serialize;
 use store::account::Account;
 use store::invitation::script::{self as script, Invited, Joined};
@@ -69,7 +69,7 @@ pub(super) struct InvitationCreated<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InvitationLooked)]
-pub(super) struct Looked<'a> {
+pub(super) struct InvitationPreview<'a> {
     success: bool,
     #[schema(example = "grace@example.com")]
     email: &'a str,
@@ -197,7 +197,7 @@ pub async fn look(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
     call.state.health.trusted(&call.state.store).await?;
     let (account, invitation) = by_token(&call.state, &token, &source(call.client)).await?;
-    Reply::ok(&Looked {
+    Reply::ok(&InvitationPreview {
         success: true,
         email: &invitation.email,
         role: invitation.body.role,
@@ -215,7 +215,7 @@ pub async fn accept(call: OpenCall) -> Answer {
     let place = people
         .accepting
         .enter(&token.hash())
-        .map_err(|TooMany| too_many_passwords())?;
+        .map_err(|QueueFull| too_many_passwords())?;
     let turn = tokio::time::timeout(TURN, place.turn()).await;
     let _turn = turn.map_err(|_| too_many_passwords())?;
     let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
@@ -233,7 +233,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         totp: None,
         totp_pending: None,
     };
-    let fresh = Fresh::new(call.headers(), call.client)?;
+    let fresh = NewLogin::new(call.headers(), call.client)?;
     let scope = Scope::live(&account.id, &user.id);
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match script::accept(&people.store, &scope, &invitation, &user, &fresh.session(people)).await? {

@@ -2,7 +2,7 @@
 
 use super::guesses::{at_user, attempts, count_named, count_right_password, locked, source, take};
 use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
+    AccountView, Me, NewLogin, UserView, find, given_code, given_password, known_email, not_hashed, signed_in,
 };
 use super::totp::{Factor, second_factor};
 use crate::metrics::Login;
@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session::{self, Sent};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Given, Problem, Reply, operations};
+use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, operations};
 use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -34,8 +34,8 @@ operations! {
     ROUTES: PeopleState, User;
 
     POST "/login",  public,          Both, Uncounted, login;
-    POST "/logout", session(Viewer), Both, Uncounted, logout, GoesOn;
-    GET  "/me",     session(Viewer), Both, Uncounted, me, GoesOn;
+    POST "/logout", session(Viewer), Both, Uncounted, logout, AlwaysAllowed;
+    GET  "/me",     session(Viewer), Both, Uncounted, me, AlwaysAllowed;
 }
 
 /// Dummy account for unknown e-mail addresses: the same work is done for them, so that the response time reveals
@@ -101,7 +101,7 @@ pub async fn login(call: OpenCall) -> Answer {
         }
     };
 
-    let fresh = Fresh::new(call.headers(), call.client)?;
+    let fresh = NewLogin::new(call.headers(), call.client)?;
     let found = candidates(people, &asked).await?;
     let found = unlocked(people, &asked, found).await?;
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
@@ -227,9 +227,9 @@ pub(super) fn log_failed_cleanup(done: Result<(), Problem>) {
 
 fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
     match body.string("account")? {
-        Given::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
-        Given::Value(_) => Err(Problem::validation("account is too long.")),
-        Given::Absent | Given::Null => Ok(None),
+        FieldValue::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
+        FieldValue::Value(_) => Err(Problem::validation("account is too long.")),
+        FieldValue::Absent | FieldValue::Null => Ok(None),
     }
 }
 
@@ -240,7 +240,7 @@ async fn enter(
     asked: &LoginRequest,
     account: &Account,
     mut stored: Stored,
-    (fresh, right): (&Fresh, &[Attempts<'_>]),
+    (fresh, right): (&NewLogin, &[Attempts<'_>]),
 ) -> Result<(User, Session), Problem> {
     let people = &call.state;
     let password = stored.user.password.clone();

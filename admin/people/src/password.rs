@@ -2,13 +2,13 @@
 
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup, refused};
-use super::person::{Fresh, Me, find, given_code, given_password, new_password, not_hashed, signed_in};
+use super::person::{Me, NewLogin, find, given_code, given_password, new_password, not_hashed, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use crypto::token::Token;
 use endpoint::caller::session;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, missing, operations};
 use password::Salt;
 use serde::Serialize;
 use serde_json::json;
@@ -53,7 +53,7 @@ pub async fn change(call: Call) -> Answer {
         .hash(&call.caller.account, new, salt)
         .await
         .map_err(not_hashed)?;
-    let fresh = Fresh::new(call.headers(), call.client)?;
+    let fresh = NewLogin::new(call.headers(), call.client)?;
     let scope = Scope::live(&call.caller.account, me.id);
     for _ in 0..ATTEMPTS {
         let user = User {
@@ -93,8 +93,8 @@ pub async fn change(call: Call) -> Answer {
 /// 400 if it is missing, 404 if it is malformed.
 pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
     match body.string("token")? {
-        Given::Value(text) => Token::parse(&text).ok_or_else(no_link),
-        Given::Absent | Given::Null => Err(missing("token")),
+        FieldValue::Value(text) => Token::parse(&text).ok_or_else(no_link),
+        FieldValue::Absent | FieldValue::Null => Err(missing("token")),
     }
 }
 
@@ -131,7 +131,7 @@ pub async fn reset(call: OpenCall) -> Answer {
         .hash(&account, new, Salt::of(&secret, &email))
         .await
         .map_err(not_hashed)?;
-    let fresh = Fresh::new(call.headers(), call.client)?;
+    let fresh = NewLogin::new(call.headers(), call.client)?;
     let mut found = found;
     for _ in 0..ATTEMPTS {
         let (account, stored) = &found;

@@ -11,7 +11,7 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::{Credential, require_no_loss, session};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Given, Problem, Reply, missing};
+use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, missing};
 use password::NotHashed;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -133,14 +133,14 @@ pub(super) fn signed_in(
 }
 
 /// The parts of a new session.
-pub(super) struct Fresh {
+pub(super) struct NewLogin {
     pub(super) id: String,
     pub(super) token: Token,
     client: Option<IpAddr>,
     user_agent: String,
 }
 
-impl Fresh {
+impl NewLogin {
     pub(super) fn new(headers: &HeaderMap, client: Option<IpAddr>) -> Result<Self, Problem> {
         let agent = headers.get(header::USER_AGENT);
         let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
@@ -267,12 +267,12 @@ pub(super) async fn find(
 /// 400 if it is missing, or longer than any password.
 pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
-        Given::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
-        Given::Value(_) => Err(Problem::validation(format!(
+        FieldValue::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
+        FieldValue::Value(_) => Err(Problem::validation(format!(
             "{name} must have at most {} bytes.",
             password::LONGEST
         ))),
-        Given::Absent | Given::Null => Err(missing(name)),
+        FieldValue::Absent | FieldValue::Null => Err(missing(name)),
     }
 }
 
@@ -294,10 +294,10 @@ pub(super) fn known_email(body: &Fields<'_>) -> Result<String, Problem> {
 
 fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result<String, Problem> {
     match body.string("email")? {
-        Given::Value(text) => {
+        FieldValue::Value(text) => {
             parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
         }
-        Given::Absent | Given::Null => Err(missing("email")),
+        FieldValue::Absent | FieldValue::Null => Err(missing("email")),
     }
 }
 
@@ -307,11 +307,11 @@ fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result
 /// 400 if it is missing, or does not satisfy the rules.
 pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
-        Given::Value(text) => match password::require(&text) {
+        FieldValue::Value(text) => match password::require(&text) {
             Ok(()) => Ok(text.into()),
             Err(why) => Err(Problem::validation(format!("{name}: {why}."))),
         },
-        Given::Absent | Given::Null => Err(missing(name)),
+        FieldValue::Absent | FieldValue::Null => Err(missing(name)),
     }
 }
 
@@ -321,9 +321,9 @@ pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString
 /// 400 for a text that is much longer than any code.
 pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
     match body.string(name)? {
-        Given::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),
-        Given::Value(_) => Err(Problem::validation(format!("{name} is too long."))),
-        Given::Absent | Given::Null => Ok(None),
+        FieldValue::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),
+        FieldValue::Value(_) => Err(Problem::validation(format!("{name} is too long."))),
+        FieldValue::Absent | FieldValue::Null => Ok(None),
     }
 }
 

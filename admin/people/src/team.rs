@@ -7,7 +7,7 @@ use api::ApiKeyView as KeyView;
 use clock::now_ms;
 use domain::id::Kind;
 use domain::role::Role;
-use endpoint::{Answer, Code, Fields, Given, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, FieldValue, Fields, Listing, PAGING, Problem, Reply, missing, operations};
 use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
@@ -24,9 +24,9 @@ operations! {
     /// Operations on the team.
     ROUTES: PeopleState, User;
 
-    GET    "/team",      session(Viewer), Both, Uncounted, list, Query, GoesOn;
-    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change, Query, GoesOn;
-    DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, Query, GoesOn;
+    GET    "/team",      session(Viewer), Both, Uncounted, list, Query, AlwaysAllowed;
+    PATCH  "/team/{id}", session(Owner),  Both, Uncounted, change, Query, AlwaysAllowed;
+    DELETE "/team/{id}", session(Owner),  Both, Uncounted, remove, Query, AlwaysAllowed;
 }
 
 /// `GET /team`
@@ -49,9 +49,9 @@ pub async fn list(call: Call) -> Answer {
 /// 400 if it is missing or unknown.
 pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
     match body.string("role")? {
-        Given::Value(word) => Role::parse(&word)
+        FieldValue::Value(word) => Role::parse(&word)
             .ok_or_else(|| Problem::validation("role must be owner, admin, manager or viewer.")),
-        Given::Absent | Given::Null => Err(missing("role")),
+        FieldValue::Absent | FieldValue::Null => Err(missing("role")),
     }
 }
 

@@ -93,7 +93,7 @@ fn open(people: &PeopleState, account: &str, user: &str, sealed: &str) -> Result
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TotpBegun)]
-pub(super) struct Begun<'a> {
+pub(super) struct TotpEnrollment<'a> {
     success: bool,
     /// To be typed into an app, in base 32.
     #[schema(example = "JBSWY3DPEHPK3PXP")]
@@ -139,7 +139,7 @@ pub async fn begin(call: Call) -> Answer {
         .render::<svg::Color<'_>>()
         .min_dimensions(PIXELS, PIXELS)
         .build();
-    Reply::ok(&Begun {
+    Reply::ok(&TotpEnrollment {
         success: true,
         secret: secret.expose_secret(),
         otpauth_url: &url,

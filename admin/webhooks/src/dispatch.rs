@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 10;
 
 /// Sources from which entries may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum EntrySource {
     /// The store only. A chain whose next entry was archived is added to the backlog, for the worker that catches up.
     Store,
     /// The archive as well.
@@ -52,7 +52,7 @@ pub async fn dispatch(
     webhooks: &Webhooks,
     account: &str,
     mode: Mode,
-    reach: Reach,
+    reach: EntrySource,
 ) -> Result<u64, StoreError> {
     let mut dispatcher = Dispatcher {
         webhooks,
@@ -92,7 +92,7 @@ pub async fn dispatch(
 impl Dispatcher<'_> {
     /// Reads entries after the cursor, unless some are already read. Returns false if they are beyond `reach`. An entry
     /// that cannot be read stops the cursor: skipping it would silently lose its events.
-    async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
+    async fn read(&mut self, cursor: Cursor, reach: EntrySource) -> Result<bool, StoreError> {
         let first = cursor.dispatched + 1;
         while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
             self.ahead.pop_front();
@@ -107,8 +107,8 @@ impl Dispatcher<'_> {
             self.mode,
         );
         let sealed = match reach {
-            Reach::Store => trail.read_live(first).await?,
-            Reach::Archive => Some(trail.read(first).await?),
+            EntrySource::Store => trail.read_live(first).await?,
+            EntrySource::Archive => Some(trail.read(first).await?),
         };
         let Some(sealed) = sealed else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The parts that all workers share, and the wait for the next round.
+//! What each worker gets at its start (store, health, metrics), and the wait for the next round.
 
 use crate::metrics::WorkerMetrics;
 use std::sync::Arc;

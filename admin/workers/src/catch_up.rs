@@ -12,7 +12,7 @@ use telemetry::error_chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use webhooks::Webhooks;
-use webhooks::dispatch::{Reach, dispatch};
+use webhooks::dispatch::{EntrySource, dispatch};
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_millis(200);
@@ -45,7 +45,7 @@ pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
             worker.webhooks.backlog.push(&account, mode);
         }
         let catching_up = stream::iter(ready).map(async |place| {
-            let done = dispatch(&worker.webhooks, &place.0, place.1, Reach::Archive).await;
+            let done = dispatch(&worker.webhooks, &place.0, place.1, EntrySource::Archive).await;
             (place, done)
         });
         let mut catching_up = std::pin::pin!(catching_up.buffer_unordered(AT_ONCE));

@@ -24,7 +24,7 @@ use telemetry::registrar::level;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use webhooks::Webhooks;
-use webhooks::dispatch::{Reach, dispatch};
+use webhooks::dispatch::{EntrySource, dispatch};
 
 /// Number of accounts read in one round in addition to the busy ones: 5,000 per second at the usual pause.
 const ACCOUNTS: usize = 1000;
@@ -180,7 +180,7 @@ async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
         .await?;
     worker.base.metrics.entries_sealed.inc_by(sealed.added);
     if *dispatches {
-        dispatch(&worker.webhooks, account, *mode, Reach::Store).await?;
+        dispatch(&worker.webhooks, account, *mode, EntrySource::Store).await?;
     }
     Ok(sealed.end.seq)
 }

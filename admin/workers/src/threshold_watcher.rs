@@ -49,7 +49,7 @@ pub(super) struct ThresholdWatcher {
 
 /// While these are unchanged, so are the limit usages of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Basis {
+struct UsageInputs {
     version: String,
     day: u64,
     tracked_limit: Option<Nanos>,
@@ -60,11 +60,11 @@ struct Basis {
 struct Memory {
     rotation: Rotation,
     /// The inputs with which each account was last read.
-    read: HashMap<String, Basis>,
+    read: HashMap<String, UsageInputs>,
     /// Accounts that changed, in the order in which they are read.
     due: VecDeque<String>,
     /// Inputs with which the changed accounts must be read, by account.
-    changed: HashMap<String, Basis>,
+    changed: HashMap<String, UsageInputs>,
     /// Accounts with a reached threshold.
     reached: HashMap<String, Counts>,
 }
@@ -106,7 +106,7 @@ async fn round(worker: &ThresholdWatcher, memory: &mut Memory) -> Result<(), Sto
 }
 
 impl Memory {
-    fn keep(&mut self, account: String, basis: Basis, usages: &[LimitUsage]) {
+    fn keep(&mut self, account: String, basis: UsageInputs, usages: &[LimitUsage]) {
         match usages.is_empty() {
             true => drop(self.reached.remove(&account)),
             false => drop(self.reached.insert(account.clone(), counts(usages))),
@@ -115,7 +115,7 @@ impl Memory {
     }
 
     /// Returns whether an account must be read again. A new day changes nothing while no threshold is reached.
-    fn is_changed(&self, account: &str, basis: &Basis) -> bool {
+    fn is_changed(&self, account: &str, basis: &UsageInputs) -> bool {
         let was_read = self.read.get(account).is_some_and(|read| {
             let is_same = read.version == basis.version && read.tracked_limit == basis.tracked_limit;
             is_same && (read.day == basis.day || !self.reached.contains_key(account))
@@ -141,7 +141,7 @@ async fn find_changed(
             continue;
         };
         let tracked_limit = plans.get(&plan).and_then(|plan| plan.tracked_usd_per_month);
-        let basis = Basis {
+        let basis = UsageInputs {
             version,
             day: period.day,
             tracked_limit,
@@ -158,7 +158,7 @@ async fn find_changed(
 async fn usages(
     worker: &ThresholdWatcher,
     account: &str,
-    basis: &Basis,
+    basis: &UsageInputs,
     at_ms: u64,
 ) -> Result<(usize, Vec<LimitUsage>), StoreError> {
     let (store, keys) = (&worker.base.store, AccountKeys::new(account));

@@ -3,7 +3,7 @@
 use super::authorize::Decision;
 use super::call_request::CallRequest;
 use super::rejection::Rejection;
-use crate::metrics::{Limited, Metrics};
+use crate::metrics::{Metrics, RateLimitedBy};
 use crate::refused_accounts::RefusedAccounts;
 use crate::reply::denied::{Denied, denial_id};
 use crate::tables::plans::PlanLimits;
@@ -62,7 +62,7 @@ impl Denials {
     fn denied(&self, denial: Denial, subject: Subject<'_>, plan: Option<Arc<PlanLimits>>) -> Box<Denied> {
         let message = match denial {
             Denial::RateLimited => self.refused.cause(&subject.name.account).map(|cause| {
-                self.metrics.limited(Limited::StoreShare);
+                self.metrics.limited(RateLimitedBy::StoreShare);
                 cause.message().to_owned()
             }),
             Denial::NoProviderKey => {
@@ -104,7 +104,7 @@ impl Denials {
 
     /// Builds the denial of a new run beyond the account's budget of runs. The message says so.
     fn runs_full(&self, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
-        self.metrics.limited(Limited::Runs);
+        self.metrics.limited(RateLimitedBy::Runs);
         let mut denied = self.denied(Denial::RateLimited, subject, Some(plan));
         denied.message = Some(Budget::runs_used_up(self.runs_max));
         denied

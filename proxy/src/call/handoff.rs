@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// The reader's end of the handoff.
 #[derive(Debug)]
-pub struct Giver {
+pub struct PieceSender {
     sender: Sender<Vec<Bytes>>,
     /// Has one permit once the last piece was written.
     written: Arc<Semaphore>,
@@ -17,7 +17,7 @@ pub struct Giver {
 
 /// The writer's end of the handoff. Dropping it signals that the caller has disconnected.
 #[derive(Debug)]
-pub struct Taker {
+pub struct PieceReceiver {
     receiver: Receiver<Vec<Bytes>>,
     written: Arc<Semaphore>,
     is_writing: bool,
@@ -25,40 +25,47 @@ pub struct Taker {
 
 /// The caller has disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone;
+pub struct CallerDisconnected;
 
 /// Creates both ends.
-pub fn pair() -> (Giver, Taker) {
+pub fn pair() -> (PieceSender, PieceReceiver) {
     let (sender, receiver) = channel(1);
     let written = Arc::new(Semaphore::new(1));
-    let giver = Giver {
+    let sender = PieceSender {
         sender,
         written: Arc::clone(&written),
         is_ready: false,
     };
-    let taker = Taker {
+    let receiver = PieceReceiver {
         receiver,
         written,
         is_writing: false,
     };
-    (giver, taker)
+    (sender, receiver)
 }
 
-impl Giver {
+impl PieceSender {
     /// Waits until the last pieces were written.
-    pub async fn ready(&mut self) -> Result<(), Gone> {
+    pub async fn ready(&mut self) -> Result<(), CallerDisconnected> {
         if !self.is_ready {
-            self.written.acquire().await.map_err(|_closed| Gone)?.forget();
+            self.written
+                .acquire()
+                .await
+                .map_err(|_closed| CallerDisconnected)?
+                .forget();
             self.is_ready = true;
         }
         Ok(())
     }
 
     /// Gives pieces to the writer, once it is ready for them.
-    pub async fn give(&mut self, pieces: Vec<Bytes>) -> Result<(), Gone> {
+    pub async fn give(&mut self, pieces: Vec<Bytes>) -> Result<(), CallerDisconnected> {
         self.ready().await?;
         self.is_ready = false;
-        self.sender.send(pieces).await.map_err(|_closed| Gone)
+        self.sender
+            .send(pieces)
+            .await
+            .map_err(|_closed| CallerDisconnected)
     }
 
     /// Waits until the caller disconnects.
@@ -67,7 +74,7 @@ impl Giver {
     }
 }
 
-impl Taker {
+impl PieceReceiver {
     /// Waits for the next pieces. Confirms that the previous ones were written. `None` if there are no more.
     pub async fn next(&mut self) -> Option<Vec<Bytes>> {
         if std::mem::take(&mut self.is_writing) {
@@ -79,7 +86,7 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for PieceReceiver {
     fn drop(&mut self) {
         self.written.close();
     }
@@ -96,27 +103,27 @@ mod tests {
 
     #[tokio::test]
     async fn a_piece_is_given_when_the_one_before_was_written() {
-        let (mut giver, mut taker) = pair();
-        giver.give(piece("a")).await.unwrap();
-        assert!(giver.ready().now_or_never().is_none());
-        assert_eq!(taker.next().await, Some(piece("a")));
-        assert!(giver.ready().now_or_never().is_none(), "it is being written");
-        assert!(taker.next().now_or_never().is_none());
-        assert_eq!(giver.ready().now_or_never(), Some(Ok(())));
-        giver.give(piece("b")).await.unwrap();
-        drop(giver);
-        assert_eq!(taker.next().await, Some(piece("b")));
-        assert_eq!(taker.next().await, None);
+        let (mut sender, mut receiver) = pair();
+        sender.give(piece("a")).await.unwrap();
+        assert!(sender.ready().now_or_never().is_none());
+        assert_eq!(receiver.next().await, Some(piece("a")));
+        assert!(sender.ready().now_or_never().is_none(), "it is being written");
+        assert!(receiver.next().now_or_never().is_none());
+        assert_eq!(sender.ready().now_or_never(), Some(Ok(())));
+        sender.give(piece("b")).await.unwrap();
+        drop(sender);
+        assert_eq!(receiver.next().await, Some(piece("b")));
+        assert_eq!(receiver.next().await, None);
     }
 
     #[tokio::test]
     async fn a_caller_who_is_gone_is_noticed_everywhere() {
-        let (mut giver, taker) = pair();
-        giver.give(piece("a")).await.unwrap();
-        assert!(giver.gone().now_or_never().is_none());
-        drop(taker);
-        giver.gone().await;
-        assert_eq!(giver.ready().await, Err(Gone));
-        assert_eq!(giver.give(piece("b")).await, Err(Gone));
+        let (mut sender, receiver) = pair();
+        sender.give(piece("a")).await.unwrap();
+        assert!(sender.gone().now_or_never().is_none());
+        drop(receiver);
+        sender.gone().await;
+        assert_eq!(sender.ready().await, Err(CallerDisconnected));
+        assert_eq!(sender.give(piece("b")).await, Err(CallerDisconnected));
     }
 }

@@ -1,6 +1,6 @@
 //! A stream between its head and its end.
 
-use super::handoff::Taker;
+use super::handoff::PieceReceiver;
 use super::run_to_completion::RunToCompletion;
 
 /// A stream whose head can be written.
@@ -8,7 +8,7 @@ pub struct RunningStream {
     /// Must be polled until it is done. When dropped, it continues without the caller.
     pub reader: RunToCompletion<()>,
     /// The pieces to be written.
-    pub pieces: Taker,
+    pub pieces: PieceReceiver,
 }
 
 impl std::fmt::Debug for RunningStream {

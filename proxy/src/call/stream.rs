@@ -132,7 +132,7 @@ impl Streams {
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
     ) -> RunningStream {
-        let (giver, pieces) = handoff::pair();
+        let (sender, pieces) = handoff::pair();
         let OpenStream {
             hold,
             answer,
@@ -159,7 +159,7 @@ impl Streams {
         let filter = Filter::new(asked.format, asked.usage_passes, (redact, read_usage));
         let call = StreamedCall {
             shared: Arc::clone(self),
-            reader: Reader::new(answer, filter, giver, self.limits, began),
+            reader: Reader::new(answer, filter, sender, self.limits, began),
             request,
             asked,
             hold,

@@ -3,7 +3,7 @@
 
 use super::head_limited::HeadLimited;
 use super::write::{ReplyWriter, head_of, in_time};
-use crate::call::handoff::Taker;
+use crate::call::handoff::PieceReceiver;
 use crate::call::running_stream::RunningStream;
 use crate::reply::Reply;
 use bytes::{Bytes, BytesMut};
@@ -56,7 +56,11 @@ impl ReplyWriter {
     }
 }
 
-async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Duration) -> Result<()> {
+async fn write_pieces(
+    session: &mut ServerSession,
+    mut pieces: PieceReceiver,
+    within: Duration,
+) -> Result<()> {
     while let Some(some) = next(session, &mut pieces).await? {
         in_time(within, session.write_response_body(joined(some), false)).await?;
     }
@@ -68,7 +72,7 @@ async fn write_pieces(session: &mut ServerSession, mut pieces: Taker, within: Du
 ///
 /// # Errors
 /// The caller disconnected, or closed the sending side of the connection.
-async fn next(session: &mut ServerSession, pieces: &mut Taker) -> Result<Option<Vec<Bytes>>> {
+async fn next(session: &mut ServerSession, pieces: &mut PieceReceiver) -> Result<Option<Vec<Bytes>>> {
     tokio::select! {
         biased;
         pieces = pieces.next() => Ok(pieces),

@@ -36,7 +36,7 @@ pub struct Attempts<'a> {
 
 /// Outcome of taking an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum AttemptPermit {
     /// The credential may be checked.
     Yes,
     /// Locked for this long.
@@ -48,7 +48,7 @@ impl Attempts<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; the attempt may be counted, and the credential must not be checked.
-    pub async fn take(&self, store: &Store) -> Result<Taken, StoreError> {
+    pub async fn take(&self, store: &Store) -> Result<AttemptPermit, StoreError> {
         let most = self.most();
         let keys = TakeKeys {
             attempts: &attempts(self.tries, self.of),
@@ -59,8 +59,8 @@ impl Attempts<'_> {
         };
         let mut reply = store.reply(&TAKE_ATTEMPT, keys, args).await?;
         match reply.word()?.as_str() {
-            "taken" => Ok(Taken::Yes),
-            "locked" => Ok(Taken::Locked(Duration::from_millis(reply.number()?))),
+            "taken" => Ok(AttemptPermit::Yes),
+            "locked" => Ok(AttemptPermit::Locked(Duration::from_millis(reply.number()?))),
             _ => reply.unexpected(),
         }
     }

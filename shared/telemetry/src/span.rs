@@ -62,13 +62,13 @@ pub(super) enum Message {
     Flush(oneshot::Sender<()>),
 }
 
-struct Way {
+struct SpanQueue {
     queue: mpsc::Sender<Message>,
     /// New traces whose id has lower 64 bits below this are exported.
     below: u128,
 }
 
-static WAY: OnceLock<Way> = OnceLock::new();
+static SPANS: OnceLock<SpanQueue> = OnceLock::new();
 static EXPORTED: AtomicU64 = AtomicU64::new(0);
 static OVERFLOWED: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
@@ -80,11 +80,11 @@ static FAILED: AtomicU64 = AtomicU64::new(0);
 )]
 pub(super) fn open(ratio: f64) -> Option<mpsc::Receiver<Message>> {
     let (queue, receiver) = mpsc::channel(QUEUE);
-    let way = Way {
+    let way = SpanQueue {
         queue,
         below: below(ratio),
     };
-    WAY.set(way).is_ok().then_some(receiver)
+    SPANS.set(way).is_ok().then_some(receiver)
 }
 
 /// Returns the number for which the share `ratio` of all 64-bit numbers is lower.
@@ -99,14 +99,14 @@ fn below(ratio: f64) -> u128 {
 
 /// Returns whether a trace is exported: by its caller's decision, otherwise for the configured share of new traces.
 pub(super) fn wanted(trace: u128, by_caller: Option<bool>) -> bool {
-    let Some(way) = WAY.get() else { return false };
+    let Some(way) = SPANS.get() else { return false };
     by_caller.unwrap_or(trace & u128::from(u64::MAX) < way.below)
 }
 
 /// Enqueues the spans of one request.
 pub fn hand_over(spans: Vec<Span>) {
     let count = spans.len() as u64;
-    let taken = WAY
+    let taken = SPANS
         .get()
         .is_some_and(|way| way.queue.try_send(Message::Spans(spans)).is_ok());
     if !taken {
@@ -116,7 +116,7 @@ pub fn hand_over(spans: Vec<Span>) {
 
 /// Waits until all spans handed over so far are sent or dropped. The caller sets a deadline.
 pub async fn flush() {
-    let Some(way) = WAY.get() else { return };
+    let Some(way) = SPANS.get() else { return };
     let (done, flushed) = oneshot::channel();
     if way.queue.send(Message::Flush(done)).await.is_ok() {
         drop(flushed.await);

@@ -1,7 +1,7 @@
 //! A call whose account loses its master between hold and settlement, or between settlement and answer. Neither is
 //! confirmed; a lost settlement leaves the estimate charged.
 
-use super::row::{GoesOn, hash};
+use super::row::{AlwaysAllowed, hash};
 use super::{ON_THE_WIRE, PAUSE, load_scripts};
 use crate::lost_master::{accept_all, conclusion};
 use crate::world::{COST, MASTERS, SOON, World, call, cap};
@@ -17,7 +17,7 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
     let replica = world.cluster.replica_of(node);
     let (mut rows, mut sent) = (Vec::new(), Vec::new());
     for side in [GateSide::Request, GateSide::Reply] {
-        for goes_on in [GoesOn::Before, GoesOn::After] {
+        for goes_on in [AlwaysAllowed::Before, AlwaysAllowed::After] {
             // Calls of one edge share its connection to a master, so each call has its own edge.
             let edge = world.patient_edge();
             let resident = world.resident_on(node, cap(None)).await;
@@ -35,19 +35,19 @@ async fn a_call_is_charged_once_whichever_step_its_master_is_lost_after() {
     world.cluster.wait_in_step(replica);
     tokio::time::sleep(ON_THE_WIRE).await;
     world.cluster.cut_off(replica);
-    let open = |when: GoesOn| {
+    let open = |when: AlwaysAllowed| {
         let due = rows.iter().filter(|(.., goes_on)| *goes_on == when);
         due.for_each(|(_, _, gate, _)| gate.open());
     };
-    open(GoesOn::Before);
+    open(AlwaysAllowed::Before);
     for (call, (.., goes_on)) in sent.iter().zip(&rows) {
-        while *goes_on == GoesOn::Before && !call.is_finished() {
+        while *goes_on == AlwaysAllowed::Before && !call.is_finished() {
             tokio::time::sleep(PAUSE).await;
         }
     }
     let key = rows[0].1.agent.account.keys.record();
     world.cluster.lose(node, &key);
-    open(GoesOn::After);
+    open(AlwaysAllowed::After);
     for call in sent {
         assert_eq!(call.await.expect("an answer").status, 200);
     }

@@ -10,7 +10,7 @@ use store::script::all::all;
 
 /// When the stopped change continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GoesOn {
+pub enum AlwaysAllowed {
     /// Between cut-off and kill: what the master does from then on is lost.
     Before,
     /// After the replica took over.
@@ -25,7 +25,7 @@ pub enum Subject<'a> {
 /// A change that a gate stops after one of its steps.
 pub struct Midway<'a> {
     pub subject: Subject<'a>,
-    pub goes_on: GoesOn,
+    pub goes_on: AlwaysAllowed,
     pub gate: Gate,
     /// Number of steps done when the change stops.
     done: usize,
@@ -37,9 +37,9 @@ pub struct Midway<'a> {
 }
 
 /// Number of steps done when the change stops, and when it continues.
-type Pause = (usize, GoesOn);
+type Pause = (usize, AlwaysAllowed);
 
-const MOMENTS: [GoesOn; 2] = [GoesOn::Before, GoesOn::After];
+const MOMENTS: [AlwaysAllowed; 2] = [AlwaysAllowed::Before, AlwaysAllowed::After];
 
 /// The changes of money whose steps are on two masters.
 const MONEY: [Kind; 7] = [

@@ -4,7 +4,7 @@ use super::stage::{START, Stage, decide, deposit, escrow, request_id, spend, tra
 use crate::act::{Act, Deposit, Verdict};
 use crate::model::{Agent, Limits, Model};
 use crate::world::Checked;
-use store::agent::freeze::Authority;
+use store::agent::freeze::FrozenBy;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     opened(stage).await?;
@@ -74,7 +74,7 @@ async fn frozen(stage: &Stage<'_>) -> Checked {
             ("nobody", "not_found"),
         ] {
             let agent = agent.to_owned();
-            let by = Authority::User;
+            let by = FrozenBy::User;
             world
                 .want(
                     outcome,
@@ -116,7 +116,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
             &Act::Freeze {
                 at,
                 agent: "a".to_owned(),
-                by: Authority::User,
+                by: FrozenBy::User,
                 lift: false,
             },
         );
@@ -140,7 +140,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
         let again = world.model.place(at, "a");
         world.want("done", transfer(1, &b, &again, 5)).await?;
         world.want("holds_money", delete(at, "a")).await?;
-        let by = Authority::User;
+        let by = FrozenBy::User;
         world
             .want(
                 "done",

@@ -125,7 +125,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         .want("blocked insufficient_balance int_2", resolve(5, 2, true))
         .await?;
     world.want("changed", resolve(6, 2, true)).await?;
-    let by = store::agent::freeze::Authority::User;
+    let by = store::agent::freeze::FrozenBy::User;
     world
         .want(
             "done",

@@ -8,7 +8,7 @@ use crate::model::{At, Limits, Model, keys, mode};
 use crate::world::{Checked, World};
 use domain::budget::Budget;
 use store::account::ModeField;
-use store::agent::freeze::Authority;
+use store::agent::freeze::FrozenBy;
 
 /// Transactions of an account and mode as laid out: a deposit to each of its three wallets.
 const LAID_OUT: u64 = 3;
@@ -203,7 +203,7 @@ pub async fn transfers(stage: &Stage<'_>) -> Checked {
             &Act::Freeze {
                 at: 0,
                 agent,
-                by: Authority::User,
+                by: FrozenBy::User,
                 lift: false,
             },
         );

@@ -3,7 +3,7 @@
 use super::audit_entries::event;
 use super::{At, Closed, Limits, Model, Place, Policy, Wallet};
 use crate::act::ACTOR;
-use store::agent::freeze::Authority;
+use store::agent::freeze::FrozenBy;
 use store::keys::Series;
 
 impl Model {
@@ -81,12 +81,12 @@ impl Model {
         "deleted".to_owned()
     }
 
-    pub fn freeze(&mut self, at: At, agent: &str, by: Authority, lift: bool) -> String {
+    pub fn freeze(&mut self, at: At, agent: &str, by: FrozenBy, lift: bool) -> String {
         if !self.exists(at, agent) {
             return "not_found".to_owned();
         }
         let frozen = self.sides[at].agents[agent].frozen;
-        let word = if by == Authority::Operator {
+        let word = if by == FrozenBy::Operator {
             "operator"
         } else {
             "user"

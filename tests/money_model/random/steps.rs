@@ -6,7 +6,7 @@ use crate::act::{Act, Deposit, Spend, Transfer};
 use crate::directed::stage::plan;
 use crate::model::mode;
 use domain::mode::Mode;
-use store::agent::freeze::Authority;
+use store::agent::freeze::FrozenBy;
 
 impl Player {
     /// `None` if there is no record yet to which the operation applies.
@@ -60,9 +60,9 @@ impl Player {
                 lift,
             } => {
                 let by = if operator {
-                    Authority::Operator
+                    FrozenBy::Operator
                 } else {
-                    Authority::User
+                    FrozenBy::User
                 };
                 Act::Freeze {
                     at,

@@ -7,7 +7,7 @@ use crate::act::Act;
 use crate::model::{At, Limits, USD};
 use store::Store;
 use store::agent;
-use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script::{Created, Deleted, NewAgent};
 use store::policy;
 use store::policy::script::{PolicySet, SetPolicy};
@@ -77,7 +77,7 @@ impl World {
     }
 }
 
-async fn freeze(store: &Store, at: At, agent: &str, by: Authority, lift: bool) -> Outcome {
+async fn freeze(store: &Store, at: At, agent: &str, by: FrozenBy, lift: bool) -> Outcome {
     let freeze = if lift { Freeze::Lift(by) } else { Freeze::By(by) };
     let frozen = set_frozen(store, &scope(at), agent, freeze)
         .await

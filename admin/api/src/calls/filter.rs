@@ -14,7 +14,7 @@ use domain::period::DAY_MS;
 use domain::timestamp::ms_from_iso;
 use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
-use history::trail::calls::{CallSelection, LateDays};
+use history::trail::calls::{CallSelection, LateCalls};
 use openapi::Json;
 use std::collections::BTreeMap;
 use store::call::hold::MODEL_MAX;
@@ -147,7 +147,7 @@ impl CallFilter {
         let end = self.charged_to.filter(|_| to_ms == ended_ms);
         let late = end.map(|end| {
             let first = self.charged_from.unwrap_or(0);
-            LateDays {
+            LateCalls {
                 days: (first.max(end.saturating_sub(LATE_DAYS_MAX)), end),
                 to_ms: self.to_ms,
             }

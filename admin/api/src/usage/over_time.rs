@@ -18,7 +18,7 @@ use domain::call_record::{CallRecord, KINDS};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
-use history::trail::calls::{CallSelection, LateDays, Place, STEP_MAX};
+use history::trail::calls::{CallSelection, LateCalls, Place, STEP_MAX};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -205,7 +205,7 @@ impl UsageQuery {
             // By how much an end can seem to be before its approval, or later than it was.
             from_ms: Some(self.span.from_ms.saturating_sub(spread_ms)),
             to_ms: Some(self.span.to_ms.saturating_add(LATE_MS).saturating_add(spread_ms)),
-            late: Some(LateDays {
+            late: Some(LateCalls {
                 days: self.span.days(),
                 to_ms: None,
             }),

@@ -1,9 +1,9 @@
 //! Documentation of webhooks.
 
 use super::deliveries::DeliveryView;
-use super::redeliver::Again;
+use super::redeliver::Redelivery;
 use super::request::{DESCRIPTION_MAX, NAMES_MAX};
-use super::{Tried, WebhookAnswer, WebhookView};
+use super::{TestDelivery, WebhookAnswer, WebhookView};
 use endpoint::doc::field::{is, lines, list as list_of, pattern, string, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
@@ -115,7 +115,7 @@ fn test() -> Doc {
         "testWebhook",
         "Send a test event to a webhook",
     )
-    .gives::<Tried>(200, "The delivery that was made.")
+    .gives::<TestDelivery>(200, "The delivery that was made.")
     .refuses(&[Code::NotFound, Code::Conflict])
 }
 
@@ -140,6 +140,6 @@ fn again() -> Doc {
         "Deliver something again",
     )
     .says("For a receiver that was away: the delivery gets new attempts, with the same id. Also one that waits for a later event.")
-    .gives::<Again<'_>>(200, "It waits for an attempt.")
+    .gives::<Redelivery<'_>>(200, "It waits for an attempt.")
     .refuses(&[Code::NotFound, Code::Conflict])
 }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Redelivered)]
-pub(super) struct Again<'a> {
+pub(super) struct Redelivery<'a> {
     success: bool,
     #[schema(value_type = is::DeliveryId)]
     delivery_id: &'a str,
@@ -43,7 +43,7 @@ pub async fn again(call: Call) -> Answer {
                 webhook: webhook.to_owned(),
             };
             call.state.webhooks.hints.add(std::iter::once(endpoint));
-            Reply::ok(&Again {
+            Reply::ok(&Redelivery {
                 success: true,
                 delivery_id: delivery,
                 status: State::Pending.as_str(),

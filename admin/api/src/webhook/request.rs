@@ -4,7 +4,7 @@ use crate::state::Call;
 use axum::http::header;
 use domain::event::EventName;
 use domain::printable::is_direction;
-use endpoint::{Code, Fields, Given, Problem, Text, missing};
+use endpoint::{Code, FieldValue, Fields, Problem, Text, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
@@ -90,9 +90,9 @@ impl Request {
             events: names.map(events).transpose()?,
             secret: secret.map(SecretString::from),
             description: match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
-                Given::Absent => None,
-                Given::Null => Some(None),
-                Given::Value(text) => Some(Some(text)),
+                FieldValue::Absent => None,
+                FieldValue::Null => Some(None),
+                FieldValue::Value(text) => Some(Some(text)),
             },
             status: status.transpose()?,
         })
@@ -149,11 +149,11 @@ impl Request {
 }
 
 /// A field that cannot be cleared.
-fn given<T>(name: &str, field: Given<T>) -> Result<Option<T>, Problem> {
+fn given<T>(name: &str, field: FieldValue<T>) -> Result<Option<T>, Problem> {
     match field {
-        Given::Absent => Ok(None),
-        Given::Null => Err(Problem::validation(format!("{name} must not be null."))),
-        Given::Value(value) => Ok(Some(value)),
+        FieldValue::Absent => Ok(None),
+        FieldValue::Null => Err(Problem::validation(format!("{name} must not be null."))),
+        FieldValue::Value(value) => Ok(Some(value)),
     }
 }
 

@@ -100,12 +100,12 @@ fn unsigned(error: NotSigned) -> Failure {
 }
 
 /// Why an export is incomplete.
-enum Trouble {
+enum ExportIncomplete {
     Trail(export::ExportError),
     Out(io::Error),
 }
 
-impl Trouble {
+impl ExportIncomplete {
     fn into_failure(self, out: &str) -> Failure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
@@ -150,12 +150,12 @@ fn end_of_links(file: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-async fn write(mut out: impl Write, lines: export::Export) -> Result<(), Trouble> {
+async fn write(mut out: impl Write, lines: export::Export) -> Result<(), ExportIncomplete> {
     let mut lines = std::pin::pin!(lines.lines());
-    while let Some(chunk) = lines.try_next().await.map_err(Trouble::Trail)? {
-        out.write_all(&chunk).map_err(Trouble::Out)?;
+    while let Some(chunk) = lines.try_next().await.map_err(ExportIncomplete::Trail)? {
+        out.write_all(&chunk).map_err(ExportIncomplete::Out)?;
     }
-    out.flush().map_err(Trouble::Out)
+    out.flush().map_err(ExportIncomplete::Out)
 }
 
 fn part(file: &Path) -> PathBuf {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Largest};
-use audit_verify::file::{self, Trouble};
+use audit_verify::file::{self, ExportReadError};
 use audit_verify::{Broken, KnownEnd, Source, Verdict, Walk, online, young};
 use clap::Args;
 use crypto::checkpoint_key::PublicKey;
@@ -143,8 +143,8 @@ impl Verify {
         }
         let found = file::first_difference(reader(path)?, self.after, &trail).await;
         let first = found.map_err(|trouble| match trouble {
-            Trouble::File(error) => unreadable(path, &error),
-            Trouble::Store(error) => error.into(),
+            ExportReadError::File(error) => unreadable(path, &error),
+            ExportReadError::Store(error) => error.into(),
         })?;
         if let Some(seq) = first {
             let problem =

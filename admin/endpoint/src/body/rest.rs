@@ -1,17 +1,17 @@
 //! Bodies that contain another request: checks for its fields, and the body without our own.
 
-use super::{Fields, Given};
+use super::{FieldValue, Fields};
 use serde_json::Value;
 
 impl Fields<'_> {
     /// Returns whether the field is present, even if it is `null`.
     pub fn contains(&self, name: &str) -> bool {
-        !matches!(self.get(name), Given::Absent)
+        !matches!(self.get(name), FieldValue::Absent)
     }
 
     /// Returns whether the field has a value.
     pub fn has_value(&self, name: &str) -> bool {
-        matches!(self.get(name), Given::Value(_))
+        matches!(self.get(name), FieldValue::Value(_))
     }
 
     /// Returns the object as it was sent, without the fields `names` and with the members `more` at the end. Each value

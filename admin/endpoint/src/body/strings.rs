@@ -1,6 +1,6 @@
 //! Fields that are texts for people, and fields that are lists of strings.
 
-use super::{Fields, Given, Text};
+use super::{FieldValue, Fields, Text};
 use crate::problem::Problem;
 use domain::printable::{is_direction, is_seen};
 
@@ -12,9 +12,9 @@ impl Fields<'_> {
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<Given<String>, Problem> {
+    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<FieldValue<String>, Problem> {
         let text = match self.string(name)? {
-            Given::Value(text) => text,
+            FieldValue::Value(text) => text,
             other => return Ok(other),
         };
         let bad = |must: &str| Problem::validation(format!("{name} must {must}."));
@@ -34,19 +34,19 @@ impl Fields<'_> {
         if kind == Text::Line && !text.chars().any(is_seen) {
             return Err(bad("not be empty"));
         }
-        Ok(Given::Value(text))
+        Ok(FieldValue::Value(text))
     }
 
     /// Parses a list of at most `most` strings.
     ///
     /// # Errors
     /// 400 with the field.
-    pub fn strings(&self, name: &str, most: usize) -> Result<Given<Vec<String>>, Problem> {
+    pub fn strings(&self, name: &str, most: usize) -> Result<FieldValue<Vec<String>>, Problem> {
         match self.get(name) {
-            Given::Absent => Ok(Given::Absent),
-            Given::Null => Ok(Given::Null),
-            Given::Value(json) => match serde_json::from_str::<Vec<String>>(json) {
-                Ok(list) if list.len() <= most => Ok(Given::Value(list)),
+            FieldValue::Absent => Ok(FieldValue::Absent),
+            FieldValue::Null => Ok(FieldValue::Null),
+            FieldValue::Value(json) => match serde_json::from_str::<Vec<String>>(json) {
+                Ok(list) if list.len() <= most => Ok(FieldValue::Value(list)),
                 Ok(_) => {
                     let message = format!("{name} must have at most {most} items.");
                     Err(Problem::validation(message))

@@ -72,16 +72,22 @@ fn texts_are_bounded_and_plain() {
             .text("name", kind, 5)
             .map_err(|problem| problem.message().to_owned())
     };
-    assert_eq!(read("\"日本 é\"", Text::Line), Ok(Given::Value("日本 é".into())));
-    assert_eq!(read("\" a \"", Text::Line), Ok(Given::Value(" a ".into())));
+    assert_eq!(
+        read("\"日本 é\"", Text::Line),
+        Ok(FieldValue::Value("日本 é".into()))
+    );
+    assert_eq!(read("\" a \"", Text::Line), Ok(FieldValue::Value(" a ".into())));
     // Right-to-left names, and emoji joined by a zero-width character.
     for name in ["\u{200f}\u{5d0}\u{5d1}", "\u{1f469}\u{200d}\u{1f680}"] {
         let read = read(&format!("\"{name}\""), Text::Line);
-        assert_eq!(read, Ok(Given::Value(name.into())));
+        assert_eq!(read, Ok(FieldValue::Value(name.into())));
     }
-    assert_eq!(read("null", Text::Line), Ok(Given::Null));
-    assert_eq!(read("\"\"", Text::Lines), Ok(Given::Value(String::new())));
-    assert_eq!(read("\"a\\nb\"", Text::Lines), Ok(Given::Value("a\nb".into())));
+    assert_eq!(read("null", Text::Line), Ok(FieldValue::Null));
+    assert_eq!(read("\"\"", Text::Lines), Ok(FieldValue::Value(String::new())));
+    assert_eq!(
+        read("\"a\\nb\"", Text::Lines),
+        Ok(FieldValue::Value("a\nb".into()))
+    );
     for (json, kind, must) in [
         ("\"\"", Text::Line, "not be empty"),
         ("\" \\u00a0 \"", Text::Line, "not be empty"),
@@ -103,7 +109,10 @@ fn texts_are_bounded_and_plain() {
         let error = read(json, kind).unwrap_err();
         assert!(error.starts_with(&format!("name must {must}")), "{json}: {error}");
     }
-    assert_eq!(Fields::default().text("name", Text::Line, 5), Ok(Given::Absent));
+    assert_eq!(
+        Fields::default().text("name", Text::Line, 5),
+        Ok(FieldValue::Absent)
+    );
 }
 
 #[test]
@@ -117,14 +126,14 @@ fn amounts_are_exact_and_complaints_name_the_field() {
     };
     assert_eq!(
         read("8999999.999999999"),
-        Ok(Given::Value(Nanos::new(8_999_999_999_999_999).unwrap()))
+        Ok(FieldValue::Value(Nanos::new(8_999_999_999_999_999).unwrap()))
     );
     assert_eq!(
         read("\"0.1\""),
-        Ok(Given::Value(Nanos::new(100_000_000).unwrap()))
+        Ok(FieldValue::Value(Nanos::new(100_000_000).unwrap()))
     );
-    assert_eq!(read("0"), Ok(Given::Value(Nanos::ZERO)));
-    assert_eq!(read("null"), Ok(Given::Null));
+    assert_eq!(read("0"), Ok(FieldValue::Value(Nanos::ZERO)));
+    assert_eq!(read("null"), Ok(FieldValue::Null));
     for (json, complaint) in [
         ("-1", "max must not be negative."),
         ("1e400", "max must be at most 9000000 USD."),

@@ -34,12 +34,12 @@ pub struct CallSelection<'a> {
     /// Those first recorded before this time, in ms since 1970.
     pub to_ms: Option<u64>,
     /// Those first recorded at `to_ms` or later, too, if they are of these days.
-    pub late: Option<LateDays>,
+    pub late: Option<LateCalls>,
 }
 
-/// Days of whose calls those are read, too, that ended more than a day later.
+/// Days of which those calls are read, too, that ended more than a day later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LateDays {
+pub struct LateCalls {
     /// From this day on up to, not including, the other; in days since 1970.
     pub days: (u64, u64),
     /// Those first recorded before this time, in ms since 1970.
@@ -174,7 +174,7 @@ impl Trail<'_> {
     async fn late_calls(
         &self,
         selection: &CallSelection<'_>,
-        late: LateDays,
+        late: LateCalls,
         place: (u64, u64),
         count: usize,
     ) -> Result<Step, StoreError> {

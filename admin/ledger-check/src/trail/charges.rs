@@ -1,5 +1,5 @@
-//! What the trail says that agents were charged, by day and month: calls that ended, and settled spends. A counter is
-//! that, and what is held for calls under way, whose entries are still to come.
+//! Sums of what agents were charged by the trail, by day and month: calls that ended, and settled spends. A counter is
+//! such a sum plus what is held for calls under way, which have no entry yet.
 
 use super::super::book::Counters;
 use super::legs::{Fields, MissingField};

@@ -16,9 +16,9 @@ pub(super) struct Disagreement {
     pub(super) detail: String,
 }
 
-/// What has no like so far.
+/// Entries and transactions without a counterpart so far.
 #[derive(Debug, Default)]
-pub(super) struct Join {
+pub(super) struct Unmatched {
     legs: HashMap<LegKey, VecDeque<(u64, Leg)>>,
     transactions: HashMap<LegKey, VecDeque<(u64, Transaction)>>,
     held: usize,
@@ -29,7 +29,7 @@ pub(super) struct Join {
     pub(super) odd: Vec<Disagreement>,
 }
 
-impl Join {
+impl Unmatched {
     pub(super) fn new(user: Option<u64>) -> Self {
         Self {
             user,
@@ -222,7 +222,7 @@ mod tests {
 
     fn odd(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<Disagreement> {
         let mut reader = Reader::new([USER, 7, 8].into());
-        let mut join = Join::new(Some(USER));
+        let mut join = Unmatched::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();
         for entry in entries {
             for leg in reader.legs(entry).unwrap() {

@@ -1,11 +1,11 @@
-//! What an entry of the trail says of money: the transactions that its script wrote in the same step, in their order.
+//! The transactions that an entry of the trail records: those that its script wrote in the same step, in their order.
 
 use domain::entry::Entry;
 use serde_json::Value;
 use std::collections::HashSet;
 use store::transaction::{Transaction, TransactionType};
 
-/// A transaction that an entry tells of.
+/// A transaction as an entry records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leg {
     pub(super) key: LegKey,
@@ -26,7 +26,7 @@ pub(super) struct Leg {
     pub(super) optional: bool,
 }
 
-/// Type, and what else both sides say that no two transactions of the type share, nearly.
+/// The key by which entry and transaction are matched: the type, and a name that hardly any two of the type share.
 pub(super) type LegKey = (TransactionType, String);
 
 /// What a transaction is found by.

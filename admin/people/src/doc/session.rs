@@ -4,7 +4,7 @@ use super::super::login::{ACCOUNT_MAX, MeView};
 use super::super::password::PasswordChanged;
 use super::super::person::{CODE_MAX, SignedIn};
 use super::super::sessions::SessionView;
-use super::super::totp::{Begun, Confirmed};
+use super::super::totp::{Confirmed, TotpEnrollment};
 use endpoint::doc::field::{email, pattern, string};
 use endpoint::doc::{Body, Doc};
 use endpoint::{Code, Done};
@@ -165,7 +165,7 @@ fn begin() -> Doc {
     Doc::of("POST /user/totp", "beginTotp", "Begin a second factor")
         .says("It counts once a code of it was confirmed.")
         .takes(password_proof())
-        .gives::<Begun<'_>>(200, "The secret for an app.")
+        .gives::<TotpEnrollment<'_>>(200, "The secret for an app.")
         .refuses(&GUESSED)
         .refuses(&[Code::Conflict])
 }

@@ -1,6 +1,6 @@
 //! OpenAPI documentation of the team and of invitations.
 
-use super::super::invitations::{InvitationCreated, InvitationView, Looked};
+use super::super::invitations::{InvitationCreated, InvitationPreview, InvitationView};
 use super::super::person::UserView;
 use super::super::team::{Removed, RoleChanged};
 use super::session::{new_password, opens, token};
@@ -86,7 +86,7 @@ fn look() -> Doc {
         "Look at an invitation",
     )
     .takes(body)
-    .gives::<Looked<'_>>(200, "Who invites whom as what.")
+    .gives::<InvitationPreview<'_>>(200, "Who invites whom as what.")
     .refuses(&[Code::NotFound, Code::LoginLocked])
 }
 

@@ -38,7 +38,7 @@ pub(super) fn of_malformed() -> Response<Body> {
     response
 }
 
-/// See the head of this file.
+/// A stream that replaces the bare answers of hyper as they are written.
 #[derive(Debug)]
 pub(super) struct OwnErrors<S> {
     stream: S,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// Minimum long-term rate at which an answer must be read.
 const BYTES_PER_SECOND: u64 = 4096;
 
-/// See the head of this file.
+/// A stream whose blocked writes have a deadline that written bytes move.
 #[derive(Debug)]
 pub(super) struct Paced<S> {
     stream: S,

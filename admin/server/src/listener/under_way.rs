@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// See the head of this file.
+/// The body, and what keeps the connection's place until it is sent.
 pub(super) struct Answer {
     body: Body,
     _under_way: Option<Arc<UnderWay>>,

@@ -3,7 +3,7 @@
 //! most `proxy.stream_drain_ms` and [`DRAINED_BYTES_MAX`].
 
 use super::end::StreamEnd;
-use crate::call::handoff::Giver;
+use crate::call::handoff::PieceSender;
 use crate::upstream::AnswerStream;
 use bytes::Bytes;
 use http::StatusCode;
@@ -55,7 +55,7 @@ impl Draining {
 pub struct Reader {
     stream: Box<AnswerStream>,
     filter: Filter,
-    giver: Giver,
+    sender: PieceSender,
     limits: StreamLimits,
     /// When the request was sent.
     began: Instant,
@@ -77,7 +77,7 @@ impl Reader {
     pub fn new(
         stream: Box<AnswerStream>,
         filter: Filter,
-        giver: Giver,
+        sender: PieceSender,
         limits: StreamLimits,
         began: Instant,
     ) -> Self {
@@ -86,7 +86,7 @@ impl Reader {
         Self {
             stream,
             filter,
-            giver,
+            sender,
             limits,
             began,
             last: now,
@@ -166,7 +166,7 @@ impl Reader {
         let ready = loop {
             tokio::select! {
                 biased;
-                ready = self.giver.ready() => break ready,
+                ready = self.sender.ready() => break ready,
                 () = &mut self.timer => match Instant::now() < until {
                     true => self.timer.as_mut().reset(until),
                     false => return Err(StreamEnd::TotalTimeout),
@@ -187,7 +187,7 @@ impl Reader {
     /// The end of the stream: everything needed was read.
     pub async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
         if self.draining.is_none() && !out.is_empty() {
-            match self.giver.give(out).await {
+            match self.sender.give(out).await {
                 Ok(()) => self.is_between_events = self.filter.is_between_events(),
                 Err(_gone) => self.drain(),
             }
@@ -233,7 +233,7 @@ impl Reader {
             tokio::select! {
                 biased;
                 piece = &mut read => break piece.map_err(|_failure| StreamEnd::BrokeOff),
-                () = self.giver.gone(), if watches && draining.is_none() => {
+                () = self.sender.gone(), if watches && draining.is_none() => {
                     let drained = draining.insert(Draining::within(self.limits.drain));
                     if drained.until < until {
                         (until, end) = (drained.until, StreamEnd::CallerGone);
@@ -274,7 +274,7 @@ impl Reader {
         let Self {
             stream,
             mut filter,
-            mut giver,
+            mut sender,
             draining,
             is_between_events,
             ..
@@ -294,18 +294,23 @@ impl Reader {
                 out.push(Bytes::from_static(b"\n\n"));
             }
             out.extend(behind);
-            is_gone = !out.is_empty() && giver.give(out).await.is_err();
+            is_gone = !out.is_empty() && sender.give(out).await.is_err();
         }
         if let Some(mut stream) = stream {
-            pass_tail(&mut stream, &mut filter, &mut giver, is_gone).await;
-            drop(giver);
+            pass_tail(&mut stream, &mut filter, &mut sender, is_gone).await;
+            drop(sender);
             stream.keep().await;
         }
     }
 }
 
 /// Passes the events that follow the last one, unless the caller has disconnected.
-async fn pass_tail(stream: &mut AnswerStream, filter: &mut Filter, giver: &mut Giver, mut is_gone: bool) {
+async fn pass_tail(
+    stream: &mut AnswerStream,
+    filter: &mut Filter,
+    sender: &mut PieceSender,
+    mut is_gone: bool,
+) {
     let until = Instant::now() + TAIL;
     let mut left = TAIL_BYTES_MAX;
     loop {
@@ -320,7 +325,7 @@ async fn pass_tail(stream: &mut AnswerStream, filter: &mut Filter, giver: &mut G
             }
             None => filter.close(&mut out),
         }
-        is_gone = is_gone || !out.is_empty() && giver.give(out).await.is_err();
+        is_gone = is_gone || !out.is_empty() && sender.give(out).await.is_err();
         if piece.is_none() {
             return;
         }

@@ -16,7 +16,7 @@ script! {
 
 domain::words! {
     /// Who freezes an agent. Only the operator can lift the operator's freeze (decision D22).
-    pub enum Authority {
+    pub enum FrozenBy {
         /// A user or an API key of the account.
         User = "user",
         /// The operator of this installation.
@@ -28,9 +28,9 @@ domain::words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freeze {
     /// Freeze the agent.
-    By(Authority),
+    By(FrozenBy),
     /// Make it active again.
-    Lift(Authority),
+    Lift(FrozenBy),
 }
 
 /// Outcome of the script.

@@ -41,7 +41,7 @@ fn the_calls_of_a_day_are_those_that_are_charged_to_it() {
     assert_eq!(wanted.to_ms, Some(ms("2026-12-02T00:10:00Z")));
     assert_eq!(
         wanted.late,
-        Some(LateDays {
+        Some(LateCalls {
             days: (
                 ms("2026-11-01T00:00:00Z") / DAY_MS,
                 ms("2026-12-01T00:00:00Z") / DAY_MS
