@@ -197,7 +197,7 @@ impl Running {
             Ok(plans) => {
                 let plans = Arc::new(plans);
                 let before = self.admission.plans.swap(Arc::clone(&plans));
-                let removed: Vec<&str> = before.names().filter(|name| plans.get(name).is_none()).collect();
+                let removed = plans.absent(before.names());
                 if !removed.is_empty() {
                     tracing::warn!(
                         ?removed,

@@ -58,7 +58,7 @@ pub struct StoreHealth {
     keyring: Option<Arc<Keyring>>,
     /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
     has_other_master_key: AtomicBool,
-    /// Whether the store's user may not do what a management server does.
+    /// Missing rights of the store's user, as last checked.
     lacks_rights: AtomicBool,
 }
 

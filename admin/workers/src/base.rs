@@ -1,4 +1,4 @@
-//! What each worker gets at its start (store, health, metrics), and the wait for the next round.
+//! Parts that every worker gets at its start (store, health, metrics), and the wait for the next round.
 
 use crate::metrics::WorkerMetrics;
 use std::sync::Arc;

@@ -82,7 +82,7 @@ impl Authorizer {
         let ledger = self.health.ledger().ok_or(NoDecision)?;
         let mut view = self.views.get(&name.account);
         for _ in 0..EXECUTIONS_MAX {
-            let plan = self.plan(&view.plan, &name.account)?;
+            let plan = self.plans.get(&view.plan, &name.account).ok_or(NoDecision)?;
             // A plan without streams counts the request and charges nothing.
             let is_admitted = |requested: &ChargeRequest<'_>| plan.plan.admits(requested.is_stream);
             let charge = requested.filter(is_admitted).map(|requested| requested.charge);
@@ -143,22 +143,14 @@ impl Authorizer {
             return Err(NoDecision);
         }
         let owner = &key.owner;
-        let plan = self.plan(&self.views.get(owner.account()).plan, owner.account())?;
+        let view = self.views.get(owner.account());
+        let plan = self.plans.get(&view.plan, owner.account()).ok_or(NoDecision)?;
         let state = KeyState::read(&self.store, owner).await.map_err(|error| {
             tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
             NoDecision
         })?;
         let limit = self.limits(owner.account(), &plan.plan).proxy_requests_per_minute;
         Ok(!state.is_active || limit.is_some_and(|limit| state.requests >= limit))
-    }
-
-    /// Returns the plan of an account. Without it nothing can be decided (decision D7), which only the operator can
-    /// mend.
-    fn plan(&self, name: &str, account: &str) -> Result<Arc<PlanLimits>, NoDecision> {
-        self.plans.get(name).ok_or_else(|| {
-            tracing::error!(plan = name, account, "the account's plan is not in plans.file");
-            NoDecision
-        })
     }
 
     /// Returns the limits of an account on `plan`. For an account that may not create records (decision D71) the rate

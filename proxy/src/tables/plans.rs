@@ -33,23 +33,25 @@ impl PlanTable {
         }
     }
 
-    /// Returns a plan; `None` if the table has no plan of this name, in which case the call is denied (decision D7).
-    /// The empty name stands for the plan of an account that was never seen: the store replies with the account's plan
-    /// and checks nothing.
-    pub fn get(&self, name: &str) -> Option<Arc<PlanLimits>> {
-        match name {
-            "" => Some(Arc::clone(&self.unknown)),
-            name => self.plans.load().get(name).cloned(),
+    /// Returns the plan of an account; `None` if the table has no plan of this name, which is logged: the call is
+    /// denied (decision D7), and only the operator can mend that. The empty name stands for the plan of an account that
+    /// was never seen: the store replies with the account's plan and checks nothing.
+    pub fn get(&self, name: &str, account: &str) -> Option<Arc<PlanLimits>> {
+        if name.is_empty() {
+            return Some(Arc::clone(&self.unknown));
         }
+        let plan = self.plans.load().get(name).cloned();
+        if plan.is_none() {
+            tracing::error!(plan = name, account, "the account's plan is not in plans.file");
+        }
+        plan
     }
 
     /// Replaces the plans in force. Returns the names of those that are gone, in alphabetical order.
     pub fn replace(&self, plans: &Plans) -> Vec<String> {
         let before = self.plans.swap(Arc::new(by_name(plans, &self.public_url)));
-        let gone = before.keys().filter(|name| plans.get(name).is_none());
-        let mut gone: Vec<String> = gone.cloned().collect();
-        gone.sort_unstable();
-        gone
+        let gone = plans.absent(before.keys().map(String::as_str));
+        gone.into_iter().map(str::to_owned).collect()
     }
 }
 
@@ -92,10 +94,10 @@ mod tests {
     #[test]
     fn an_account_without_a_plan_has_limits_that_admit_no_call() {
         let table = PlanTable::new(&Plans::parse(DEFAULT_PLANS).unwrap(), "https://t".to_owned());
-        let unknown = table.get("").unwrap();
+        let unknown = table.get("", "a").unwrap();
         assert_eq!(unknown.plan.active_virtual_keys, Some(0));
-        assert!(table.get("no such plan").is_none());
-        assert_eq!(table.get("free").unwrap().name, "free");
+        assert!(table.get("no such plan", "a").is_none());
+        assert_eq!(table.get("free", "a").unwrap().name, "free");
     }
 
     #[test]

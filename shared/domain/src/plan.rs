@@ -117,6 +117,13 @@ impl Plans {
         None
     }
 
+    /// Returns those of `names` that are no plan of this table, in alphabetical order.
+    pub fn absent<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut absent: Vec<&str> = names.filter(|name| self.get(name).is_none()).collect();
+        absent.sort_unstable();
+        absent
+    }
+
     /// Returns the names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

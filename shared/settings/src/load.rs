@@ -33,11 +33,11 @@ pub fn default_budgets() -> Budgets {
 /// # Errors
 /// [`BadSettings`]: one line that names the key or file.
 pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
-    let given = match path_of(file) {
-        Some(path) => Some(read(path)?),
-        None => None,
+    let base = match path_of(file) {
+        Some(path) => read(path)?,
+        None => Base::new(None)?,
     };
-    assemble(given, variables::read()?.into_iter())
+    assemble(base, variables::read()?.into_iter())
 }
 
 /// Returns the file that [`load`] reads; `None` if it takes only the environment and the defaults.
@@ -54,29 +54,31 @@ pub fn source(file: Option<&Path>) -> String {
     )
 }
 
-/// The settings of a file.
-struct GivenFile {
+/// The defaults, overridden by the settings of a file.
+struct Base {
     settings: Table,
-    /// What errors name it by; empty for a text that is in no file.
-    name: String,
+    /// `[upstreams]` of the file.
+    upstreams: Option<Value>,
 }
 
-impl GivenFile {
-    /// Names the file in an error about its settings.
-    fn named(&self, error: BadSettings) -> BadSettings {
-        match self.name.as_str() {
-            "" => error,
-            name => BadSettings(format!("{name}: {error}")),
+impl Base {
+    fn new(given: Option<Table>) -> Result<Self, BadSettings> {
+        let (mut settings, mut upstreams) = (parse(DEFAULTS)?, None);
+        if let Some(mut given) = given {
+            upstreams = given.remove(UPSTREAMS);
+            master_key::check_file(&given)?;
+            merge(&mut settings, given)?;
         }
+        Ok(Self { settings, upstreams })
     }
 }
 
-fn read(path: &Path) -> Result<GivenFile, BadSettings> {
-    let name = path.display().to_string();
-    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{name}: {error}"));
+/// Reads a file. Errors name it.
+fn read(path: &Path) -> Result<Base, BadSettings> {
+    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
-    let settings = parse(&text).map_err(|error| named(&error))?;
-    Ok(GivenFile { settings, name })
+    let base = parse(&text).and_then(|given| Base::new(Some(given)));
+    base.map_err(|error| named(&error))
 }
 
 /// Like [`load`], from a text and a list of variables.
@@ -87,26 +89,15 @@ pub fn load_from(
     text: Option<&str>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
-    let settings = text.map(parse).transpose()?;
-    let given = settings.map(|settings| GivenFile {
-        settings,
-        name: String::new(),
-    });
-    assemble(given, env)
+    assemble(Base::new(text.map(parse).transpose()?)?, env)
 }
 
-fn assemble(
-    given: Option<GivenFile>,
-    env: impl Iterator<Item = (String, String)>,
-) -> Result<Settings, BadSettings> {
-    let mut settings = parse(DEFAULTS)?;
-    let (mut in_file, mut in_env) = (None, Vec::new());
-    if let Some(mut given) = given {
-        in_file = given.settings.remove(UPSTREAMS);
-        master_key::check_file(&given.settings)
-            .and_then(|()| merge(&mut settings, &given.settings))
-            .map_err(|error| given.named(error))?;
-    }
+fn assemble(base: Base, env: impl Iterator<Item = (String, String)>) -> Result<Settings, BadSettings> {
+    let Base {
+        mut settings,
+        upstreams: in_file,
+    } = base;
+    let mut in_env = Vec::new();
     let mut secrets = Vec::new();
     for (name, value) in env {
         let Some(rest) = name.strip_prefix(variables::PREFIX) else {
@@ -185,25 +176,25 @@ fn parse(text: &str) -> Result<Table, BadSettings> {
 }
 
 /// Overrides the defaults by the file's settings. The defaults contain every setting.
-fn merge(settings: &mut Table, given: &Table) -> Result<(), BadSettings> {
+fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
     for (section, keys) in given {
-        let Some(Value::Table(known)) = settings.get_mut(section) else {
+        let Some(Value::Table(known)) = settings.get_mut(&section) else {
             return Err(BadSettings(format!("unknown section `{section}`")));
         };
         let Value::Table(keys) = keys else {
             return Err(BadSettings(format!("`{section}` must be a section")));
         };
         for (key, value) in keys {
-            let Some(slot) = known.get_mut(key) else {
+            let Some(slot) = known.get_mut(&key) else {
                 return Err(BadSettings(format!("unknown key `{section}.{key}`")));
             };
-            if !slot.same_type(value) {
-                let (wanted, found) = (type_name(slot), type_name(value));
+            if !slot.same_type(&value) {
+                let (wanted, found) = (type_name(slot), type_name(&value));
                 return Err(BadSettings(format!(
                     "`{section}.{key}` must be {wanted}, not {found}"
                 )));
             }
-            *slot = value.clone();
+            *slot = value;
         }
     }
     Ok(())

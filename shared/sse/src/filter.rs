@@ -20,7 +20,7 @@ pub type Redact = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send>;
 /// Reads a `usage` object.
 pub type ReadUsage = Box<dyn Fn(&[u8]) -> FoundUsage + Send>;
 
-/// What a `usage` object has that a call can be settled by.
+/// Contents of a `usage` object by which a call can be settled.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundUsage {
     /// Plausible counts of tokens.

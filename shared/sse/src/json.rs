@@ -110,10 +110,8 @@ struct Place {
     key: Key,
     /// Whether the next string of this object is a key.
     key_comes: bool,
-    /// Depth at which the current `delta` ends.
-    delta: Option<usize>,
-    /// Depth at which the current `message` ends.
-    message: Option<usize>,
+    /// The current `delta` or `message` of a choice, and the depth at which it ends.
+    part: Option<(Key, usize)>,
 }
 
 /// Start of an event up to its first text, and the state of the scan there. The chunks of a stream mostly have the same
@@ -215,11 +213,8 @@ impl JsonScan {
             b'}' | b']' => {
                 self.place.depth = self.place.depth.saturating_sub(1);
                 self.place.key_comes = false;
-                if self.place.delta == Some(self.place.depth) {
-                    self.place.delta = None;
-                }
-                if self.place.message == Some(self.place.depth) {
-                    self.place.message = None;
+                if self.place.part.is_some_and(|(_, end)| end == self.place.depth) {
+                    self.place.part = None;
                 }
             }
             b',' => {
@@ -258,11 +253,8 @@ impl JsonScan {
             self.usage = Some((depth, Vec::new()));
         }
         event.has_error |= is_object && self.is_error(key, depth);
-        if key == Key::Delta && self.in_a_choice() && self.place.delta.is_none() {
-            self.place.delta = Some(depth);
-        }
-        if key == Key::Message && self.in_a_choice() && self.place.message.is_none() {
-            self.place.message = Some(depth);
+        if matches!(key, Key::Delta | Key::Message) && self.in_a_choice() && self.place.part.is_none() {
+            self.place.part = Some((key, depth));
         }
         self.place.depth += 1;
         if self.place.depth <= DEPTH_MAX {
@@ -328,21 +320,23 @@ impl JsonScan {
     /// Returns whether the next value, if it is a string, is text outside of a delta. Sound and images are none.
     fn is_whole_text(&self) -> bool {
         let key = self.place.key;
-        match self.format {
-            Format::Chat if self.place.message.is_some() => {
-                !matches!(key, Key::Label | Key::Type | Key::Media)
+        match (self.format, self.place.part) {
+            (Format::Chat, Some((part, _))) => {
+                part == Key::Message && !matches!(key, Key::Label | Key::Type | Key::Media)
             }
-            Format::Chat => self.in_a_choice() && key == Key::WholeText,
-            Format::Responses => self.place.depth == 1 && key == Key::WholeText,
+            (Format::Chat, None) => self.in_a_choice() && key == Key::WholeText,
+            (Format::Responses, _) => self.place.depth == 1 && key == Key::WholeText,
         }
     }
 
     /// Returns whether the next value, if it is a string, is text or media.
     fn is_text(&self) -> bool {
-        match self.format {
-            Format::Chat if self.place.delta.is_some() => !matches!(self.place.key, Key::Label | Key::Type),
-            Format::Chat => self.in_a_choice() && self.place.key == Key::Delta,
-            Format::Responses => self.place.depth == 1 && self.place.key == Key::Delta,
+        match (self.format, self.place.part) {
+            (Format::Chat, Some((part, _))) => {
+                part == Key::Delta && !matches!(self.place.key, Key::Label | Key::Type)
+            }
+            (Format::Chat, None) => self.in_a_choice() && self.place.key == Key::Delta,
+            (Format::Responses, _) => self.place.depth == 1 && self.place.key == Key::Delta,
         }
     }
 

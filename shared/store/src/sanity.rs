@@ -12,6 +12,10 @@ use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
 
+/// Sentence about a store without an epoch.
+pub(crate) const NO_EPOCH: &str = "the store has no ledger epoch: it was wiped, so restore a backup \
+    (docs/guides/backup.md), or it is new and was never initialised (`tollgate-admin store init`)";
+
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsafeStore {
@@ -19,9 +23,7 @@ pub enum UnsafeStore {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No epoch: never initialised, or wiped.
-    #[error(
-        "the store has no ledger epoch: it was wiped, so restore a backup (docs/guides/backup.md), or it is new and was never initialised (`tollgate-admin store init`)"
-    )]
+    #[error("{NO_EPOCH}")]
     NoEpoch,
     /// It may evict keys.
     #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]

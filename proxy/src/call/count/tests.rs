@@ -35,7 +35,12 @@ async fn a_rejected_key_is_rejected_early_only_while_it_still_would_be() {
         (false, 0, false),
     ] {
         let fixture = fixture("rate_limited 1 8 free", is_active, requests).await;
-        let limit = fixture.plans.get("free").unwrap().plan.proxy_requests_per_minute;
+        let limit = fixture
+            .plans
+            .get("free", "acct_a")
+            .unwrap()
+            .plan
+            .proxy_requests_per_minute;
         assert_eq!(limit, Some(10), "the numbers of this test depend on it");
         let key = fixture.key();
         key.record_rejection();

@@ -31,6 +31,7 @@ impl StreamBill {
     ) -> Self {
         let json = filter.usage();
         let usage = json.and_then(|json| usage::of_object(request.endpoint, json));
+        // The last cost is in the filter's, too. It is read again so that an invalid one is logged, once a stream.
         let last = json.and_then(|json| request.counted_cost(reported_cost(json)));
         let reported = last.max(filter.cost_nanos().map(Nanos::from_stored));
         let actual = usage.as_ref();

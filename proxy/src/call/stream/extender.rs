@@ -68,7 +68,8 @@ impl Extender {
         }
         let mut view = self.views.get(&hold.name.account);
         for _ in 0..EXECUTIONS_MAX {
-            let plan = self.plans.get(&view.plan).ok_or(NotExtended::NoDecision)?;
+            let plan = self.plans.get(&view.plan, &hold.name.account);
+            let plan = plan.ok_or(NotExtended::NoDecision)?;
             let extend = Extend {
                 name: &hold.name,
                 key_id: owner.key_id(),

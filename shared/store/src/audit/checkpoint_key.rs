@@ -2,6 +2,7 @@
 
 use crate::audit::reseal_checkpoint_key::{FIELD, replace};
 use crate::keys::STORE;
+use crate::sanity::NO_EPOCH;
 use crate::{Store, StoreError};
 use crypto::checkpoint_key::CheckpointKey;
 use crypto::seal::{Keyring, SealError};
@@ -16,9 +17,7 @@ pub enum KeyError {
     #[error("the key of checkpoints: {0}")]
     Seal(#[from] SealError),
     /// The store has no ledger epoch, so nothing may be written.
-    #[error(
-        "the store has no ledger epoch: it was wiped, so restore a backup (docs/guides/backup.md), or it is new and was never initialised (`tollgate-admin store init`)"
-    )]
+    #[error("{NO_EPOCH}")]
     NoLedger,
 }
 
