@@ -120,7 +120,7 @@ async fn run(options: &Options) -> Outcome<String> {
     let dir = tempfile::tempdir()?;
     let mut settings = load_from(None, std::iter::empty())?.audit;
     settings.archive = dir.path().join("archive").display().to_string();
-    let archive = Arc::new(Archive::of(&settings)?);
+    let archive = Arc::new(Archive::from_settings(&settings)?);
     let began = Instant::now();
     let verdict = online(
         &store,

@@ -342,7 +342,7 @@ pub async fn work_of(
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         let commands = commands.iter().map(|command| command.words.as_slice());
         let of_account = commands.filter(|words| words.get(1).is_some_and(|key| key.contains(account)));
-        let work = Work::of(&world.redis, of_account);
+        let work = Work::new(&world.redis, of_account);
         if least.as_ref().is_none_or(|least| work.records < least.records) {
             least = Some(work);
         }

@@ -98,7 +98,7 @@ fn by_script(
         let Some(name) = name.filter(|name| UNNAMED.contains(name) || is_named()) else {
             continue;
         };
-        let work = Work::of(&world.redis, ran.iter().map(|command| command.words.as_slice()));
+        let work = Work::new(&world.redis, ran.iter().map(|command| command.words.as_slice()));
         let most = all.entry(name).or_default();
         if work.records > most.records {
             *most = work;

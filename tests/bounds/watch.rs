@@ -132,7 +132,7 @@ pub struct Work {
 }
 
 impl Work {
-    pub fn of<'c>(redis: &Redis, commands: impl IntoIterator<Item = &'c [String]>) -> Self {
+    pub fn new<'c>(redis: &Redis, commands: impl IntoIterator<Item = &'c [String]>) -> Self {
         let mut work = Self::default();
         for command in commands {
             let records = reads(redis, command);

@@ -44,12 +44,17 @@ async fn an_agent_from_creation_to_deletion() {
     let cleared = success(&caller.patch(&path, body).await, 200);
     assert_fields!(cleared["agent"], { "spendLimit": null, "type": "custom" });
     let version = world.version(&account).await;
-    success(&caller.patch(&path, json!({})).await, 200);
-    assert_eq!(
-        world.version(&account).await,
-        version,
-        "nothing to change, nothing changed"
-    );
+    for same in [
+        json!({}),
+        json!({ "name": "New", "description": null, "type": "custom" }),
+    ] {
+        assert_eq!(success(&caller.patch(&path, same).await, 200), cleared);
+        assert_eq!(
+            world.version(&account).await,
+            version,
+            "nothing to change, nothing changed"
+        );
+    }
 
     assert_eq!(
         success(&caller.delete(&path).await, 200),
@@ -126,6 +131,10 @@ async fn bad_bodies_are_refused_and_name_the_field() {
         ("{}".to_owned(), "name is required."),
         (r#"{"name":null}"#.to_owned(), "name must not be null."),
         (r#"{"name":7}"#.to_owned(), "name must be a string."),
+        (
+            r#"{"name":"\ud800"}"#.to_owned(),
+            "name must be a string of valid Unicode.",
+        ),
         (
             r#"{"name":"a\u0000"}"#.to_owned(),
             "name must not contain control",

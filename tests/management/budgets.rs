@@ -6,6 +6,7 @@ use crate::world::{BINARY, World, problem, success};
 use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount, assert_fields};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::account::refused::{self, Cause, List};
 
@@ -144,7 +145,11 @@ async fn the_operator_sees_what_is_used() {
         let id = agent["agent"]["id"].clone();
         let body = json!({ "maxSpendPerDay": 5 });
         success(&caller.post("/v1/policies/bot", body).await, 200);
-        let spend = json!({ "agent": "bot", "amount": 1, "metadata": { "note": "x".repeat(1000) } });
+        // 1,000 bytes of metadata and 2,000 of description.
+        let spend = json!({
+            "agent": "bot", "amount": 1, "description": "\u{1f4b6}".repeat(500),
+            "metadata": { "note": "x".repeat(1000) },
+        });
         success(&caller.post("/v1/spend", spend).await, 200);
         let wallet = &agent["agent"]["walletId"];
         assert!(id.is_string() && !wallet.is_null(), "{agent}");
@@ -161,7 +166,7 @@ async fn the_operator_sees_what_is_used() {
         assert_eq!(budgets(mode, "policies")["used"], json!(1));
         assert_eq!(budgets(mode, "intents")["used"], json!(1));
         let text = budgets(mode, "text_bytes")["used"].as_u64().unwrap();
-        assert!((1000..1500).contains(&text), "{text}");
+        assert!((3000..3500).contains(&text), "{text}");
     }
     assert_eq!(budgets("test", "deposits")["used"], json!(1));
     assert_eq!(budgets("test", "transactions")["used"], json!(1));
@@ -246,9 +251,12 @@ async fn whoever_has_too_many_audit_entries_waits_for_the_archive() {
     let world = with(&[("audit_entries", 30)]).await;
     let account = world.seed.account("enterprise").await;
     let caller = world.caller(&account, Mode::Live).await;
-    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let limits = AtomicU64::new(1);
     let full = async || {
-        let reply = caller.post("/v1/policies/bot", json!({})).await;
+        let limit = limits.fetch_add(1, Ordering::Relaxed);
+        let reply = caller
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": limit }))
+            .await;
         (reply.status == 429).then_some(())
     };
     harness::eventually("the budget is used up", Duration::from_secs(20), full).await;

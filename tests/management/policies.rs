@@ -66,6 +66,18 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let third = success(&caller.post("/v1/policies", body).await, 200);
     assert_fields!(third["policy"], { "capEnabled": true, "currency": "USD", "id": id });
 
+    // What changes nothing is answered with the policy as it is, and leaves no entry.
+    let entries = async || success(&caller.get("/v1/audit?type=policy.set").await, 200)["total"].clone();
+    let before = entries().await;
+    for same in [
+        json!({}),
+        json!({ "name": "Other", "maxSpendPerDay": null, "maxSpendPerMonth": 100 }),
+    ] {
+        let again = success(&caller.post("/v1/policies/bot", same).await, 200);
+        assert_eq!(again["policy"], third["policy"]);
+    }
+    assert_eq!(entries().await, before);
+
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     let expected = json!({ "success": true, "policies": [third["policy"]], "total": 1, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(listed, expected);

@@ -205,8 +205,8 @@ async fn calls_in_the_wrong_state() {
             assert_eq!(
                 reply.json(),
                 json!({ "error": reason.sentence(), "code": "ESCROW_RESOLVED", "escrowId": number, "status": status,
-                    "intentId": intent, "intent_id": intent, "state": "blocked",
-                    "blocked_reason": reason.sentence() })
+                    "intentId": intent, "intent_id": intent, "success": false, "state": "blocked",
+                    "reason": reason.as_str(), "blocked_reason": reason.sentence() })
             );
             payer.blocked(&intent, reason).await;
             replayed(&reply, &payer.call(word, &key, body.clone()).await);

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const UNKNOWN: &str = "nobodyKnowsThis";
+/// The error for a field of a body that has none.
+const WITHOUT_FIELDS: &str = "is not a field here; the body has none";
 /// The error for a query parameter of an operation that has none.
 const WITHOUT_QUERY: &str = "is not a query parameter here; this operation has none.";
 
@@ -36,7 +38,10 @@ async fn bodies_have_the_fields_that_are_documented() {
         let path = world.path(&operation).await;
         let body = json!({ UNKNOWN: 1 }).to_string();
         let reply = world.owner.send(&operation.method, &path, &[], body).await;
-        let message = known(&reply, "is not a field here; known:");
+        let message = match reply.text().contains(WITHOUT_FIELDS) {
+            true => Some(BTreeSet::new()),
+            false => known(&reply, "is not a field here; known:"),
+        };
         let message = message.unwrap_or_else(|| panic!("{operation}: {} {}", reply.status, reply.text()));
         let properties = schema["properties"].as_object().expect("properties");
         assert_eq!(

@@ -54,9 +54,13 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
     ]);
     // A viewer sees names, too: they are labels of ids that the trail shows to everybody.
     assert_eq!(success(&reader.get(&path).await)["names"], expected);
-    // Agents are those of the mode; keys and people are the account's.
+    // Agents and keys are those of the mode (decision D2); people are the account's.
     let in_test = success(&reader.in_mode(Mode::Test).get(&path).await);
-    assert_eq!(in_test["names"][3], named(&toy, "agent", "Toy"));
+    let expected = json!([
+        named(&viewer.id, "user", &viewer.email),
+        named(&toy, "agent", "Toy")
+    ]);
+    assert_eq!(in_test["names"], expected);
     // Another account sees no names of this one.
     let foreign = success(&other.get(&path).await);
     assert_fields!(foreign, { "names": [named(&stranger.id, "user", &stranger.email)] });

@@ -3,7 +3,7 @@
 use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::{World, fresh, problem, success, text};
 use archive::Archive;
-use archive::place::Place;
+use archive::location::ArchiveLocation;
 use crypto::checkpoint_key::PublicKey;
 use domain::chain::{GENESIS, entry_hash};
 use domain::entry::Entry;
@@ -52,7 +52,7 @@ fn exported(reply: &Reply) -> Vec<Value> {
 fn archive(dir: &std::path::Path) -> Archive {
     let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
     settings.archive = dir.display().to_string();
-    Archive::at(Place::of(&settings).unwrap())
+    Archive::at(ArchiveLocation::from_settings(&settings).unwrap())
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditW
     let chain = chain(&writer.lines().await);
     let dir = tempfile::tempdir().unwrap();
     let archive = archive(dir.path());
-    let trail = Trail::of(store, &archive, &account.id, Mode::Live);
+    let trail = Trail::new(store, &archive, &account.id, Mode::Live);
     let agents = [None, Some("bot-0"), Some("bot-2"), Some("nobody")];
     let kinds = [
         None,
@@ -223,17 +223,20 @@ async fn queries_are_checked() {
         assert!(sentence.contains(names), "{query}: {sentence}");
     }
     for kind in [
-        "no.such.type",
         "*",
         "a%2Fb",
         "",
         "live%2F*",
         "%7B%7D",
+        "a.b,c.d",
         &"x".repeat(500),
     ] {
-        let listed = success(&caller.get(&format!("/v1/audit?type={kind}")).await, 200);
-        assert_fields!(listed, { "logs": [], "total": 0 }, "{kind}");
+        let reply = caller.get(&format!("/v1/audit?type={kind}")).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.starts_with("type must be"), "{kind}: {sentence}");
     }
+    let listed = success(&caller.get("/v1/audit?type=no.such.type").await, 200);
+    assert_fields!(listed, { "logs": [], "total": 0 });
     for query in [
         "after=-1",
         "after=x",

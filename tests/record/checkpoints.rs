@@ -113,12 +113,12 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
     let fixture = TrailFixture::open().await;
     let archive = archive_of(&fixture);
     let (id, mode) = (fixture.account.id.as_str(), Mode::Live);
-    let trail = Trail::of(&fixture.store, &archive, id, mode);
+    let trail = Trail::new(&fixture.store, &archive, id, mode);
     let first = trail.seal().await.unwrap();
     assert_eq!(first.seq, 50);
     // Another server seals and signs more after this one read the chain, and before it reads the checkpoint.
     fixture.writer.write(&lines(20)).await;
-    let last = checkpoint::of(id, mode, trail.seal().await.unwrap());
+    let last = checkpoint::of_head(id, mode, trail.seal().await.unwrap());
     fixture.writer.write(&lines(5)).await;
     let head = checkpoint::end(&trail, Some(&last)).await.unwrap();
     assert_eq!(
@@ -147,7 +147,7 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
 fn archive_of(fixture: &TrailFixture) -> Archive {
     let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
     settings.archive = fixture.path("archive").display().to_string();
-    Archive::of(&settings).unwrap()
+    Archive::from_settings(&settings).unwrap()
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::audit_writer::{AuditWriter, chain, lines};
 use archive::Archive;
-use archive::place::Place;
+use archive::location::ArchiveLocation;
 use audit_verify::{Broken, KnownEnd, Source, Walk, file, online, young};
 use domain::chain::entry_hash;
 use domain::mode::Mode;
@@ -229,7 +229,7 @@ impl Kept {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
-        let archive = Archive::at(Place::of(&settings).unwrap());
+        let archive = Archive::at(ArchiveLocation::from_settings(&settings).unwrap());
         let verdict = online(
             &store,
             &archive,

@@ -274,7 +274,7 @@ async fn a_storm_of_denials_makes_few_deliveries() {
 fn archive_at(root: &Path) -> Archive {
     let root = root.display().to_string();
     let named = [("TOLLGATE_AUDIT__ARCHIVE".to_owned(), root)];
-    Archive::of(&load_from(None, named.into_iter()).unwrap().audit).unwrap()
+    Archive::from_settings(&load_from(None, named.into_iter()).unwrap().audit).unwrap()
 }
 
 #[tokio::test]

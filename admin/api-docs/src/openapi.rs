@@ -52,7 +52,7 @@ fn build() -> (Json, Vec<String>) {
     for route in routes() {
         // A test finds operations without documentation.
         if let Some((section, doc)) = docs.get(name(route).as_str()) {
-            let operation = operation::of(&mut components, route, section, doc);
+            let operation = operation::describe(&mut components, route, section, doc);
             operations.push((route, operation));
         }
     }

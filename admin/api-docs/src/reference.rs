@@ -26,9 +26,9 @@ const STYLE: &str = "css/reference.css";
 const ICON: &str = "favicon.svg";
 
 static MANAGEMENT_JSON: LazyLock<Asset> =
-    LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(MANAGEMENT.as_bytes())));
+    LazyLock::new(|| Asset::new("openapi.json", Bytes::from_static(MANAGEMENT.as_bytes())));
 static EDGE_JSON: LazyLock<Asset> =
-    LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(EDGE.as_bytes())));
+    LazyLock::new(|| Asset::new("openapi.json", Bytes::from_static(EDGE.as_bytes())));
 static MANAGEMENT_PAGE: LazyLock<Asset> = LazyLock::new(|| {
     let document = Document {
         json: management(),
@@ -51,7 +51,7 @@ static EDGE_PAGE: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 fn rendered(document: &Document, here: &str) -> Asset {
-    Asset::of(
+    Asset::new(
         "index.html",
         Bytes::from(page::page(document, here, [&address(ICON), &address(STYLE)])),
     )

@@ -128,7 +128,7 @@ struct PlanView<'a> {
 }
 
 impl Limits {
-    const fn of(plan: &Plan) -> Self {
+    const fn new(plan: &Plan) -> Self {
         Self {
             active_virtual_keys: plan.active_virtual_keys,
             proxy_requests_per_minute: plan.proxy_requests_per_minute,
@@ -143,7 +143,7 @@ impl Limits {
 }
 
 impl Features {
-    const fn of(plan: &Plan) -> Self {
+    const fn new(plan: &Plan) -> Self {
         Self {
             webhooks_in_dashboard: plan.webhooks_in_dashboard,
         }
@@ -224,9 +224,9 @@ async fn show(call: &Call) -> Answer {
             plan: &account.plan,
             created_at: iso_from_ms(account.created_at_ms),
         },
-        limits: Limits::of(&plan),
+        limits: Limits::new(&plan),
         usage: usage(call, &keys).await?,
-        features: Features::of(&plan),
+        features: Features::new(&plan),
         upgrade_to: plan.upgrade_to.as_deref(),
         upgrade_url: upgrade::url(&call.state, &plan),
         plans: all(&plans, &account.plan),
@@ -260,8 +260,8 @@ fn all<'a>(plans: &'a Plans, current: &str) -> Vec<PlanView<'a>> {
         .filter_map(|name| Some((name, plans.get(name)?)));
     let views = named.map(|(name, plan)| PlanView {
         name,
-        limits: Limits::of(plan),
-        features: Features::of(plan),
+        limits: Limits::new(plan),
+        features: Features::new(plan),
         current: name == current,
     });
     views.collect()

@@ -84,7 +84,7 @@ struct AgentView<'a> {
 endpoint::answer! { AgentAnswer<'a>, agent: AgentView<'a> }
 
 impl<'a> AgentView<'a> {
-    fn of(agent: &'a AgentRecord) -> Self {
+    fn new(agent: &'a AgentRecord) -> Self {
         let row = agent.row.as_ref();
         Self {
             id: &agent.id,
@@ -265,7 +265,7 @@ async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
 /// Answers with the current state of the agent.
 async fn show(call: &Call, id: &str) -> Answer {
     let agent = require(call, id).await?;
-    Reply::ok(&AgentAnswer::of(AgentView::of(&agent)))
+    Reply::ok(&AgentAnswer::new(AgentView::new(&agent)))
 }
 
 /// Reads the agent `id` of the caller's account and mode.

@@ -80,7 +80,7 @@ pub struct ApiKeyView<'a> {
 
 impl<'a> ApiKeyView<'a> {
     /// Returns the record as of `now_ms`.
-    pub fn of(key: &'a ApiKey, now_ms: u64) -> Self {
+    pub fn new(key: &'a ApiKey, now_ms: u64) -> Self {
         Self {
             key_id: &key.id,
             name: &key.name,
@@ -192,18 +192,18 @@ fn allow_ips(body: &Fields<'_>) -> Result<Vec<IpNet>, Problem> {
 
 /// `POST /api-keys`
 pub async fn create(call: Call) -> Answer {
-    let asked = ApiKeyRequest::read(&call.body()?)?;
-    let secret = asked.family.mint(asked.mode)?;
+    let request = ApiKeyRequest::read(&call.body()?)?;
+    let secret = request.family.mint(request.mode)?;
     let key_id = Kind::ApiKey.mint(now_ms())?;
     let new = NewApiKey {
         account: &call.caller.account,
         key_id: &key_id,
-        name: &asked.name,
-        mode: asked.mode,
+        name: &request.name,
+        mode: request.mode,
         secret: &secret,
-        permissions: &asked.permissions,
-        allow_ips: &asked.allow_ips,
-        expires_at_ms: asked.expires_at_ms,
+        permissions: &request.permissions,
+        allow_ips: &request.allow_ips,
+        expires_at_ms: request.expires_at_ms,
         actor: &call.caller.actor,
     };
     match new.create(&call.state.store).await? {
@@ -219,7 +219,7 @@ pub async fn create(call: Call) -> Answer {
     let key = key.ok_or(Code::Internal)?;
     Reply::ok(&ApiKeyIssued {
         success: true,
-        api_key: ApiKeyView::of(&key, now_ms()),
+        api_key: ApiKeyView::new(&key, now_ms()),
         key: secret.expose_secret(),
         note: NOTE,
     })
@@ -242,9 +242,9 @@ pub async fn list(call: Call) -> Answer {
         .page()
         .of_all(keys, Order::Descending, |(number, _)| (*number, ""))?;
     let now = now_ms();
-    let shown = part.records.iter().map(|(_, key)| ApiKeyView::of(key, now));
+    let shown = part.records.iter().map(|(_, key)| ApiKeyView::new(key, now));
     let views: Vec<ApiKeyView<'_>> = shown.collect();
-    Reply::ok(&Listing::of("apiKeys", &views, &part, &paging))
+    Reply::ok(&Listing::new("apiKeys", &views, &part, &paging))
 }
 
 /// `DELETE /api-keys/{id}`

@@ -26,7 +26,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::audit::chain::Filter;
 use store::audit::checkpoint_key;
-use store::page::Part;
 use telemetry::error_chain;
 use utoipa::ToSchema;
 
@@ -87,14 +86,16 @@ pub async fn list(call: Call) -> Answer {
         from_ms: time(&query, "from")?,
         to_ms: time(&query, "to")?,
     };
-    let mut part = match filter.kind {
-        // No entry has such a type, and no key of the index may have such a name.
-        Some(kind) if !is_type(kind) => Part::empty(),
-        _ => call_trail::of(&call).list(filter, paging.page()).await?,
-    };
+    // Another text must not become the name of a key of the index.
+    if filter.kind.is_some_and(|kind| !is_type(kind)) {
+        return Err(Problem::validation(
+            "type must be one type of entries, such as agent.frozen.",
+        ));
+    }
+    let mut part = call_trail::for_call(&call).list(filter, paging.page()).await?;
     let entries = std::mem::take(&mut part.records);
     let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
-    Reply::ok(&Listing::of("logs", &records, &part, &paging))
+    Reply::ok(&Listing::new("logs", &records, &part, &paging))
 }
 
 /// Returns the requested page: `before` is the number of the entry after which the page starts, newest first.
@@ -116,7 +117,7 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
 pub async fn export(call: Call) -> Answer {
     let query = call.query(&["after"])?;
     let after = number(&query, "after")?.unwrap_or(0);
-    let head = call_trail::of(&call).seal().await?;
+    let head = call_trail::for_call(&call).seal().await?;
     let (account, mode) = (call.caller.account.clone(), call.caller.mode);
     let name = format!("audit_{account}_{mode}.jsonl");
     let export = Export {
@@ -143,7 +144,7 @@ pub async fn export(call: Call) -> Answer {
 pub async fn checkpoint(call: Call) -> Answer {
     let query = call.query(&["size"])?;
     let size = number(&query, "size")?;
-    let trail = call_trail::of(&call);
+    let trail = call_trail::for_call(&call);
     let key = checkpoint_key::key(&call.state.store, &call.state.keyring).await;
     let key = key.map_err(|error| {
         tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");

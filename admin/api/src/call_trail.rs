@@ -9,7 +9,7 @@ use history::trail::Trail;
 pub(crate) const LATE_MS: u64 = DAY_MS;
 
 /// The trail that a call may read.
-pub(crate) fn of(call: &Call) -> Trail<'_> {
+pub(crate) fn for_call(call: &Call) -> Trail<'_> {
     let (store, archive) = (&call.state.store, &call.state.archive);
-    Trail::of(store, archive, &call.caller.account, call.caller.mode)
+    Trail::new(store, archive, &call.caller.account, call.caller.mode)
 }

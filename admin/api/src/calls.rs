@@ -14,7 +14,7 @@ use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::call_record::CallRecord;
 use endpoint::{Answer, Listing, Problem, Reply, operations};
-use history::trail::calls::{Place, STEP_MAX};
+use history::trail::calls::{CallsPosition, STEP_MAX};
 use store::StoreError;
 use store::page::{Page, Part, Start};
 
@@ -41,7 +41,7 @@ struct CallPage {
     /// How many of them, from the first on, ended late.
     late: usize,
     /// Where the rest begins.
-    rest: Option<Place>,
+    rest: Option<CallsPosition>,
 }
 
 /// `GET /calls`
@@ -54,18 +54,18 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<CallView<'_>> = part
         .records
         .iter()
-        .map(|call| CallView::of(call, &names))
+        .map(|call| CallView::new(call, &names))
         .collect();
-    Reply::ok(&Listing::of("calls", &views, &part, &paging).partial(Some(is_partial)))
+    Reply::ok(&Listing::new("calls", &views, &part, &paging).partial(Some(is_partial)))
 }
 
 /// Finds the calls of a page that match. After an offset the total counts all matches that were read; after a position,
 /// only those on the page.
 async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<SearchResult, Problem> {
     let (skip, enough, place) = match page.start {
-        Start::Offset(offset) => (offset, usize::MAX, Place::START),
+        Start::Offset(offset) => (offset, usize::MAX, CallsPosition::START),
         Start::After(position) => {
-            let place = Place::parse(position).ok_or(StoreError::BadPosition)?;
+            let place = CallsPosition::parse(position).ok_or(StoreError::BadPosition)?;
             (0, page.limit, place)
         }
     };
@@ -80,8 +80,10 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
     found.drain(..skip.min(found.len()));
     found.truncate(page.limit);
     let next = match found.last().filter(|_| is_cut) {
-        Some(last) if skip.saturating_add(found.len()) <= late => Some(Place::Late(last.day, last.seq)),
-        Some(last) => Some(Place::Below(last.seq)),
+        Some(last) if skip.saturating_add(found.len()) <= late => {
+            Some(CallsPosition::Late(last.day, last.seq))
+        }
+        Some(last) => Some(CallsPosition::Below(last.seq)),
         None => rest,
     };
     let part = Part {
@@ -93,8 +95,13 @@ async fn search(call: &Call, filter: &CallFilter, page: Page<'_>) -> Result<Sear
 }
 
 /// The calls that fit from `place` on, until there are more than `enough` or [`READ_MAX`] entries were read.
-async fn read(call: &Call, filter: &CallFilter, place: Place, enough: usize) -> Result<CallPage, Problem> {
-    let trail = call_trail::of(call);
+async fn read(
+    call: &Call,
+    filter: &CallFilter,
+    place: CallsPosition,
+    enough: usize,
+) -> Result<CallPage, Problem> {
+    let trail = call_trail::for_call(call);
     trail.seal().await?;
     let selection = filter.selection(call.state.store.clock_spread_ms());
     let (mut found, mut late) = (Vec::new(), 0);

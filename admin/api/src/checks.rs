@@ -54,7 +54,7 @@ struct Exact {
 
 impl CheckView {
     /// Returns the view of a check whose counter restarts at `resets_at_ms`.
-    pub(super) fn of(check: &Check, resets_at_ms: Option<u64>) -> Self {
+    pub(super) fn new(check: &Check, resets_at_ms: Option<u64>) -> Self {
         let usd = check.name.unit() == Unit::Usd;
         let measure = |number: Option<u64>| match usd {
             true => number.map(|nanos| Measure::Usd(Nanos::from_stored(nanos))),
@@ -87,14 +87,14 @@ mod tests {
     fn amounts_are_exact_twice_and_counts_are_counts() {
         let check = Check::within(CheckName::DailyLimit, Some(10_000_000_000), 9_500_000_001, 1).with_held(5);
         assert_eq!(
-            serde_json::to_string(&CheckView::of(&check, Some(0))).unwrap(),
+            serde_json::to_string(&CheckView::new(&check, Some(0))).unwrap(),
             "{\"check\":\"daily_limit\",\"limit\":10,\"spent\":9.500000001,\"held\":0.000000005,\
              \"limitNanos\":\"10000000000\",\"spentNanos\":\"9500000001\",\"heldNanos\":\"5\",\"passes\":true,\
              \"resetsAt\":\"1970-01-01T00:00:00.000Z\"}"
         );
         let check = Check::within(CheckName::RateLimited, None, 3, 1);
         assert_eq!(
-            serde_json::to_value(CheckView::of(&check, None)).unwrap(),
+            serde_json::to_value(CheckView::new(&check, None)).unwrap(),
             json!({ "check": "rate_limited", "limit": null, "spent": 3, "held": null, "passes": true, "resetsAt": null })
         );
     }

@@ -58,18 +58,18 @@ pub async fn get(call: Call) -> Answer {
             hash: String::new(),
         });
     }
-    let decision = Explained::of(&entries, is_open).ok_or_else(missing)?;
-    Reply::ok(&DecisionAnswer::of(decision))
+    let decision = Explained::from_entries(&entries, is_open).ok_or_else(missing)?;
+    Reply::ok(&DecisionAnswer::new(decision))
 }
 
 /// Returns the entries of the decision, oldest first.
 async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
-    let trail = call_trail::of(call);
+    let trail = call_trail::for_call(call);
     let mut found: Vec<Recorded> = trail
         .decision(id)
         .await?
         .iter()
-        .filter_map(Recorded::of)
+        .filter_map(Recorded::from_sealed)
         .collect();
     found.retain(|recorded| recorded.entry.decision_id() == id);
     Ok(found)
@@ -93,7 +93,7 @@ async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>),
 }
 
 impl Recorded {
-    fn of(sealed: &Sealed) -> Option<Self> {
+    fn from_sealed(sealed: &Sealed) -> Option<Self> {
         let entry = Entry::of_json(&sealed.json)?;
         let head = Head {
             seq: entry.seq,

@@ -94,7 +94,7 @@ struct DepositView<'a> {
 
 impl<'a> DepositView<'a> {
     /// The deposit in a state that it has, or had.
-    fn of(deposit: &'a Deposit, state: DepositState, confirmed_at_ms: Option<u64>) -> Self {
+    fn new(deposit: &'a Deposit, state: DepositState, confirmed_at_ms: Option<u64>) -> Self {
         let cancelled_ms = deposit.cancelled_ms.filter(|_| state == DepositState::Cancelled);
         Self {
             id: &deposit.id,
@@ -130,13 +130,13 @@ struct DepositAnswer<'a> {
 pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
-    let asked = DepositRequest::read(&call, &body).await?;
-    if let Some(record) = &asked.record {
+    let request = DepositRequest::read(&call, &body).await?;
+    if let Some(record) = &request.record {
         return replay(&call, record).await;
     }
-    require_plain(&call, &asked.reference).await?;
+    require_plain(&call, &request.reference).await?;
     for _ in 0..ATTEMPTS {
-        if let Some(answer) = attempt(&call, &asked).await? {
+        if let Some(answer) = attempt(&call, &request).await? {
             return answer;
         }
     }
@@ -244,22 +244,22 @@ impl DepositRequest {
 }
 
 /// Reads the wallet and makes the deposit; `None` when the wallet changed between the two.
-async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
-    let found = find(call, "wallet", &asked.wallet).await?;
+async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>, Problem> {
+    let found = find(call, "wallet", &request.wallet).await?;
     found.require_own(call, "wallet")?;
     let kept = StoredRequest {
-        reference: asked.reference.clone(),
+        reference: request.reference.clone(),
     };
     let now = now_ms();
     let deposit = NewDeposit {
-        once: &asked.once,
-        record_life: asked.record_life,
+        once: &request.once,
+        record_life: request.record_life,
         wallet: &found.place,
         closed: found.is_closed(),
-        amount: asked.amount,
-        currency: asked.currency,
-        reference: &asked.reference,
-        state: asked.state,
+        amount: request.amount,
+        currency: request.currency,
+        reference: &request.reference,
+        state: request.state,
         transaction: &Kind::Transaction.mint(now)?,
         request: &json!(kept).to_string(),
         at_ms: now,
@@ -276,7 +276,7 @@ async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, 
             Err(Problem::new(Code::IdempotencyKeyReused, message))
         }
         Made::TooMuch => Err(Code::BalanceLimit.into()),
-        Made::Known => match earlier(call, &asked.once).await? {
+        Made::Known => match earlier(call, &request.once).await? {
             Some(record) => replay(call, &record).await,
             None => Err(Code::ServiceUnavailable.into()),
         },
@@ -373,7 +373,7 @@ struct DepositThen {
 fn show(deposit: &Deposit, then: &DepositThen, replayed: bool) -> Answer {
     Reply::ok(&DepositAnswer {
         success: true,
-        deposit: DepositView::of(deposit, then.state, then.confirmed_at_ms),
+        deposit: DepositView::new(deposit, then.state, then.confirmed_at_ms),
         transaction_id: &deposit.id,
         balance: then.balance,
         replayed: replayed.then_some(true),

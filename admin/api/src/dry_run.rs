@@ -176,7 +176,7 @@ impl<'a> Subject<'a> {
             price_version: self.price_version,
             checks: checks
                 .iter()
-                .map(|check| CheckView::of(check, resets(check)))
+                .map(|check| CheckView::new(check, resets(check)))
                 .collect(),
             resets_at: deciding.and_then(resets).map(iso_from_ms),
             at: iso_from_ms(snapshot.at_ms),

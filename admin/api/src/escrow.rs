@@ -43,7 +43,7 @@ endpoint::answer! { EscrowAnswer<'a>, escrow: view::Record<'a> }
 /// `POST /escrow/create`
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::of(&call, &body).await?;
+    let intent_id = IntentId::read(&call, &body).await?;
     intent_id.add_to(make(&call, &body, &intent_id).await)
 }
 
@@ -97,7 +97,7 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
 /// `POST /escrow/fund`
 pub async fn fund(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::of(&call, &body).await?;
+    let intent_id = IntentId::read(&call, &body).await?;
     intent_id.add_to(pay_in(&call, &body, &intent_id).await)
 }
 
@@ -128,7 +128,7 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
 /// `POST /escrow/release`
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::of(&call, &body).await?;
+    let intent_id = IntentId::read(&call, &body).await?;
     let answer = async {
         require_only(&body, &["escrowId"])?;
         let number = body.number("escrowId")?;
@@ -142,7 +142,7 @@ pub async fn release(call: Call) -> Answer {
 /// `POST /escrow/dispute`
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::of(&call, &body).await?;
+    let intent_id = IntentId::read(&call, &body).await?;
     let answer = async {
         require_only(&body, &["escrowId", "reason"])?;
         let number = body.number("escrowId")?;
@@ -209,7 +209,7 @@ pub async fn list(call: Call) -> Answer {
         }
     };
     let views: Result<Vec<_>, Problem> = part.records.iter().map(view::record).collect();
-    Reply::ok(&Listing::of("escrows", &views?, &part, &paging).partial(partial))
+    Reply::ok(&Listing::new("escrows", &views?, &part, &paging).partial(partial))
 }
 
 /// The filter of a query; `None` when it names a wallet that is not there.
@@ -241,7 +241,7 @@ pub async fn get(call: Call) -> Answer {
     })?;
     let escrow = existing(&call, number).await?;
     match escrow.has_party(&call.caller.account) {
-        true => Reply::ok(&EscrowAnswer::of(view::record(&escrow)?)),
+        true => Reply::ok(&EscrowAnswer::new(view::record(&escrow)?)),
         false => Err(missing(number)),
     }
 }

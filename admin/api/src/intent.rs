@@ -10,7 +10,7 @@ mod document;
 mod filter;
 
 use self::document::{Document, Links};
-use self::filter::{FILTERS, IntentFilter, SEARCHED};
+use self::filter::{INDEXED, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use domain::id;
@@ -57,10 +57,9 @@ struct Denied<'a> {
 
 /// `GET /intents`
 pub async fn list(call: Call) -> Answer {
-    let query = call.list_query(&[FILTERS, SEARCHED].concat())?;
+    let query = call.list_query(&[INDEXED, SEARCHED].concat())?;
     let paging = call.paging(&query, "intents")?;
-    let index = filter::index(&query)?;
-    let filter = IntentFilter::of_query(&query)?;
+    let (index, filter) = filter::read(&query)?;
     let (part, partial) = match filter.is_all() {
         true => (intents(&call).list(index, paging.page()).await?, None),
         false => {
@@ -71,13 +70,13 @@ pub async fn list(call: Call) -> Answer {
         }
     };
     let documents: Vec<Document<'_>> = part.records.iter().map(Document::brief).collect();
-    Reply::ok(&Listing::of("intents", &documents, &part, &paging).partial(partial))
+    Reply::ok(&Listing::new("intents", &documents, &part, &paging).partial(partial))
 }
 
 /// Returns the caller's intents.
 fn intents(call: &Call) -> Intents<'_> {
     let (api, caller) = (&call.state, &call.caller);
-    Intents::of(&api.store, &api.archive, &caller.account, caller.mode)
+    Intents::new(&api.store, &api.archive, &caller.account, caller.mode)
 }
 
 /// Whether records of this kind are intents.
@@ -92,7 +91,7 @@ const fn is_intent(kind: Kind) -> bool {
 pub async fn get(call: Call) -> Answer {
     let record = require(&call).await?;
     let links = Links::read(&call, &record).await?;
-    Reply::ok(&IntentAnswer::of(Document::whole(&record, &links)))
+    Reply::ok(&IntentAnswer::new(Document::whole(&record, &links)))
 }
 
 /// `GET /intents/{id}/export`
@@ -155,7 +154,7 @@ pub async fn approve(call: Call) -> Answer {
     let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
-        let plan = SpendPlan::of(&call, &plan_name)?;
+        let plan = SpendPlan::named(&call, &plan_name)?;
         let spend = Spend {
             agent: &record.agent,
             amount: record.amount,

@@ -6,6 +6,7 @@ pub(crate) use doc::section;
 
 use crate::state::{ApiState, Call};
 use domain::id::Kind;
+use domain::mode::Mode;
 use domain::names::{AGENT_ID_MAX, is_agent_id};
 use endpoint::{Answer, Problem, Reply, operations};
 use serde::Serialize;
@@ -54,14 +55,16 @@ pub async fn list(call: Call) -> Answer {
         None => Vec::new(),
     };
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-    let of = |kind: Named| ids.iter().copied().filter(move |id| Named::of(id) == kind);
+    let of = |kind: Named| ids.iter().copied().filter(move |id| Named::from_id(id) == kind);
     let mut names = names::of_agents(store, &keys, mode, of(Named::Agent)).await?;
-    names.extend(names::of_virtual_keys(store, &keys, of(Named::VirtualKey)).await?);
-    names.extend(names::of_api_keys(store, &keys, of(Named::ApiKey)).await?);
+    if mode == Mode::Live {
+        names.extend(names::of_virtual_keys(store, &keys, of(Named::VirtualKey)).await?);
+    }
+    names.extend(names::of_api_keys(store, &keys, mode, of(Named::ApiKey)).await?);
     names.extend(names::of_users(store, &keys, of(Named::User)).await?);
     let views = ids.iter().filter_map(|id| {
         let name = names.get(*id)?;
-        let kind = Named::of(id).as_str();
+        let kind = Named::from_id(id).as_str();
         Some(NameView { id, kind, name })
     });
     Reply::ok(&Names {
@@ -81,7 +84,7 @@ enum Named {
 }
 
 impl Named {
-    fn of(id: &str) -> Self {
+    fn from_id(id: &str) -> Self {
         let kinds = [
             (Kind::ApiKey, Self::ApiKey),
             (Kind::VirtualKey, Self::VirtualKey),
@@ -149,10 +152,10 @@ mod tests {
             ("usr_", Named::User),
             ("agent_", Named::Agent),
         ] {
-            assert_eq!(Named::of(&format!("{prefix}{ULID}")), named);
+            assert_eq!(Named::from_id(&format!("{prefix}{ULID}")), named);
         }
         for agent in ["research-bot", "key_1", "usr_", "operator"] {
-            assert_eq!(Named::of(agent), Named::Agent);
+            assert_eq!(Named::from_id(agent), Named::Agent);
         }
     }
 }

@@ -38,7 +38,7 @@ impl IntentId {
     ///
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
-    pub(super) async fn of(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+    pub(super) async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
         let read = tokio::try_join!(KeyedId::read(call, body, &spare_id), clock);
@@ -78,7 +78,7 @@ impl KeyedId {
     async fn read(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
         let key = call.idempotency_key(body)?;
         let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
-        let intents = Intents::of(&call.state.store, &call.state.archive, account, mode);
+        let intents = Intents::new(&call.state.store, &call.state.archive, account, mode);
         let named = |id, found, is_known| Self {
             id,
             spare_id: spare_id.to_owned(),
@@ -162,7 +162,7 @@ pub(super) fn record_life<C>(call: &Call<C>, body: &Fields<'_>) -> Result<Option
 
 /// Returns `life` if there is an idempotency key.
 fn life_of(headers: &HeaderMap, body: &Fields<'_>, life: Duration) -> Result<Option<Duration>, Problem> {
-    Ok(IdempotencyKey::of(headers, body)?.map(|_| life))
+    Ok(IdempotencyKey::from_request(headers, body)?.map(|_| life))
 }
 
 /// Reads the record of this request, if it was made before.

@@ -157,7 +157,7 @@ pub async fn get(call: Call) -> Answer {
         period,
     };
     let (attention, attention_total) = attention::items(&call, reads).await?;
-    let history = History::of(recent);
+    let history = History::new(recent);
     Reply::ok(&Overview {
         success: true,
         mode: mode.as_str(),

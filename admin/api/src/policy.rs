@@ -88,7 +88,7 @@ struct PolicyView<'a> {
 endpoint::answer! { PolicyAnswer<'a>, policy: PolicyView<'a> }
 
 impl<'a> PolicyView<'a> {
-    fn of(policy: &'a PolicyRecord) -> Self {
+    fn new(policy: &'a PolicyRecord) -> Self {
         Self {
             id: &policy.id,
             name: &policy.name,
@@ -200,7 +200,7 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     };
     match set.execute(&call.state.store, &scope).await? {
         PolicySet::Done(policy) => {
-            let reply = Reply::ok(&PolicyAnswer::of(PolicyView::of(&policy)))?;
+            let reply = Reply::ok(&PolicyAnswer::new(PolicyView::new(&policy)))?;
             Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
         }
         PolicySet::Unexpected => Err(Code::PreconditionFailed.into()),
@@ -229,8 +229,8 @@ pub async fn list(call: Call) -> Answer {
             })?
         }
     };
-    let records: Vec<PolicyView<'_>> = part.records.iter().map(PolicyView::of).collect();
-    Reply::ok(&Listing::of("policies", &records, &part, &paging))
+    let records: Vec<PolicyView<'_>> = part.records.iter().map(PolicyView::new).collect();
+    Reply::ok(&Listing::new("policies", &records, &part, &paging))
 }
 
 /// `DELETE /policies/{id}`

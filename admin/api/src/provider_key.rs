@@ -69,7 +69,7 @@ struct ProviderKeyAnswer<'a> {
 }
 
 impl<'a> ProviderKeyView<'a> {
-    fn of(key: &'a ProviderKeyRecord) -> Self {
+    fn new(key: &'a ProviderKeyRecord) -> Self {
         Self {
             key_id: &key.key_id,
             provider: &key.provider,
@@ -140,8 +140,8 @@ pub async fn list(call: Call) -> Answer {
         .of_all(agent.provider_keys, Order::Ascending, |key| {
             (key.created_at_ms, &key.key_id)
         })?;
-    let records: Vec<ProviderKeyView<'_>> = part.records.iter().map(ProviderKeyView::of).collect();
-    Reply::ok(&Listing::of("providerKeys", &records, &part, &paging))
+    let records: Vec<ProviderKeyView<'_>> = part.records.iter().map(ProviderKeyView::new).collect();
+    Reply::ok(&Listing::new("providerKeys", &records, &part, &paging))
 }
 
 /// Returns the provider's name in lower case.
@@ -269,6 +269,7 @@ mod tests {
             message(SPECIFIED_PREFIX),
             Problem::from(Code::InvalidProviderKey).message()
         );
+        assert!(message(SPECIFIED_PREFIX).contains(&format!("at most {KEY_MAX} characters")));
     }
 
     #[test]

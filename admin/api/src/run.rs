@@ -68,7 +68,7 @@ struct RunView<'a> {
 endpoint::answer! { RunAnswer<'a>, run: RunView<'a> }
 
 impl<'a> RunView<'a> {
-    fn of(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
+    fn new(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
         let intents = waiting.map_or(&[][..], |waiting| waiting.intents.as_slice());
         Self {
             run_id: &run.id,
@@ -102,9 +102,9 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<RunView<'_>> = part
         .records
         .iter()
-        .map(|run| RunView::of(run, agent, waiting.get(&run.id)))
+        .map(|run| RunView::new(run, agent, waiting.get(&run.id)))
         .collect();
-    Reply::ok(&Listing::of("runs", &views, &part, &paging).partial(partial))
+    Reply::ok(&Listing::new("runs", &views, &part, &paging).partial(partial))
 }
 
 /// `GET /agents/{id}/runs/{runId}`
@@ -146,7 +146,7 @@ async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     let found = Run::find(store, &keys, mode, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
     let run = run.ok_or_else(|| no_run(id))?;
-    Reply::ok(&RunAnswer::of(RunView::of(&run, agent, waiting)))
+    Reply::ok(&RunAnswer::new(RunView::new(&run, agent, waiting)))
 }
 
 /// Returns the run in the path.

@@ -38,7 +38,7 @@ const ROUTE: &str = "spend";
 /// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer: 400, 402 or 403 with the intent that records it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
-    let intent_id = IntentId::of(&call, &body).await?;
+    let intent_id = IntentId::read(&call, &body).await?;
     intent_id.add_to(carry_out(&call, &body, &intent_id).await)
 }
 
@@ -54,8 +54,8 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
-        let plan = SpendPlan::of(call, &plan_name)?;
-        let stored = Stored::of(&request, plan.as_ref());
+        let plan = SpendPlan::named(call, &plan_name)?;
+        let stored = Stored::new(&request, plan.as_ref());
         let spend = Spend {
             agent: &request.agent,
             amount: request.amount,

@@ -90,7 +90,7 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<ThresholdView<'_>> = rows
         .map(|(one, noticed)| view(one, noticed, at_ms))
         .collect::<Result<_, _>>()?;
-    Reply::ok(&Listing::of("thresholds", &views, &part, &paging).partial(Some(survey.partial || !sealed)))
+    Reply::ok(&Listing::new("thresholds", &views, &part, &paging).partial(Some(survey.partial || !sealed)))
 }
 
 /// Returns the limit of tracked USD per month of the account's plan, which applies to live mode.

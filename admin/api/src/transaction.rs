@@ -67,7 +67,7 @@ struct TransactionView<'a> {
 }
 
 impl<'a> TransactionView<'a> {
-    fn of(transaction: &'a Transaction) -> Self {
+    fn new(transaction: &'a Transaction) -> Self {
         Self {
             id: &transaction.id,
             wallet_id: transaction.wallet,
@@ -177,8 +177,8 @@ async fn show(
             .await?
         }
     };
-    let records: Vec<TransactionView<'_>> = part.records.iter().map(TransactionView::of).collect();
-    Reply::ok(&Listing::of(PLURAL, &records, &part, &paging))
+    let records: Vec<TransactionView<'_>> = part.records.iter().map(TransactionView::new).collect();
+    Reply::ok(&Listing::new(PLURAL, &records, &part, &paging))
 }
 
 fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {

@@ -108,12 +108,12 @@ struct TransferAnswer<'a> {
 /// 400, 402 `INJECTION_DETECTED`, 403 `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let asked = TransferRequest::read(&call, &body).await?;
-    if let Some(record) = &asked.record {
+    let request = TransferRequest::read(&call, &body).await?;
+    if let Some(record) = &request.record {
         return replay(record);
     }
     for _ in 0..ATTEMPTS {
-        if let Some(answer) = attempt(&call, &asked).await? {
+        if let Some(answer) = attempt(&call, &request).await? {
             return answer;
         }
     }
@@ -144,27 +144,27 @@ impl TransferRequest {
 }
 
 /// Reads the wallets and moves the money; `None` when a wallet changed between the two.
-async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>, Problem> {
-    let from = find(call, "from", &asked.from).await?;
+async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer>, Problem> {
+    let from = find(call, "from", &request.from).await?;
     from.require_own(call, "from")?;
-    let to = find(call, "to", &asked.to).await?;
+    let to = find(call, "to", &request.to).await?;
     if from.wallet.number == to.wallet.number {
         return Err(Problem::validation("to must be another wallet than from."));
     }
     let closed = closed_field(&from, &to);
     // A caller without enough money learns only that. The other answers would disclose the balance of a stranger's
     // wallet.
-    let has_money = from.wallet.balance >= asked.amount;
+    let has_money = from.wallet.balance >= request.amount;
     let most = if to.is_of(call) {
         BALANCE_MAX
     } else {
         BALANCE_BY_OTHERS_MAX
     };
-    let is_full = asked.amount.saturating_add(to.wallet.balance) > most;
+    let is_full = request.amount.saturating_add(to.wallet.balance) > most;
     if closed.is_none() && has_money && is_full {
         return Err(Code::BalanceLimit.into());
     }
-    if let (false, Some(memo)) = (to.is_of(call), &asked.memo) {
+    if let (false, Some(memo)) = (to.is_of(call), &request.memo) {
         require_harmless(call, "memo", &memo.as_str().into())?;
     }
     let kept = StoredRequest {
@@ -175,13 +175,13 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
     let now = now_ms();
     let (transaction, arrival) = (Kind::Transaction.mint(now)?, Kind::Transaction.mint(now)?);
     let transfer = NewTransfer {
-        once: &asked.once,
-        record_life: asked.record_life,
+        once: &request.once,
+        record_life: request.record_life,
         from: &from.place,
         to: &to.place,
-        amount: asked.amount,
-        currency: asked.currency,
-        memo: asked.memo.as_deref(),
+        amount: request.amount,
+        currency: request.currency,
+        memo: request.memo.as_deref(),
         transaction: &transaction,
         arrival: &arrival,
         closed: closed.is_some(),
@@ -195,9 +195,9 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
                 id: &transaction,
                 from: kept.from,
                 to: kept.to,
-                amount: asked.amount,
-                currency: asked.currency,
-                memo: asked.memo.as_deref(),
+                amount: request.amount,
+                currency: request.currency,
+                memo: request.memo.as_deref(),
                 created_at: iso_from_ms(at_ms),
             },
             transaction_id: &transaction,
@@ -207,7 +207,7 @@ async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>,
         Transferred::Blocked(reason) => Err(refusal(reason, closed)),
         Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
         Transferred::TooMuch => Err(Code::BalanceLimit.into()),
-        Transferred::Known => match earlier(call, &asked.once).await? {
+        Transferred::Known => match earlier(call, &request.once).await? {
             Some(record) => replay(&record),
             None => Err(Code::ServiceUnavailable.into()),
         },

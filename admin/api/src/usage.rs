@@ -78,7 +78,7 @@ struct CheckView {
 }
 
 impl CheckView {
-    fn of(check: CheckName, limit: Option<Nanos>, spent: Option<Nanos>) -> Self {
+    fn new(check: CheckName, limit: Option<Nanos>, spent: Option<Nanos>) -> Self {
         let left = |limit: Nanos, spent: Nanos| Nanos::from_stored(limit.get().saturating_sub(spent.get()));
         Self {
             check: check.as_str(),
@@ -125,15 +125,15 @@ fn checks(snapshot: &Snapshot) -> Vec<CheckView> {
     // An agent without a wallet has no wallet limit, and nothing was debited.
     let wallet = inputs.wallet.unwrap_or_default();
     vec![
-        CheckView::of(
+        CheckView::new(
             CheckName::PerTransactionLimit,
             inputs.limits.per_transaction,
             None,
         ),
-        CheckView::of(CheckName::PerRunLimit, cap.per_run, None),
-        CheckView::of(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
-        CheckView::of(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
-        CheckView::of(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
+        CheckView::new(CheckName::PerRunLimit, cap.per_run, None),
+        CheckView::new(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
+        CheckView::new(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
+        CheckView::new(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
     ]
 }
 

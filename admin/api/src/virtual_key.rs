@@ -75,7 +75,7 @@ struct VirtualKeyIssued<'a> {
 }
 
 impl<'a> VirtualKeyView<'a> {
-    fn of(key: &'a VirtualKeyRecord) -> Self {
+    fn new(key: &'a VirtualKeyRecord) -> Self {
         Self {
             key_id: &key.key_id,
             agent_id: &key.agent,
@@ -162,8 +162,8 @@ pub async fn list(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = VirtualKeyRecord::list(store, &keys, &agent.id, paging.page()).await?;
-    let records: Vec<VirtualKeyView<'_>> = part.records.iter().map(VirtualKeyView::of).collect();
-    Reply::ok(&Listing::of("virtualKeys", &records, &part, &paging))
+    let records: Vec<VirtualKeyView<'_>> = part.records.iter().map(VirtualKeyView::new).collect();
+    Reply::ok(&Listing::new("virtualKeys", &records, &part, &paging))
 }
 
 /// `DELETE /agents/{id}/virtual-keys/{keyId}`

@@ -132,7 +132,7 @@ struct Sums {
 }
 
 impl<'a> WalletView<'a> {
-    fn of(wallet: &'a Wallet) -> Self {
+    fn new(wallet: &'a Wallet) -> Self {
         Self {
             id: &wallet.id,
             wallet_id: wallet.number,
@@ -147,7 +147,7 @@ impl<'a> WalletView<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    fn of(wallet: &'a Wallet) -> Self {
+    fn new(wallet: &'a Wallet) -> Self {
         Self {
             success: None,
             agent_id: wallet.agent(),
@@ -189,7 +189,7 @@ pub async fn of_agent_id(call: Call) -> Answer {
     let wallet = of_agent(&call, call.agent()?).await?;
     Reply::ok(&Snapshot {
         success: Some(true),
-        ..Snapshot::of(&wallet)
+        ..Snapshot::new(&wallet)
     })
 }
 
@@ -208,8 +208,8 @@ pub async fn all(call: Call) -> Answer {
     sums.pending += user.pending;
     Reply::ok(&All {
         success: true,
-        user_wallet: Snapshot::of(&user),
-        agent_wallets: part.records.iter().map(Snapshot::of).collect(),
+        user_wallet: Snapshot::new(&user),
+        agent_wallets: part.records.iter().map(Snapshot::new).collect(),
         totals: Sums {
             usdc: sums.balance,
             usdc_pending: sums.pending,
@@ -233,7 +233,12 @@ pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
         Some(name) => look_up(&call.state.store, &call.scope(), &name).await?,
     };
     let own = found.filter(|found| found.is_of(call));
-    own.ok_or_else(|| Problem::new(Code::NotFound, "There is no such wallet."))
+    own.ok_or_else(|| {
+        Problem::new(
+            Code::NotFound,
+            "No wallet of yours has this number or id (wal_…).",
+        )
+    })
 }
 
 async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
@@ -242,5 +247,5 @@ async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
 }
 
 fn show(wallet: &Wallet) -> Answer {
-    Reply::ok(&WalletAnswer::of(WalletView::of(wallet)))
+    Reply::ok(&WalletAnswer::new(WalletView::new(wallet)))
 }

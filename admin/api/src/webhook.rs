@@ -93,7 +93,7 @@ struct TestDelivery {
 }
 
 impl<'a> WebhookView<'a> {
-    fn of(webhook: &'a WebhookRecord) -> Self {
+    fn new(webhook: &'a WebhookRecord) -> Self {
         Self {
             id: &webhook.id,
             url: &webhook.url,
@@ -128,7 +128,7 @@ pub async fn create(call: Call) -> Answer {
         fields.push(("description", description));
     }
     match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown()).await? {
-        Created::Done(webhook) => Reply::created(&WebhookAnswer::of(WebhookView::of(&webhook))),
+        Created::Done(webhook) => Reply::created(&WebhookAnswer::new(WebhookView::new(&webhook))),
         Created::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
             Err(Problem::new(Code::WebhookLimit, message))
@@ -151,14 +151,14 @@ pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
-    let records: Vec<WebhookView<'_>> = part.records.iter().map(WebhookView::of).collect();
-    Reply::ok(&Listing::of("webhooks", &records, &part, &paging))
+    let records: Vec<WebhookView<'_>> = part.records.iter().map(WebhookView::new).collect();
+    Reply::ok(&Listing::new("webhooks", &records, &part, &paging))
 }
 
 /// `GET /webhooks/{id}`
 pub async fn get(call: Call) -> Answer {
     gate::require(&call)?;
-    Reply::ok(&WebhookAnswer::of(WebhookView::of(&of_path(&call).await?)))
+    Reply::ok(&WebhookAnswer::new(WebhookView::new(&of_path(&call).await?)))
 }
 
 /// Returns the webhook in the path.
@@ -195,7 +195,7 @@ pub async fn update(call: Call) -> Answer {
         shown: request.shown(),
     };
     match update.execute(&call.state.store, &call.scope()).await? {
-        Some(webhook) => Reply::ok(&WebhookAnswer::of(WebhookView::of(&webhook))),
+        Some(webhook) => Reply::ok(&WebhookAnswer::new(WebhookView::new(&webhook))),
         None => Err(none(id)),
     }
 }
@@ -247,7 +247,7 @@ pub async fn test(call: Call) -> Answer {
 
 async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     let (account, mode) = (&call.caller.account, call.caller.mode);
-    Trail::of(&call.state.store, &call.state.archive, account, mode)
+    Trail::new(&call.state.store, &call.state.archive, account, mode)
         .seal()
         .await?;
     dispatch(&call.state.webhooks, account, mode, EntrySource::Store)

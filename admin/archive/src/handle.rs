@@ -1,7 +1,7 @@
 //! The archive as shared by requests and workers, with a cache of read objects.
 
 use crate::intents::segment::{IntentSegment, IntentSegments};
-use crate::place::Place;
+use crate::location::ArchiveLocation;
 use crate::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
 use domain::mode::Mode;
@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 8;
 /// The archive, shared by all requests and workers.
 #[derive(Debug)]
 pub struct Archive {
-    pub(crate) place: Place,
+    pub(crate) location: ArchiveLocation,
     pub(crate) lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
     pub(crate) manifests: Cache<String, Arc<Manifest>, Weight>,
     pub(crate) segments: Cache<String, Arc<Segment>, Weight>,
@@ -93,14 +93,14 @@ impl Archive {
     ///
     /// # Errors
     /// [`BadSettings`] with the key.
-    pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
-        Ok(Self::at(Place::of(settings)?))
+    pub fn from_settings(settings: &AuditSettings) -> Result<Self, BadSettings> {
+        Ok(Self::at(ArchiveLocation::from_settings(settings)?))
     }
 
-    /// Returns the archive at `place`.
-    pub fn at(place: Place) -> Self {
+    /// Returns the archive at `location`.
+    pub fn at(location: ArchiveLocation) -> Self {
         Self {
-            place,
+            location,
             lists: cache(),
             manifests: cache(),
             segments: cache(),
@@ -110,8 +110,8 @@ impl Archive {
     }
 
     /// Returns its location.
-    pub const fn place(&self) -> &Place {
-        &self.place
+    pub const fn location(&self) -> &ArchiveLocation {
+        &self.location
     }
 
     /// Returns the segments of a chain, oldest first.
@@ -192,7 +192,7 @@ impl Archive {
     }
 
     pub(crate) async fn read(&self, path: &str) -> Result<Bytes, StoreError> {
-        match self.place.get(path).await {
+        match self.location.get(path).await {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(damaged(path, "it is not there")),
             Err(error) => Err(StoreError::Archive(error.to_string())),

@@ -1,6 +1,6 @@
 //! The archive of old audit entries and intents: a directory or bucket, the segments in it, and reading them.
 //!
-//! [`Archive`] is the handle that requests and workers share, [`place`] the directory or bucket, [`segment`] and
+//! [`Archive`] is the handle that requests and workers share, [`location`] the directory or bucket, [`segment`] and
 //! [`intents`] the formats, [`write`](mod@write) moves entries, `manifests` proves manifests and makes them again.
 //! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that
 //! was archived is an error.
@@ -9,8 +9,8 @@
 
 mod handle;
 pub mod intents;
+pub mod location;
 mod manifests;
-pub mod place;
 pub mod segment;
 pub mod write;
 

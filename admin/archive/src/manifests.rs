@@ -48,7 +48,7 @@ impl Archive {
     ) -> Result<(), StoreError> {
         let (_, path) = descriptor.paths(account, mode);
         let decisions = self.segment(account, mode, descriptor).await?.decisions();
-        let manifest = decisions.map(|decisions| Manifest::of(account, mode, descriptor, decisions));
+        let manifest = decisions.map(|decisions| Manifest::new(account, mode, descriptor, decisions));
         let bytes = manifest.and_then(|manifest| serde_json::to_vec(&manifest).ok());
         let bytes = bytes.filter(|bytes| hex::encode(Sha256::digest(bytes)) == descriptor.manifest);
         match bytes {
@@ -61,7 +61,7 @@ impl Archive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::location::ArchiveLocation;
     use crate::segment::Draft;
     use domain::chain::GENESIS;
     use domain::entry::Entry;
@@ -75,7 +75,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
-        let archive = Archive::at(Place::of(&settings).unwrap());
+        let archive = Archive::at(ArchiveLocation::from_settings(&settings).unwrap());
         let line = br#"1 5 D frozen allow_01KAH3V9J80123456780000000 1 ,,,,,, acct_1 bot - vk_1 p m"#;
         let mut draft = Draft::behind(Head::default(), 10);
         draft
@@ -84,14 +84,14 @@ mod tests {
         let built = draft.build(WHOSE.0, WHOSE.1).unwrap().unwrap();
         let descriptor = Arc::new(built.descriptor);
         let (segment, path) = descriptor.paths(WHOSE.0, WHOSE.1);
-        archive.place().put(&segment, built.segment).await.unwrap();
+        archive.location().put(&segment, built.segment).await.unwrap();
 
         let fault = async |descriptor| archive.fault_of_manifest(WHOSE, descriptor).await.unwrap();
         let why = fault(&descriptor).await.unwrap();
         assert!(why.contains(&path) && why.contains("not there"), "{why}");
         archive.remake_manifest(WHOSE, &descriptor).await.unwrap();
         assert_eq!(fault(&descriptor).await, None);
-        assert!(archive.place().get(&path).await.unwrap().unwrap() == built.manifest);
+        assert!(archive.location().get(&path).await.unwrap().unwrap() == built.manifest);
 
         // The store's description was changed: it would hide entries from lists and sums of a span of time.
         for changed in [
@@ -122,7 +122,7 @@ mod tests {
             manifest: hex::encode(Sha256::digest(&bytes)),
             ..(*descriptor).clone()
         });
-        archive.place().put(&path, bytes).await.unwrap();
+        archive.location().put(&path, bytes).await.unwrap();
         assert!(
             fault(&other)
                 .await

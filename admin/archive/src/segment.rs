@@ -104,7 +104,7 @@ impl Descriptor {
 
 impl Manifest {
     /// The manifest of a segment, with its decisions.
-    pub(crate) fn of(account: &str, mode: Mode, descriptor: &Descriptor, decisions: String) -> Self {
+    pub(crate) fn new(account: &str, mode: Mode, descriptor: &Descriptor, decisions: String) -> Self {
         Self {
             version: VERSION,
             account: account.to_owned(),

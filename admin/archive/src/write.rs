@@ -67,19 +67,22 @@ impl Archive {
     /// # Errors
     /// [`StoreError::Archive`]; the object may be there all the same.
     pub async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
-        match self.place().get(path).await.map_err(failed)? {
+        let failed = |error: super::location::LocationError| StoreError::Archive(error.to_string());
+        match self.location().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => return Ok(()),
             Some(there) => {
                 let hash = hex::encode(Sha256::digest(&there));
                 let aside = format!("{path}.replaced-{}", &hash[..8]);
                 tracing::warn!(path, aside, "something else is in the archive; it is kept beside");
-                self.place().put(&aside, there.to_vec()).await.map_err(failed)?;
+                self.location()
+                    .put(&aside, there.to_vec())
+                    .await
+                    .map_err(failed)?;
             }
             None => {}
         }
-        self.place().put(path, bytes.to_vec()).await.map_err(failed)?;
-        match self.place().get(path).await.map_err(failed)? {
+        self.location().put(path, bytes.to_vec()).await.map_err(failed)?;
+        match self.location().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => Ok(()),
             _ => Err(damaged(path, "what was written is not what is read")),
         }

@@ -3,7 +3,7 @@
 
 use crate::walk::Walk;
 use archive::Archive;
-use archive::place::PlaceError;
+use archive::location::LocationError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::{Checkpoint, End, hash_of_none, origin};
 use domain::entry::Entry;
@@ -20,7 +20,7 @@ pub enum NotSigned {
     Store(#[from] StoreError),
     /// The archive cannot be read or written.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Location(#[from] LocationError),
     /// This store did not sign the last checkpoint.
     #[error("the last checkpoint proves nothing: {0}")]
     Note(#[from] BadNote),
@@ -46,7 +46,7 @@ pub enum NotSigned {
 impl NotSigned {
     /// Returns whether the chain or the checkpoint was tampered with, as opposed to a failed read or write.
     pub const fn is_tampering(&self) -> bool {
-        !matches!(self, Self::Store(_) | Self::Place(_))
+        !matches!(self, Self::Store(_) | Self::Location(_))
     }
 }
 
@@ -69,7 +69,7 @@ async fn read(
     path: &str,
     origin: &str,
 ) -> Result<Option<Checkpoint>, NotSigned> {
-    let Some(note) = archive.place().get(path).await? else {
+    let Some(note) = archive.location().get(path).await? else {
         return Ok(None);
     };
     let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
@@ -112,7 +112,7 @@ pub async fn largest(
     // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
     let last = last(archive, key, account, mode).await?;
     let folder = kept_folder(account, mode);
-    let names = archive.place().list(&folder).await?;
+    let names = archive.location().list(&folder).await?;
     let sizes = names.iter().filter_map(|name| size_of(&folder, name));
     let largest = sizes.max().filter(|(size, _)| {
         let last = last.as_ref();
@@ -223,7 +223,7 @@ pub fn path(account: &str, mode: Mode) -> String {
 }
 
 /// Returns the checkpoint of a trail with this end.
-pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
+pub fn of_head(account: &str, mode: Mode, head: Head) -> Checkpoint {
     Checkpoint {
         origin: origin(account, mode),
         size: head.seq,
@@ -235,8 +235,8 @@ pub fn of(account: &str, mode: Mode, head: Head) -> Checkpoint {
 /// The checkpoint of a trail as it was when it ended at `then`. Where it has grown on since it names its end now: who
 /// puts it in the place of a later one shows that there were more entries.
 pub fn of_earlier(account: &str, mode: Mode, then: Head, now: Head) -> Checkpoint {
-    let later = of(account, mode, now).end();
-    let then = of(account, mode, then);
+    let later = of_head(account, mode, now).end();
+    let then = of_head(account, mode, then);
     Checkpoint {
         later: Some(later).filter(|later| later.size > then.size),
         ..then

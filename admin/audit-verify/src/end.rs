@@ -188,7 +188,7 @@ pub(super) struct Compared {
 
 impl Compared {
     /// Compares a walk with known ends. Notes must match exactly if `exact`; the store must always.
-    pub(super) fn of(walk: &Walk, known: Vec<KnownEnd>, exact: bool) -> Self {
+    pub(super) fn new(walk: &Walk, known: Vec<KnownEnd>, exact: bool) -> Self {
         let mut all = Self::default();
         for one in known {
             let exact = match one.source {

@@ -26,7 +26,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    const fn of(reader: R) -> Self {
+    const fn new(reader: R) -> Self {
         Self {
             reader,
             line: Vec::new(),
@@ -63,7 +63,7 @@ impl<R: BufRead> Lines<R> {
 /// # Errors
 /// An error of the file system.
 pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
-    let mut lines = Lines::of(reader);
+    let mut lines = Lines::new(reader);
     while let Some(line) = lines.next()? {
         if let Err(broken) = walk.step(line) {
             return Ok(Some(broken));
@@ -82,7 +82,7 @@ pub fn verdict(
     older: bool,
     young: &RangeInclusive<u64>,
 ) -> Verdict {
-    let mut verdict = Verdict::of(walk);
+    let mut verdict = Verdict::new(walk);
     let nothing = known.is_empty();
     verdict
         .warnings
@@ -94,7 +94,7 @@ pub fn verdict(
         .filter(|end| end.size <= walk.end());
     let mut known_and_seen: Vec<KnownEnd> = seen.collect();
     known_and_seen.extend(known);
-    let compared = Compared::of(walk, known_and_seen, !older);
+    let compared = Compared::new(walk, known_and_seen, !older);
     verdict.end_proven = compared.whole && compared.is_end_proven(walk, young);
     verdict.proven_to = compared.signed;
     let uncovered = compared.uncovered(walk, young).filter(|_| compared.whole);
@@ -132,7 +132,7 @@ pub async fn first_difference(
     after: u64,
     trail: &Trail<'_>,
 ) -> Result<Option<u64>, ExportReadError> {
-    let mut lines = Lines::of(reader);
+    let mut lines = Lines::new(reader);
     let mut walk = Walk::behind(after);
     let mut stored = VecDeque::new();
     while let Some(line) = lines.next()? {

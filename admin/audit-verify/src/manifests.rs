@@ -22,7 +22,7 @@ pub(super) struct Manifests<'a> {
 impl<'a> Manifests<'a> {
     /// Those of the segments that are there now; none where the store's list of segments makes no sense, which the walk
     /// finds.
-    pub(super) async fn of(
+    pub(super) async fn read(
         archive: &'a Archive,
         chain: &Chain<'_>,
         whose: (&'a str, Mode),

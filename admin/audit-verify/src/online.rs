@@ -31,7 +31,7 @@ pub async fn online(
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
     let (trail, chain) = (
-        Trail::of(store, archive, account, mode),
+        Trail::new(store, archive, account, mode),
         Chain::new(store, account, mode),
     );
     let young = young(server_clock::now_ms(store).await?, every);
@@ -54,14 +54,14 @@ pub async fn online(
         one.mark(&mut walk);
     }
     let mut lists = Lists::default();
-    let mut manifests = Manifests::of(archive, &chain, (account, mode)).await?;
+    let mut manifests = Manifests::read(archive, &chain, (account, mode)).await?;
     let beside = (&mut lists, &mut manifests);
     let mut broken = along(&trail, &mut walk, beside, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
         broken = counted(&chain).await?;
     }
-    let mut compared = Compared::of(&walk, known, false);
-    let mut verdict = Verdict::of(&walk);
+    let mut compared = Compared::new(&walk, known, false);
+    let mut verdict = Verdict::new(&walk);
     verdict.broken = broken.or(compared.broken.take());
     if verdict.broken.is_none() {
         let listed = lists.compare(&chain, walk.end()).await?;

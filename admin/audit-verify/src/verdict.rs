@@ -29,7 +29,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Creates the verdict on the entries read so far.
-    pub(crate) fn of(walk: &Walk) -> Self {
+    pub(crate) fn new(walk: &Walk) -> Self {
         Self {
             entries: walk.seen(),
             after: walk.after(),

@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
-use store::deposit::{Deposit as Record, DepositState, Place};
+use store::deposit::{Deposit as Record, DepositPlace, DepositState};
 use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
@@ -243,7 +243,7 @@ impl DepositName {
         }
     }
 
-    fn ambiguous(&self, places: &[Place]) -> Failure {
+    fn ambiguous(&self, places: &[DepositPlace]) -> Failure {
         let named = places
             .iter()
             .map(|place| format!("{} ({}, {})", place.account, place.mode, place.state));
@@ -256,13 +256,13 @@ impl DepositName {
     }
 
     /// Returns the modes in which `account` has, or had, a pending deposit with the reference.
-    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<Place>, Failure> {
+    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<DepositPlace>, Failure> {
         let keys = AccountKeys::new(account);
         let mut known = Vec::new();
         for mode in [Mode::Live, Mode::Test] {
             let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
             let announced = deposit.filter(Record::was_announced);
-            known.extend(announced.map(|deposit| Place {
+            known.extend(announced.map(|deposit| DepositPlace {
                 account: account.to_owned(),
                 mode,
                 state: deposit.state,

@@ -70,26 +70,26 @@ impl Block {
                 return Err(Failure::refused("CONFLICT", message));
             }
         };
-        let said = match changed {
+        let sentence = match changed {
             true => format!("{range} is blocked. Both servers follow within seconds."),
             false => format!("{range} was blocked before."),
         };
         let list = blocked::list(&context.store).await?;
-        Ok(report(Some((said, changed)), &list))
+        Ok(report(Some((sentence, changed)), &list))
     }
 }
 
 async fn unblock(context: &Context, range: IpNet) -> Result<Report, Failure> {
     let changed = change(&context.store, range, Change::Unblock).await? == Changed::Done;
     let list = blocked::list(&context.store).await?;
-    let mut said = match changed {
+    let mut sentence = match changed {
         true => format!("{range} is no longer blocked. Both servers follow within seconds."),
         false => format!("{range} was not blocked."),
     };
     if let Some(wider) = list.iter().find(|blocked| blocked.range.contains(&range)) {
-        said = format!("{said} But {} is, which holds it.", wider.range);
+        sentence = format!("{sentence} But {} is, which holds it.", wider.range);
     }
-    Ok(report(Some((said, changed)), &list))
+    Ok(report(Some((sentence, changed)), &list))
 }
 
 /// Returns the list, after the result of the change.
@@ -113,9 +113,9 @@ fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
         json!({ "blocked": list.iter().map(document).collect::<Vec<_>>(), "total": list.len() });
     let text = match done {
         None => listed,
-        Some((said, changed)) => {
+        Some((sentence, changed)) => {
             document["changed"] = json!(changed);
-            format!("{said}\n{listed}")
+            format!("{sentence}\n{listed}")
         }
     };
     Report::new(text, document)

@@ -43,7 +43,7 @@ impl Ledger {
             ..context.settings.store.clone()
         };
         let store = Store::from_settings(&patient).map_err(|error| Failure::usage(error.to_string()))?;
-        let archive = Archive::of(&context.settings.audit)?;
+        let archive = Archive::from_settings(&context.settings.audit)?;
         let began = Instant::now();
         let shown = std::io::stderr().is_terminal();
         let progress = move |records: u64| {

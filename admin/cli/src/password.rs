@@ -15,6 +15,6 @@ pub(super) fn read_stdin() -> Result<SecretString, Failure> {
 
 /// Returns the hash of the password of a user with this e-mail.
 pub(super) fn hash(context: &Context, email: &str, password: &SecretString) -> Result<String, Failure> {
-    let hash = password::hash(password, Salt::of(&context.record.check_secret, email));
+    let hash = password::hash(password, Salt::new(&context.record.check_secret, email));
     hash.map_err(|error| Failure::refused("HASH", error.to_string()))
 }

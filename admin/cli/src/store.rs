@@ -136,7 +136,7 @@ async fn check(context: &Context) -> Result<Report, Failure> {
 
 /// Returns the configured durability and its effect.
 fn shown(status: &Status) -> serde_json::Value {
-    json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
+    json!({ "asked": status.requested.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
         "exposed": status.exposed })
 }
 

@@ -193,9 +193,9 @@ impl Assets {
         Self {
             files: FILES
                 .iter()
-                .map(|(path, content)| (*path, Asset::of(path, Bytes::from_static(content))))
+                .map(|(path, content)| (*path, Asset::new(path, Bytes::from_static(content))))
                 .collect(),
-            page: Asset::of("index.html", Bytes::from(page)),
+            page: Asset::new("index.html", Bytes::from(page)),
             version,
         }
     }
@@ -203,7 +203,7 @@ impl Assets {
 
 impl Asset {
     /// Creates a file with this content, and the type of its name's extension.
-    pub fn of(path: &str, plain: Bytes) -> Self {
+    pub fn new(path: &str, plain: Bytes) -> Self {
         let etag = format!("W/\"{}\"", short(&Sha256::digest(&plain)));
         Self {
             gzip: compressed(&plain).filter(|gzip| gzip.len() < plain.len()),

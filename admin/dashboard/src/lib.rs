@@ -71,8 +71,8 @@ struct Start {
     has_session: bool,
 }
 
-fn start(asked: &HeaderMap) -> Response<Body> {
-    let cookies = asked.get_all(COOKIE).iter();
+fn start(request_headers: &HeaderMap) -> Response<Body> {
+    let cookies = request_headers.get_all(COOKIE).iter();
     let mut cookies = cookies
         .filter_map(|value| value.to_str().ok())
         .flat_map(|list| list.split(';'));
@@ -124,18 +124,18 @@ async fn plan(RawQuery(query): RawQuery) -> Response<Body> {
 
 /// Sends a file in the form for this request: not at all if the client has it, and compressed if the client accepts
 /// that.
-fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body> {
+fn show(asset: &Asset, request_headers: &HeaderMap, cache: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.insert(ETAG, asset.etag.clone());
     headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    if has_it(asked, &asset.etag) {
+    if has_it(request_headers, &asset.etag) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.kind));
         let body = match &asset.gzip {
-            Some(gzip) if takes_gzip(asked) => {
+            Some(gzip) if takes_gzip(request_headers) => {
                 headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
                 gzip.clone()
             }
@@ -148,8 +148,8 @@ fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body>
 }
 
 /// Sends a file of another page of this server, which the log calls `label`. It is revalidated on each request.
-pub fn send(asset: &Asset, asked: &HeaderMap, label: &'static str) -> Response<Body> {
-    let mut response = show(asset, asked, ASK_AGAIN);
+pub fn send(asset: &Asset, request_headers: &HeaderMap, label: &'static str) -> Response<Body> {
+    let mut response = show(asset, request_headers, ASK_AGAIN);
     response.extensions_mut().insert(ResponseContext::new(label));
     response
 }
@@ -159,16 +159,16 @@ pub fn address(path: &str) -> String {
     format!("/assets/{}/{path}", Assets::get().version)
 }
 
-fn has_it(asked: &HeaderMap, etag: &HeaderValue) -> bool {
-    let known = asked.get_all(IF_NONE_MATCH).iter();
+fn has_it(request_headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let known = request_headers.get_all(IF_NONE_MATCH).iter();
     let mut tags = known
         .filter_map(|value| value.to_str().ok())
         .flat_map(|list| list.split(','));
     tags.any(|tag| tag.trim() == "*" || tag.trim().as_bytes() == etag.as_bytes())
 }
 
-fn takes_gzip(asked: &HeaderMap) -> bool {
-    let codings = asked.get_all(ACCEPT_ENCODING).iter();
+fn takes_gzip(request_headers: &HeaderMap) -> bool {
+    let codings = request_headers.get_all(ACCEPT_ENCODING).iter();
     let mut codings = codings
         .filter_map(|value| value.to_str().ok())
         .flat_map(|list| list.split(','));

@@ -87,8 +87,11 @@ impl<'a> Fields<'a> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some((name, _)) => {
-                let known = known.join(", ");
-                let message = format!("{} is not a field here; known: {known}.", quoted(name));
+                let known = match known {
+                    [] => "the body has none".to_owned(),
+                    _ => format!("known: {}", known.join(", ")),
+                };
+                let message = format!("{} is not a field here; {known}.", quoted(name));
                 Err(Problem::validation(message))
             }
         }
@@ -112,6 +115,9 @@ impl<'a> Fields<'a> {
             FieldValue::Null => Ok(FieldValue::Null),
             FieldValue::Value(json) => match serde_json::from_str(json) {
                 Ok(text) => Ok(FieldValue::Value(text)),
+                Err(_) if json.starts_with('"') => Err(Problem::validation(format!(
+                    "{name} must be a string of valid Unicode."
+                ))),
                 Err(_) => Err(Problem::validation(format!("{name} must be a string."))),
             },
         }

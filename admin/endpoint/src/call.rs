@@ -43,7 +43,7 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
-    pub fn of(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
+    pub fn from_request(headers: &HeaderMap, body: &Fields<'_>) -> Result<Option<Self>, Problem> {
         let bad = |name: &str| {
             Problem::validation(format!(
                 "{name} must be 1 to {KEY_MAX} printable ASCII characters."
@@ -155,7 +155,7 @@ impl<S> Call<S> {
     /// account and this mode.
     ///
     /// # Errors
-    /// 400: see [`Paging::of`].
+    /// 400: see [`Paging::from_query`].
     pub fn paging(&self, query: &BTreeMap<String, String>, plural: &str) -> Result<Paging, Problem> {
         let caller = &self.caller;
         let mut words = vec![caller.account.as_str(), caller.mode.as_str(), plural];
@@ -163,7 +163,7 @@ impl<S> Call<S> {
         for (name, value) in self.params.iter().chain(filters) {
             words.extend([name.as_str(), value.as_str()]);
         }
-        Paging::of(query, ListId::of(words))
+        Paging::from_query(query, ListId::new(words))
     }
 
     /// Returns the plan with this name.
@@ -249,7 +249,7 @@ impl<S, C> Call<S, C> {
     /// # Errors
     /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
     pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<IdempotencyKey>, Problem> {
-        IdempotencyKey::of(&self.headers, body)
+        IdempotencyKey::from_request(&self.headers, body)
     }
 
     /// Returns the headers of the request.

@@ -89,7 +89,7 @@ impl Caller {
             Err(problem) if problem.code() == Code::ApiKeyRequired => problem,
             Err(problem) => return Err(problem),
         };
-        match (Sent::of(headers), access) {
+        match (Sent::from_headers(headers), access) {
             (Sent::Token(token), _) => Self::of_session(admission, method, headers, &token).await,
             (Sent::Malformed, _) => Err(session::ended(admission)),
             (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),

@@ -81,7 +81,7 @@ pub(super) async fn around(
     next: Next,
 ) -> Response<Body> {
     let started = Instant::now();
-    let id = request_id::of(request.headers());
+    let id = request_id::choose(request.headers());
     let trace = Trace::from_headers(request.headers());
     let method = request.method().clone();
     let mut response = match require_unblocked(&admission, request.extensions(), request.headers()).await {

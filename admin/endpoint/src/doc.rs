@@ -107,7 +107,7 @@ pub enum Shape {
 
 impl Section {
     /// Creates a section `tag` of the document, with its operations.
-    pub fn of(tag: &'static str, about: &'static str, docs: Vec<Doc>) -> Self {
+    pub fn new(tag: &'static str, about: &'static str, docs: Vec<Doc>) -> Self {
         Self {
             tag,
             about,
@@ -125,7 +125,7 @@ impl Section {
 
 impl Doc {
     /// Returns the document of the operation `route`.
-    pub fn of(route: &'static str, id: &'static str, summary: &'static str) -> Self {
+    pub fn new(route: &'static str, id: &'static str, summary: &'static str) -> Self {
         Self {
             route,
             id,
@@ -276,7 +276,7 @@ impl Doc {
 
 impl Body {
     /// Creates a body without fields; `name` is the name of its schema.
-    pub fn of(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         Self {
             name,
             fields: Vec::new(),

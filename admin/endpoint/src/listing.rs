@@ -38,7 +38,7 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
 
 impl<'a, T> Listing<'a, T> {
     /// Creates the page that the store returned as `part`, with its records in the form of `records`.
-    pub fn of<U>(plural: &'static str, records: &'a [T], part: &Part<U>, paging: &'a Paging) -> Self {
+    pub fn new<U>(plural: &'static str, records: &'a [T], part: &Part<U>, paging: &'a Paging) -> Self {
         Self {
             plural,
             records,

@@ -48,7 +48,7 @@ pub struct ListId(Sha256);
 
 impl ListId {
     /// Creates the identity of the list that these words name.
-    pub fn of<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
+    pub fn new<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
         let mut hash = Sha256::new();
         for word in words {
             hash.update(word.len().to_be_bytes());
@@ -95,7 +95,7 @@ impl Paging {
     /// # Errors
     /// 400 when a parameter is out of range, when there are both `cursor` and an `offset` above 0, or when `cursor` is
     /// not one of the list.
-    pub fn of(query: &BTreeMap<String, String>, list: ListId) -> Result<Self, Problem> {
+    pub fn from_query(query: &BTreeMap<String, String>, list: ListId) -> Result<Self, Problem> {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))
         })?;

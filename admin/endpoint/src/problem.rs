@@ -96,16 +96,16 @@ codes! {
         "Only the operator of this installation moves an account to a larger plan.";
     /// The precondition of `If-Match` or `If-None-Match` failed.
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
-        "Somebody else changed this meanwhile; look again.";
+        "The record is not as If-Match or If-None-Match requires: somebody else changed, made or deleted it. Look again.";
     /// The operator froze the agent, and only the operator can lift that freeze (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
     /// Not a key of an upstream provider.
     InvalidProviderKey = "INVALID_PROVIDER_KEY", BAD_REQUEST,
-        "apiKey must be the upstream provider's key: it starts with sk-, has no spaces, and is not a virtual key.";
+        "apiKey must be the upstream provider's key: sk- and what follows it, at most 512 characters without spaces, and not a virtual key.";
     /// The route works with live keys only.
     LiveModeRequired = "LIVE_MODE_REQUIRED", BAD_REQUEST,
-        "Provider keys and virtual keys need a live-mode API key.";
+        "Provider keys and virtual keys exist in live mode only.";
     /// The plan allows no more active virtual keys.
     PlanVirtualKeyLimit = "PLAN_VIRTUAL_KEY_LIMIT", PAYMENT_REQUIRED,
         "All active virtual keys that the plan allows are in use.";

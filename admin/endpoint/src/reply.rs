@@ -39,7 +39,7 @@ macro_rules! answer {
         }
 
         impl$(<$life>)? $name$(<$life>)? {
-            const fn of($field: $view) -> Self {
+            const fn new($field: $view) -> Self {
                 Self { success: true, $field }
             }
         }

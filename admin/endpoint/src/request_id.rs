@@ -8,7 +8,7 @@ use domain::names::is_run_id;
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Returns the id of a request.
-pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
+pub(super) fn choose(headers: &HeaderMap) -> HeaderValue {
     let sent = headers.get(X_REQUEST_ID);
     match sent.filter(|id| is_run_id(id.as_bytes())) {
         Some(id) => id.clone(),
@@ -32,7 +32,7 @@ mod tests {
     fn id_for(sent: &[u8]) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(sent).unwrap());
-        of(&headers).to_str().unwrap().to_owned()
+        choose(&headers).to_str().unwrap().to_owned()
     }
 
     #[test]

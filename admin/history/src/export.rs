@@ -80,7 +80,7 @@ impl Written {
             return Ok(None);
         }
         let first = self.last + 1;
-        let entries = Trail::of(store, archive, account, *mode).read(first).await?;
+        let entries = Trail::new(store, archive, account, *mode).read(first).await?;
         let mut chunk = BytesMut::new();
         for entry in entries.iter().take(wanted) {
             chunk.extend_from_slice(entry.json.as_bytes());

@@ -32,7 +32,7 @@ pub struct Intents<'a> {
 
 impl<'a> Intents<'a> {
     /// Returns the intents of `account` in `mode`.
-    pub const fn of(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
+    pub const fn new(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
         Self {
             store,
             archive,
@@ -76,7 +76,7 @@ impl<'a> Intents<'a> {
         }
         for _ in 0..ATTEMPTS {
             let segments = self.segments().await?;
-            let part = walk::Walk::of(self, index, page.limit, &segments)
+            let part = walk::Walk::new(self, index, page.limit, &segments)
                 .page(page.start)
                 .await;
             // Intents that were archived meanwhile would be missing from the page.

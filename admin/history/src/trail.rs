@@ -29,7 +29,7 @@ pub struct Trail<'a> {
 
 impl<'a> Trail<'a> {
     /// Returns the trail of `account` in `mode`.
-    pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
+    pub fn new(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
         Self {
             chain: Chain::new(store, account, mode),
             archive,

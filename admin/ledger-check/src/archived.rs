@@ -1,7 +1,7 @@
 //! Archived intents: they must be unchanged, and transactions, escrows and counters must agree with them as with those
 //! in the store.
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::pass::Pass;
 use super::violation::Invariant;
 use store::StoreError;
@@ -19,7 +19,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn read_segments(&mut self, place: Place) -> Result<(), StoreError> {
+    async fn read_segments(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let (accounts, archive) = (self.accounts, self.archive);
         let (account, keys) = (accounts.id(place), accounts.keys(place));
         let segments = match archive.intent_segments(self.store, account, place.mode).await {

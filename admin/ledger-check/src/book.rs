@@ -9,12 +9,12 @@ use store::keys::AccountKeys;
 
 /// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct AccountMode {
     pub(super) account: usize,
     pub(super) mode: Mode,
 }
 
-impl Place {
+impl AccountMode {
     /// Returns its index in a list with two elements per account.
     pub(super) fn index(self) -> usize {
         self.account * 2 + usize::from(self.mode == Mode::Test)
@@ -55,21 +55,21 @@ impl Accounts {
         self.index.get(id).copied()
     }
 
-    pub(super) fn id(&self, place: Place) -> &str {
+    pub(super) fn id(&self, place: AccountMode) -> &str {
         &self.ids[place.account]
     }
 
-    pub(super) fn keys(&self, place: Place) -> &AccountKeys {
+    pub(super) fn keys(&self, place: AccountMode) -> &AccountKeys {
         &self.keys[place.account]
     }
 
     /// Returns every account in both modes.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| Place { account, mode }))
+    pub(super) fn places(&self) -> impl Iterator<Item = AccountMode> + use<> {
+        (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| AccountMode { account, mode }))
     }
 
     /// Returns the word for the place in comparisons.
-    pub(super) fn word(&self, place: Place) -> &str {
+    pub(super) fn word(&self, place: AccountMode) -> &str {
         &self.words[place.index()]
     }
 }

@@ -3,7 +3,7 @@
 //! Opening a hold raises the account's version, and ending one writes a line to its audit log: data that was read while
 //! neither changed is consistent.
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::pass::Pass;
 use super::violation::Invariant;
 use domain::mode::Mode;
@@ -43,7 +43,11 @@ impl Pass<'_> {
     }
 
     /// Returns false if the account changed meanwhile.
-    async fn compare_held(&mut self, place: Place, agents: &BTreeSet<String>) -> Result<bool, StoreError> {
+    async fn compare_held(
+        &mut self,
+        place: AccountMode,
+        agents: &BTreeSet<String>,
+    ) -> Result<bool, StoreError> {
         let (store, keys) = (self.store, self.accounts.keys(place));
         let bucket = keys.bucket();
         let state_fields = ["version".to_owned(), ModeField::AuditSeq.name(Mode::Live)];

@@ -129,7 +129,7 @@ async fn run_round(
 ) -> Result<Checked, StoreError> {
     let seed = RandomState::new();
     let mut suspects = Suspects::new();
-    let mut asked = Questions::new();
+    let mut questions = Questions::new();
     let mut before: Option<Findings> = None;
     let (mut records, mut doubts) = (0, Vec::new());
     let mut ids: Vec<String> = scope.account.map(str::to_owned).into_iter().collect();
@@ -140,7 +140,7 @@ async fn run_round(
         let accounts = Accounts::new(ids.clone(), scope.account.is_some());
         let reconciliation = Reconciliation::new(seed.clone(), suspects.clone());
         let sources = (store, archive, scope.with_trail);
-        let pass_outcome = Pass::run(sources, &accounts, (reconciliation, asked), progress).await?;
+        let pass_outcome = Pass::run(sources, &accounts, (reconciliation, questions), progress).await?;
         (records, doubts) = (pass_outcome.checked, pass_outcome.doubts);
         let clean = pass_outcome.found.is_empty();
         let unsure = pass == 1 && !(pass_outcome.suspects.is_empty() && pass_outcome.asks.is_empty());
@@ -157,7 +157,7 @@ async fn run_round(
         if pass == 1 {
             suspects = pass_outcome.suspects;
         }
-        asked = pass_outcome.asks;
+        questions = pass_outcome.asks;
         before = Some(pass_outcome.found);
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,6 +1,6 @@
 //! Records with an order: the audit log, and the lists of intents.
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
@@ -61,7 +61,7 @@ impl Pass<'_> {
 
     async fn read_audit(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let sizes: Vec<(Place, u64)> = accounts
+        let sizes: Vec<(AccountMode, u64)> = accounts
             .places()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
@@ -167,7 +167,7 @@ fn waits(key: &str) -> bool {
 }
 
 /// Reads the number of the last archived entry.
-fn archived(keys: &AccountKeys, place: Place) -> Read {
+fn archived(keys: &AccountKeys, place: AccountMode) -> Read {
     Read::field(keys.bucket(), keys.audit_base(place.mode), "seq")
 }
 

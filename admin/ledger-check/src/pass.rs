@@ -1,7 +1,7 @@
 //! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
 //! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
-use super::book::{Accounts, Owner, Page, Place};
+use super::book::{AccountMode, Accounts, Owner, Page};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::names::Names;
@@ -27,7 +27,7 @@ pub(super) struct Pass<'a> {
     /// Whether the books are compared with the audit trails.
     pub(super) with_trail: bool,
     /// Accounts and modes whose trail could not be read to its end: records that it does not state are no violation.
-    pub(super) incomplete: HashSet<Place>,
+    pub(super) incomplete: HashSet<AccountMode>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
@@ -45,7 +45,7 @@ pub(super) struct Pass<'a> {
     pub(super) names: Names,
     pub(super) emails: Emails,
     /// Questions about pending money that the previous pass left open, and those of this pass.
-    pub(super) asked: Questions,
+    pub(super) questions: Questions,
     pub(super) asks: Questions,
     /// Money movements in live and test mode, for all accounts together.
     pub(super) flows: [Flow; 2],
@@ -65,7 +65,7 @@ impl<'a> Pass<'a> {
     pub(super) async fn run(
         (store, archive, with_trail): (&'a Store, &'a Archive, bool),
         accounts: &'a Accounts,
-        (reconciliation, asked): (Reconciliation, Questions),
+        (reconciliation, questions): (Reconciliation, Questions),
         progress: &'a Progress,
     ) -> Result<PassOutcome, StoreError> {
         let mut pass = Self {
@@ -85,7 +85,7 @@ impl<'a> Pass<'a> {
             rows: Rows::default(),
             names: Names::default(),
             emails: Emails::default(),
-            asked,
+            questions,
             asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
         };
@@ -135,11 +135,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub(super) fn page(&mut self, place: Place) -> &mut Page {
+    pub(super) fn page(&mut self, place: AccountMode) -> &mut Page {
         &mut self.pages[place.index()]
     }
 
-    pub(super) fn owner(&mut self, place: Place, owner: &str) -> &mut Owner {
+    pub(super) fn owner(&mut self, place: AccountMode, owner: &str) -> &mut Owner {
         let owners = &mut self.page(place).owners;
         if !owners.contains_key(owner) {
             owners.insert(owner.to_owned(), Owner::default());
@@ -152,7 +152,7 @@ impl<'a> Pass<'a> {
         &mut self,
         comparison: Comparison,
         side: Side,
-        (place, key): (Place, &str),
+        (place, key): (AccountMode, &str),
         parts: &[&str],
     ) {
         self.reconciliation
@@ -287,19 +287,19 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
 }
 
 /// Returns the place for the word of a comparison.
-fn place_named(accounts: &Accounts, word: &str) -> Option<Place> {
+fn place_named(accounts: &Accounts, word: &str) -> Option<AccountMode> {
     let (account, mode) = word.split_once(' ')?;
-    Some(Place {
+    Some(AccountMode {
         account: accounts.find(account)?,
         mode: Mode::parse(mode)?,
     })
 }
 
 /// Returns the account and mode of a key, if the pass checks it.
-pub(super) fn place_of<'k>(accounts: &Accounts, key: Key<'k>) -> Option<(Place, ModeKey<'k>)> {
+pub(super) fn place_of<'k>(accounts: &Accounts, key: Key<'k>) -> Option<(AccountMode, ModeKey<'k>)> {
     match key {
         Key::Mode(account, mode, key) => Some((
-            Place {
+            AccountMode {
                 account: accounts.find(account)?,
                 mode,
             },

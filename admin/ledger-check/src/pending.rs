@@ -5,7 +5,7 @@
 
 mod pass;
 
-use super::book::Place;
+use super::book::AccountMode;
 use std::collections::HashMap;
 use store::deposit::{Deposit, DepositState};
 
@@ -22,7 +22,7 @@ pub(super) struct Question {
 }
 
 /// The questions of a pass, by account, mode and owner.
-pub(super) type Questions = HashMap<(Place, String), Question>;
+pub(super) type Questions = HashMap<(AccountMode, String), Question>;
 
 impl Question {
     pub(super) const fn new(says: u64, window: (u64, u64)) -> Self {

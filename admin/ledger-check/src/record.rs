@@ -1,6 +1,6 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
-use super::book::{Held, Place};
+use super::book::{AccountMode, Held};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;
@@ -62,7 +62,7 @@ impl Pass<'_> {
         }
     }
 
-    fn intent(&mut self, place: Place, id: &str, key: &str, fields: Option<&Fields>) {
+    fn intent(&mut self, place: AccountMode, id: &str, key: &str, fields: Option<&Fields>) {
         if fields.is_some_and(is_claim) {
             return; // its outcome is in transit, or was never decided
         }
@@ -91,7 +91,7 @@ impl Pass<'_> {
     }
 
     /// Checks a record wherever it is.
-    pub(super) fn decided(&mut self, place: Place, key: &str, intent: &IntentRecord) {
+    pub(super) fn decided(&mut self, place: AccountMode, key: &str, intent: &IntentRecord) {
         if !intent.is_intact() {
             let detail = "its timeline does not end in the hash that was kept with it";
             self.wrong(Invariant::Intent, &[key], detail);
@@ -103,7 +103,7 @@ impl Pass<'_> {
         }
     }
 
-    fn settled(&mut self, place: Place, key: &str, intent: &IntentRecord) {
+    fn settled(&mut self, place: AccountMode, key: &str, intent: &IntentRecord) {
         if let Some(transaction) = &intent.transaction {
             let parts = [transaction.as_str(), &intent.amount.get().to_string()];
             self.reconcile(
@@ -152,7 +152,7 @@ impl Pass<'_> {
         }
     }
 
-    fn deposit(&mut self, place: Place, key: &str, deposit: &Deposit) {
+    fn deposit(&mut self, place: AccountMode, key: &str, deposit: &Deposit) {
         let amount = deposit.amount.get();
         if self.accounts.keys(place).deposit(place.mode, &deposit.reference) != key {
             self.wrong(Invariant::Pending, &[key], "its reference is another one");
@@ -170,7 +170,7 @@ impl Pass<'_> {
     }
 
     /// Processes the look-up of an escrow of an earlier version.
-    fn looked_up(&mut self, place: Place, key: &str, mut answers: Answers) {
+    fn looked_up(&mut self, place: AccountMode, key: &str, mut answers: Answers) {
         let lookup = answers.text();
         if lookup.as_deref() != Some(self.accounts.word(place)) {
             let detail = format!("its look-up names {}", lookup.as_deref().unwrap_or("nothing"));
@@ -178,7 +178,7 @@ impl Pass<'_> {
         }
     }
 
-    fn escrow(&mut self, place: Place, number: u64, key: &str, fields: &Fields) {
+    fn escrow(&mut self, place: AccountMode, number: u64, key: &str, fields: &Fields) {
         let to_account = fields.get("to_account").map(String::as_str);
         self.named_escrow(place, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
@@ -257,7 +257,7 @@ impl Pass<'_> {
             let index = if kept { bucket.kept() } else { bucket.due() };
             self.wrong(Invariant::Holds, &[&key, &index], "the hold is not in its index");
         }
-        let holds = &mut self.owner(Place { account, mode }, &hold.name.agent).holds;
+        let holds = &mut self.owner(AccountMode { account, mode }, &hold.name.agent).holds;
         if !holds.iter().any(|(other, ..)| other == id) {
             holds.push((id.to_owned(), kept, hold.period, hold.estimate.get()));
         }

@@ -1,6 +1,6 @@
 //! The scan of all keys of the store: classifies each, reads records immediately, and records indexes for later.
 
-use super::book::{Accounts, Place};
+use super::book::{AccountMode, Accounts};
 use super::drive::{BATCH, Job, read_batch};
 use super::names::{KeyKind, place_read};
 use super::pass::{Pass, place_of};
@@ -19,11 +19,11 @@ const IN_FLIGHT: usize = 3;
 
 /// A record that is read as soon as its key is found.
 pub(super) enum Record {
-    Intent(Place, String),
-    Escrow(Place, u64),
-    Deposit(Place, String),
+    Intent(AccountMode, String),
+    Escrow(AccountMode, u64),
+    Deposit(AccountMode, String),
     /// A run of an agent, and its key.
-    Run(Place, (String, String), String),
+    Run(AccountMode, (String, String), String),
     Hold {
         bucket: Bucket,
         id: String,
@@ -41,12 +41,12 @@ pub(super) enum Record {
 
 /// A key that is only recorded for later.
 enum Note {
-    Owner(Place, String),
-    Closed(Place, u64),
-    IntentList(Place, String),
-    ArchivedIntents(Place),
-    OpenEscrows(Place, String),
-    TransactionList(Place, String),
+    Owner(AccountMode, String),
+    Closed(AccountMode, u64),
+    IntentList(AccountMode, String),
+    ArchivedIntents(AccountMode),
+    OpenEscrows(AccountMode, String),
+    TransactionList(AccountMode, String),
     Other,
     Unknown(String, &'static str),
 }
@@ -179,7 +179,7 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
     }
 }
 
-fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) -> Sorted {
+fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &str) -> Sorted {
     let bucket = accounts.keys(place).bucket();
     let read = |what, reads: Vec<Read>| Sorted::Read(Job::new(reads, what));
     let hash = || vec![Read::hash(bucket, key)];

@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{OwnerRecord, Place, has_place};
+use super::book::{AccountMode, OwnerRecord, has_place};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive};
 use super::pass::Pass;
@@ -21,8 +21,8 @@ type Fields = HashMap<String, String>;
 /// A record that is read together with the number of the account's last transaction.
 #[derive(Debug, Clone)]
 enum WalletRecord {
-    Owner(Place, String),
-    Closed(Place, u64),
+    Owner(AccountMode, String),
+    Closed(AccountMode, u64),
 }
 
 impl Pass<'_> {
@@ -42,7 +42,7 @@ impl Pass<'_> {
                     let text = record.get(&format!("{mode}_{name}"));
                     text.and_then(|text| text.parse().ok()).unwrap_or(0)
                 };
-                let page = self.page(Place { mode, ..place });
+                let page = self.page(AccountMode { mode, ..place });
                 (page.last, page.audit_seq) = (number("txn_seq"), number("audit_seq"));
             }
             self.records[place.account] = record;
@@ -134,7 +134,7 @@ impl Pass<'_> {
         Ok(again)
     }
 
-    fn add_owner(&mut self, place: Place, owner: String, key: String, seq: u64, fields: &Fields) {
+    fn add_owner(&mut self, place: AccountMode, owner: String, key: String, seq: u64, fields: &Fields) {
         let record = OwnerRecord::from_fields(seq, fields);
         if let Some(number) = record.wallet {
             let id = fields.get("wallet").map_or("", String::as_str);
@@ -155,7 +155,7 @@ impl Pass<'_> {
         }
     }
 
-    fn add_wallet(&mut self, place: Place, number: u64, replay: Replay) {
+    fn add_wallet(&mut self, place: AccountMode, number: u64, replay: Replay) {
         let key = replay.key.clone();
         let page = self.page(place);
         page.last = page.last.max(replay.seq);
@@ -169,7 +169,7 @@ impl Pass<'_> {
     /// was resolved in between is omitted.
     async fn check_floors(&mut self) -> Result<(), StoreError> {
         let (store, accounts, today) = (self.store, self.accounts, self.today);
-        let mut low: Vec<(Place, String)> = Vec::new();
+        let mut low: Vec<(AccountMode, String)> = Vec::new();
         for place in accounts.places() {
             let owners = self.page(place).owners.iter();
             let owners = owners.filter(|(_, owner)| !below(owner, today, &[]).is_empty());

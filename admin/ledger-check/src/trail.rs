@@ -10,7 +10,7 @@ mod join;
 mod legs;
 mod records;
 
-use super::book::{OwnerRecord, Place};
+use super::book::{AccountMode, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
@@ -72,7 +72,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn read_trail(&mut self, place: Place) -> Result<(), StoreError> {
+    async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let keys = self.accounts.keys(place);
         // One command: these transactions are the ones that these entries tell of, and so is what was charged.
         let mut answers = self
@@ -110,7 +110,7 @@ impl Pass<'_> {
     }
 
     /// Reads the counters of all agents; the highest number of a last entry.
-    async fn read_agents(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
+    async fn read_agents(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
         let (keys, mode) = (self.accounts.keys(place), place.mode);
         let owners = self.page(place).owners.keys();
         let agents: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
@@ -138,7 +138,7 @@ impl Pass<'_> {
     }
 
     /// Reads what each run spent, with what its agent holds; the highest number of a last entry.
-    async fn read_runs(&mut self, place: Place, reading: &mut Reading) -> Result<u64, StoreError> {
+    async fn read_runs(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
         let (keys, mode) = (self.accounts.keys(place), place.mode);
         let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
         let fields = ["spent", "first", "last"].map(str::to_owned);
@@ -174,7 +174,7 @@ impl Pass<'_> {
     /// written meanwhile. Returns the highest of the numbers, and whether every record could be read.
     async fn read_still<T>(
         &self,
-        place: Place,
+        place: AccountMode,
         mut wanted: Vec<T>,
         reads: impl Fn(&T) -> Vec<Read>,
         mut fold: impl FnMut(T, u64, Answers),
@@ -210,9 +210,14 @@ impl Pass<'_> {
     }
 
     /// Reads the trail up to entry `goal`; false when that is not possible.
-    async fn walk(&mut self, place: Place, reading: &mut Reading, goal: u64) -> Result<bool, StoreError> {
+    async fn walk(
+        &mut self,
+        place: AccountMode,
+        reading: &mut Reading,
+        goal: u64,
+    ) -> Result<bool, StoreError> {
         let (account, archive, mode) = (self.accounts.id(place), self.archive, place.mode);
-        let trail = Trail::of(self.store, archive, account, mode);
+        let trail = Trail::new(self.store, archive, account, mode);
         let mut sealed = None;
         let mut walk = Walk::behind(0);
         while walk.end() < goal {
@@ -264,10 +269,15 @@ impl Pass<'_> {
     }
 
     /// Takes in one entry.
-    async fn entry(&mut self, place: Place, reading: &mut Reading, entry: &Entry) -> Result<(), StoreError> {
+    async fn entry(
+        &mut self,
+        place: AccountMode,
+        reading: &mut Reading,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
         let mut is_complete = reading.charges.take(entry).is_ok();
         if entry.seq <= reading.cut {
-            let records = records::of(entry, &mut reading.noticed);
+            let records = records::stated_by(entry, &mut reading.noticed);
             is_complete &= records.is_ok();
             for record in records.unwrap_or_default() {
                 self.reconcile_record(place, &record, Some(entry.seq));
@@ -294,7 +304,7 @@ impl Pass<'_> {
     }
 
     /// Reads the next transactions when there are none left. One that cannot be read is none: the replay names it.
-    async fn read_lines(&mut self, place: Place, lines: &mut Lines) -> Result<(), StoreError> {
+    async fn read_lines(&mut self, place: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
         let keys = self.accounts.keys(place);
         while lines.read.is_empty() && lines.next <= lines.last {
             let first = lines.next;
@@ -311,7 +321,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn rest_of_transactions(&mut self, place: Place, reading: &mut Reading) -> Result<(), StoreError> {
+    async fn rest_of_transactions(
+        &mut self,
+        place: AccountMode,
+        reading: &mut Reading,
+    ) -> Result<(), StoreError> {
         loop {
             self.read_lines(place, &mut reading.lines).await?;
             if reading.lines.read.is_empty() || reading.join.is_full {
@@ -324,7 +338,7 @@ impl Pass<'_> {
     }
 
     /// Everything was read: says what does not agree.
-    fn end_of_trail(&mut self, place: Place, mut reading: Reading, record: &Fields) {
+    fn end_of_trail(&mut self, place: AccountMode, mut reading: Reading, record: &Fields) {
         if let Some(seq) = reading.incomplete {
             self.incomplete.insert(place);
             let why = format!("entry {seq} is about money, and does not say all that its type says");
@@ -359,7 +373,7 @@ impl Pass<'_> {
         }
     }
 
-    fn odd(&mut self, place: Place, odd: &Disagreement) {
+    fn odd(&mut self, place: AccountMode, odd: &Disagreement) {
         let keys = self.accounts.keys(place);
         let transaction = odd
             .transaction
@@ -369,13 +383,13 @@ impl Pass<'_> {
         self.wrong(Invariant::Trail, &records, odd.detail.as_str());
     }
 
-    fn broken(&mut self, place: Place, seq: u64, problem: &str) {
+    fn broken(&mut self, place: AccountMode, seq: u64, problem: &str) {
         let key = self.accounts.keys(place).audit(place.mode);
         let detail = format!("the trail is broken here, and nothing was compared with it: {problem}");
         self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
     }
 
-    fn doubt(&mut self, place: Place, reason: String) {
+    fn doubt(&mut self, place: AccountMode, reason: String) {
         self.doubts.push(Doubt {
             invariant: Invariant::Trail,
             records: vec![self.accounts.keys(place).audit(place.mode)],
@@ -384,7 +398,7 @@ impl Pass<'_> {
     }
 
     /// Compares a record with the entries that state it; `seq` is the number of an entry.
-    fn reconcile_record(&mut self, place: Place, record: &RecordInTrail, seq: Option<u64>) {
+    fn reconcile_record(&mut self, place: AccountMode, record: &RecordInTrail, seq: Option<u64>) {
         let comparison = match record.kind {
             RecordKind::Intent => Comparison::TrailIntent,
             RecordKind::Deposit => Comparison::TrailDeposit,
@@ -404,14 +418,14 @@ impl Pass<'_> {
     }
 
     /// A run that has a record: its agent and its id.
-    pub(super) fn trail_run(&mut self, place: Place, run: (String, String)) {
+    pub(super) fn trail_run(&mut self, place: AccountMode, run: (String, String)) {
         if self.with_trail {
             self.page(place).runs.insert(run);
         }
     }
 
     /// A settled intent, wherever it is.
-    pub(super) fn trail_intent(&mut self, place: Place, intent: &IntentRecord) {
+    pub(super) fn trail_intent(&mut self, place: AccountMode, intent: &IntentRecord) {
         if !self.with_trail {
             return;
         }
@@ -426,7 +440,7 @@ impl Pass<'_> {
     }
 
     /// A deposit, as it began, and that it was cancelled.
-    pub(super) fn trail_deposit(&mut self, place: Place, deposit: &Deposit) {
+    pub(super) fn trail_deposit(&mut self, place: AccountMode, deposit: &Deposit) {
         if !self.with_trail {
             return;
         }
@@ -442,7 +456,7 @@ impl Pass<'_> {
     }
 
     /// An escrow of the payer's account; `fields` are those of a record that makes sense.
-    pub(super) fn trail_escrow(&mut self, place: Place, number: u64, fields: &Fields) {
+    pub(super) fn trail_escrow(&mut self, place: AccountMode, number: u64, fields: &Fields) {
         if !self.with_trail {
             return;
         }

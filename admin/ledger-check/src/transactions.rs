@@ -1,6 +1,6 @@
 //! All transactions in the order of their numbers, and the lists that contain them.
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::counters::spends_differ;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
@@ -21,7 +21,7 @@ const BEYOND: u64 = 20;
 /// A list of transaction numbers.
 #[derive(Debug, Clone)]
 struct List {
-    place: Place,
+    place: AccountMode,
     key: String,
     expected: Fold,
     /// The last transaction that was checked.
@@ -32,7 +32,7 @@ impl Pass<'_> {
     /// Replays all transactions.
     pub(super) async fn read_transactions(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
-        let lasts: Vec<(Place, u64)> = accounts
+        let lasts: Vec<(AccountMode, u64)> = accounts
             .places()
             .map(|place| (place, self.page(place).last))
             .collect();
@@ -59,7 +59,7 @@ impl Pass<'_> {
         self.read_table_sizes().await
     }
 
-    fn line(&mut self, place: Place, number: u64, line: Option<&str>) {
+    fn line(&mut self, place: AccountMode, number: u64, line: Option<&str>) {
         let record = |pass: &Self| {
             let key = pass.accounts.keys(place).transactions(place.mode);
             format!("{key} {number}")
@@ -96,7 +96,7 @@ impl Pass<'_> {
     }
 
     /// Compares a transaction with the records that it belongs to.
-    fn compare(&mut self, place: Place, number: u64, transaction: &Transaction) {
+    fn compare(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
         let amount = transaction.amount.get().to_string();
         if let Some(intent) = &transaction.intent {
             let parts = [transaction.id.as_str(), &amount];
@@ -147,7 +147,7 @@ impl Pass<'_> {
         }
     }
 
-    fn needs_intent(&mut self, place: Place, number: u64, transaction: &Transaction) {
+    fn needs_intent(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
         if transaction.intent.is_none() {
             let key = self.accounts.keys(place).transactions(place.mode);
             self.wrong(
@@ -251,11 +251,11 @@ impl Pass<'_> {
     }
 }
 
-fn seq_of(keys: &AccountKeys, place: Place) -> Read {
+fn seq_of(keys: &AccountKeys, place: AccountMode) -> Read {
     Read::field(keys.bucket(), keys.record(), &format!("{}_txn_seq", place.mode))
 }
 
-fn transactions_of(keys: &AccountKeys, place: Place, first: u64, last: u64) -> Job<(Place, u64)> {
+fn transactions_of(keys: &AccountKeys, place: AccountMode, first: u64, last: u64) -> Job<(AccountMode, u64)> {
     let until = last.min(first + BATCH as u64 - 1);
     let numbers: Vec<String> = (first..=until).map(|number| number.to_string()).collect();
     Job::new(

@@ -6,7 +6,7 @@
 
 mod pass;
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::replay::signed;
 use std::collections::{BTreeMap, HashMap};
 use store::transaction::{Transaction, TransactionType};
@@ -22,7 +22,7 @@ pub(super) struct Rows {
     /// End of the cut.
     pub(super) cut_ms: u64,
     /// Debits that must be among the transactions of their account: row and amount, by place and transaction id.
-    wanted: HashMap<(Place, String), (String, u64)>,
+    wanted: HashMap<(AccountMode, String), (String, u64)>,
 }
 
 /// Money movements in one mode, over all accounts, up to the cut.

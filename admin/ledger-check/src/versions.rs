@@ -1,6 +1,6 @@
 //! Compares versions of accounts with those of their witnesses: a lower version means that the store lost writes.
 
-use super::book::Place;
+use super::book::AccountMode;
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
@@ -13,7 +13,7 @@ use store::versions::witness;
 
 impl Pass<'_> {
     /// Reads the versions of the witnesses, before the accounts are read: witnesses are updated after their accounts.
-    pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(Place, AccountVersion)>, StoreError> {
+    pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(AccountMode, AccountVersion)>, StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         if !store.is_cluster() {
             return Ok(Vec::new());
@@ -33,7 +33,7 @@ impl Pass<'_> {
     }
 
     /// Compares the witnesses' versions with the records of the accounts, which were read afterwards.
-    pub(super) fn check_versions(&mut self, witnessed: Vec<(Place, AccountVersion)>) {
+    pub(super) fn check_versions(&mut self, witnessed: Vec<(AccountMode, AccountVersion)>) {
         for (place, witnessed) in witnessed {
             let record = &self.records[place.account];
             let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);

@@ -69,7 +69,7 @@ pub struct Salt([u8; 16]);
 
 impl Salt {
     /// Returns the salt of the users of this e-mail.
-    pub fn of(secret: &CheckSecret, email: &str) -> Self {
+    pub fn new(secret: &CheckSecret, email: &str) -> Self {
         Self(secret.derive(&["password-salt", email]).to_be_bytes())
     }
 }
@@ -316,10 +316,10 @@ mod tests {
     #[test]
     fn each_e_mail_has_a_salt_of_its_own_in_each_installation() {
         let secret = |byte: &str| CheckSecret::from_stored(byte.repeat(32));
-        let salt = Salt::of(&secret("00"), "a@example.com");
-        assert_eq!(salt, Salt::of(&secret("00"), "a@example.com"));
-        assert_ne!(salt, Salt::of(&secret("00"), "b@example.com"));
-        assert_ne!(salt, Salt::of(&secret("01"), "a@example.com"));
+        let salt = Salt::new(&secret("00"), "a@example.com");
+        assert_eq!(salt, Salt::new(&secret("00"), "a@example.com"));
+        assert_ne!(salt, Salt::new(&secret("00"), "b@example.com"));
+        assert_ne!(salt, Salt::new(&secret("01"), "a@example.com"));
     }
 
     #[test]

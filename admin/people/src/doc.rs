@@ -13,9 +13,9 @@ pub fn sections() -> [Section; 3] {
         "The optional second factor: codes of an app (RFC 6238), and recovery codes for the day it is lost.";
     let team = "The users of the account, and the links by which people join it.";
     [
-        Section::of("Signing in", signing_in, session::docs()).param("id", is("SessionId"), "The session."),
-        Section::of("Second factor", factor, session::totp()),
-        Section::of("Team", team, team::docs()).param("id", is("UserId"), "The user."),
+        Section::new("Signing in", signing_in, session::docs()).param("id", is("SessionId"), "The session."),
+        Section::new("Second factor", factor, session::totp()),
+        Section::new("Team", team, team::docs()).param("id", is("UserId"), "The user."),
     ]
 }
 

@@ -80,7 +80,7 @@ pub(super) struct InvitationPreview<'a> {
 }
 
 impl<'a> InvitationView<'a> {
-    fn of(email: &'a str, body: &'a InvitationBody, created_at_ms: u64, expires_at_ms: u64) -> Self {
+    fn new(email: &'a str, body: &'a InvitationBody, created_at_ms: u64, expires_at_ms: u64) -> Self {
         Self {
             id: &body.id,
             email,
@@ -127,7 +127,7 @@ pub async fn create(call: Call) -> Answer {
     match script::create(store, &scope, &email, &invitation).await? {
         Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&InvitationCreated {
             success: true,
-            invitation: InvitationView::of(&email, &invitation, created_at_ms, expires_at_ms),
+            invitation: InvitationView::new(&email, &invitation, created_at_ms, expires_at_ms),
             link: format!("{}/#/join/{}", call.state.public_url, token.expose()),
         }),
         Invited::Member => conflict("email: a user of this account has that address.".to_owned()),
@@ -150,9 +150,9 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<InvitationView<'_>> = part
         .records
         .iter()
-        .map(|one| InvitationView::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
+        .map(|one| InvitationView::new(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
         .collect();
-    Reply::ok(&Listing::of("invitations", &views, &part, &paging))
+    Reply::ok(&Listing::new("invitations", &views, &part, &paging))
 }
 
 /// `DELETE /invitations/{id}`
@@ -226,7 +226,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         role: invitation.body.role,
         password: people
             .passwords
-            .hash(&account.id, password, Salt::of(&secret, &invitation.email))
+            .hash(&account.id, password, Salt::new(&secret, &invitation.email))
             .await
             .map_err(not_hashed)?,
         created_at_ms: now,

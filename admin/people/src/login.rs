@@ -62,7 +62,7 @@ struct LoginRequest {
 /// `LOGIN_LOCKED`, 503.
 pub async fn login(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["email", "password", "totp", "account"])?;
-    let asked = LoginRequest {
+    let request = LoginRequest {
         email: known_email(&body)?,
         password: given_password(&body, "password")?,
         code: given_code(&body, "totp")?,
@@ -73,16 +73,16 @@ pub async fn login(call: OpenCall) -> Answer {
     // Counted before anything is read, so that concurrent guesses do not exceed the limit.
     let from = source(call.client);
     let of_address = attempts(Tries::LoginAddress, &from);
-    let named = asked
+    let named = request
         .account
         .as_ref()
-        .map(|account| at_user(&asked.email, account));
+        .map(|account| at_user(&request.email, account));
     let of_email = match &named {
         Some(user) => attempts(Tries::LoginAccount, user),
-        None => attempts(Tries::Login, &asked.email),
+        None => attempts(Tries::Login, &request.email),
     };
     take(people, of_address).await?;
-    if let Err(problem) = take_of_email(people, &asked, of_email).await {
+    if let Err(problem) = take_of_email(people, &request, of_email).await {
         // Nothing is checked, so the address guessed nothing.
         of_address.give_back(&people.store).await?;
         return Err(problem);
@@ -90,24 +90,24 @@ pub async fn login(call: OpenCall) -> Answer {
 
     let mut right = vec![of_address, of_email];
     // Some user of the e-mail may be left out below. Whether there is such a user does not show.
-    let may_be_locked = match &asked.account {
+    let may_be_locked = match &request.account {
         Some(_) => {
-            right.extend(count_named(people, &asked.email).await?);
+            right.extend(count_named(people, &request.email).await?);
             false
         }
         None => {
-            let named = attempts(Tries::LoginNamed, &asked.email);
+            let named = attempts(Tries::LoginNamed, &request.email);
             named.locked(&people.store).await?.is_some()
         }
     };
 
     let fresh = NewLogin::new(call.headers(), call.client)?;
-    let found = candidates(people, &asked).await?;
-    let found = unlocked(people, &asked, found).await?;
+    let found = candidates(people, &request).await?;
+    let found = unlocked(people, &request, found).await?;
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
     let are_right = people
         .passwords
-        .right_for(&from, asked.password.clone(), hashes.collect())
+        .right_for(&from, request.password.clone(), hashes.collect())
         .await
         .map_err(not_hashed)?;
     let mut theirs: Vec<&(Account, Stored)> = found
@@ -115,15 +115,15 @@ pub async fn login(call: OpenCall) -> Answer {
         .zip(are_right)
         .filter_map(|(one, is_right)| is_right.then_some(one))
         .collect();
-    if let (None, Some((_, stored))) = (&asked.account, theirs.first()) {
-        count_right_password(people, &asked.email, &stored.user.password).await?;
+    if let (None, Some((_, stored))) = (&request.account, theirs.first()) {
+        count_right_password(people, &request.email, &stored.user.password).await?;
     }
     if theirs.len() > 1 {
         give_back(people, &right).await?;
         return Err(account_required(&theirs));
     }
     let Some((account, stored)) = theirs.pop().cloned() else {
-        let client = asked.account.as_ref().and(call.client);
+        let client = request.account.as_ref().and(call.client);
         let problem = refused(&call, &found, client, "password").await?;
         // Not for how long: that of one user would show beside those of the others.
         return Err(if may_be_locked {
@@ -132,7 +132,7 @@ pub async fn login(call: OpenCall) -> Answer {
             problem
         });
     };
-    let (user, opened) = enter(&call, &asked, &account, stored, (&fresh, &right)).await?;
+    let (user, opened) = enter(&call, &request, &account, stored, (&fresh, &right)).await?;
     log_failed_cleanup(clean_up(&call, &right).await);
     people.metrics.login(Login::Done);
     signed_in(people, &account, &user, &opened, &fresh.token)
@@ -141,11 +141,11 @@ pub async fn login(call: OpenCall) -> Answer {
 /// Takes the attempt of the e-mail. A sign-in that names an account is locked with those that name none.
 async fn take_of_email(
     people: &PeopleState,
-    asked: &LoginRequest,
+    request: &LoginRequest,
     of_email: Attempts<'_>,
 ) -> Result<(), Problem> {
-    if asked.account.is_some() {
-        let unnamed = attempts(Tries::Login, &asked.email);
+    if request.account.is_some() {
+        let unnamed = attempts(Tries::Login, &request.email);
         if let Some(left) = unnamed.locked(&people.store).await? {
             return Err(locked(people, left));
         }
@@ -157,14 +157,14 @@ async fn take_of_email(
 /// nobody who locks a user of the e-mail in one account locks those of other accounts.
 async fn unlocked(
     people: &PeopleState,
-    asked: &LoginRequest,
+    request: &LoginRequest,
     found: Vec<(Account, Stored)>,
 ) -> Result<Vec<(Account, Stored)>, Problem> {
-    if asked.account.is_some() {
+    if request.account.is_some() {
         return Ok(found);
     }
     let reads = found.into_iter().map(|one| async move {
-        let user = at_user(&asked.email, &one.0.id);
+        let user = at_user(&request.email, &one.0.id);
         let left = attempts(Tries::LoginAccount, &user).locked(&people.store).await?;
         Ok::<_, StoreError>(left.is_none().then_some(one))
     });
@@ -177,14 +177,14 @@ async fn unlocked(
 
 /// The users that may be signing in: that of the named account, or all of the e-mail. One account is read even where
 /// there is none, so that the time does not tell.
-async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
-    let owners = EmailOwner::all(&people.store, &asked.email).await?;
-    let accounts: Vec<String> = match &asked.account {
+async fn candidates(people: &PeopleState, request: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
+    let owners = EmailOwner::all(&people.store, &request.email).await?;
+    let accounts: Vec<String> = match &request.account {
         Some(account) => vec![account.clone()],
         None if owners.is_empty() => vec![NO_ACCOUNT.to_owned()],
         None => owners.into_iter().map(|owner| owner.account).collect(),
     };
-    let email = asked.email.as_str();
+    let email = request.email.as_str();
     let reads = accounts
         .into_iter()
         .map(|account| async move { find(people, &account, email).await });
@@ -237,7 +237,7 @@ fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
 /// are returned if the code is missing.
 async fn enter(
     call: &OpenCall,
-    asked: &LoginRequest,
+    request: &LoginRequest,
     account: &Account,
     mut stored: Stored,
     (fresh, right): (&NewLogin, &[Attempts<'_>]),
@@ -245,7 +245,8 @@ async fn enter(
     let people = &call.state;
     let password = stored.user.password.clone();
     for _ in 0..ATTEMPTS {
-        let (user, factor) = match second_factor(people, &account.id, &stored.user, asked.code.as_deref())? {
+        let (user, factor) = match second_factor(people, &account.id, &stored.user, request.code.as_deref())?
+        {
             Factor::None => (stored.user.clone(), "password"),
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {
@@ -327,7 +328,7 @@ async fn give_back(people: &PeopleState, right: &[Attempts<'_>]) -> Result<(), P
 
 /// Ends the previous session of the browser, whose cookie is overwritten.
 pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Result<(), Problem> {
-    let Sent::Token(token) = Sent::of(headers) else {
+    let Sent::Token(token) = Sent::from_headers(headers) else {
         return Ok(());
     };
     if let Some(place) = SessionPlace::find(&people.store, &token.hash()).await? {
@@ -346,7 +347,7 @@ pub(super) async fn end_earlier(people: &PeopleState, headers: &HeaderMap) -> Re
 
 /// `POST /logout`
 pub async fn logout(call: Call) -> Answer {
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
     end(
         &call.state.store,
@@ -388,8 +389,8 @@ struct SessionTimes<'a> {
 /// `GET /me`
 pub async fn me(call: Call) -> Answer {
     let (people, keys) = (&call.state, call.keys());
-    let me = Me::of(&call)?;
-    let Sent::Token(token) = Sent::of(call.headers()) else {
+    let me = Me::for_caller(&call)?;
+    let Sent::Token(token) = Sent::from_headers(call.headers()) else {
         return Err(session::ended(&people.admission));
     };
     let (account, stored, logins, sessions) = tokio::join!(
@@ -406,8 +407,8 @@ pub async fn me(call: Call) -> Answer {
     let open = open.ok_or_else(|| session::ended(&people.admission))?;
     Reply::ok(&MeView {
         success: true,
-        user: UserView::of(&stored.user, &logins?),
-        account: AccountView::of(&account),
+        user: UserView::new(&stored.user, &logins?),
+        account: AccountView::new(&account),
         session: SessionTimes {
             id: &open.id,
             created_at: iso_from_ms(open.created_at_ms),

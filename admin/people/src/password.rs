@@ -44,10 +44,10 @@ pub async fn change(call: Call) -> Answer {
     let body = call.body()?.only(&["currentPassword", "newPassword"])?;
     let current = given_password(&body, "currentPassword")?;
     let new = new_password(&body, "newPassword")?;
-    let (people, me) = (&call.state, Me::of(&call)?);
+    let (people, me) = (&call.state, Me::for_caller(&call)?);
     let mut stored = me.confirm(&call, current).await?;
     let confirmed = stored.user.password.clone();
-    let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
+    let salt = Salt::new(&call.caller.check_secret, &stored.user.email);
     let password = people
         .passwords
         .hash(&call.caller.account, new, salt)
@@ -128,7 +128,7 @@ pub async fn reset(call: OpenCall) -> Answer {
     }
     let password = people
         .passwords
-        .hash(&account, new, Salt::of(&secret, &email))
+        .hash(&account, new, Salt::new(&secret, &email))
         .await
         .map_err(not_hashed)?;
     let fresh = NewLogin::new(call.headers(), call.client)?;

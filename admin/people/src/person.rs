@@ -65,7 +65,7 @@ pub(super) struct UserView<'a> {
 }
 
 impl<'a> UserView<'a> {
-    pub(super) fn of(user: &'a User, last_logins: &HashMap<String, u64>) -> Self {
+    pub(super) fn new(user: &'a User, last_logins: &HashMap<String, u64>) -> Self {
         Self::seen(user, last_logins.get(&user.id).copied())
     }
 
@@ -94,7 +94,7 @@ pub(super) struct AccountView<'a> {
 }
 
 impl<'a> AccountView<'a> {
-    pub(super) fn of(account: &'a Account) -> Self {
+    pub(super) fn new(account: &'a Account) -> Self {
         Self {
             id: &account.id,
             name: &account.name,
@@ -126,7 +126,7 @@ pub(super) fn signed_in(
     let answer = Reply::ok(&SignedIn {
         success: true,
         user: UserView::seen(user, Some(session.created_at_ms)),
-        account: AccountView::of(account),
+        account: AccountView::new(account),
         csrf_token: token.csrf(),
     })?;
     Ok(answer.header("set-cookie", &session::cookie(&people.admission, token)))
@@ -172,7 +172,7 @@ pub(super) struct Me<'a> {
 
 impl<'a> Me<'a> {
     /// Returns the user of a call to a route that needs a session.
-    pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
+    pub(super) fn for_caller(call: &'a Call) -> Result<Self, Problem> {
         match &call.caller.credential {
             Credential::Session { id, email, .. } => Ok(Self {
                 id: &call.caller.actor,

@@ -48,7 +48,7 @@ pub(super) struct SessionView<'a> {
 /// `GET /sessions`
 pub async fn list(call: Call) -> Answer {
     let query = call.query(&PAGING)?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let paging = call.paging(&query, &format!("sessions of {}", me.id))?;
     let sessions = me.sessions(&call).await?;
     let part = paging.page().of_all(sessions, Order::Descending, |session| {
@@ -67,13 +67,13 @@ pub async fn list(call: Call) -> Answer {
             current: session.id == me.session,
         })
         .collect();
-    Reply::ok(&Listing::of("sessions", &views, &part, &paging))
+    Reply::ok(&Listing::new("sessions", &views, &part, &paging))
 }
 
 /// `DELETE /sessions/{id}`
 pub async fn revoke(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Session)?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
     if !end(&call.state.store, &scope, me.id, End::One(id), "session.revoked").await? {
         return Err(Problem::new(Code::NotFound, "You have no such session."));
@@ -88,7 +88,7 @@ pub async fn revoke(call: Call) -> Answer {
 /// `POST /sessions/revoke-others`
 pub async fn revoke_others(call: Call) -> Answer {
     call.body()?.require_only(&[])?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let scope = Scope::live(&call.caller.account, me.id);
     let others = End::AllBut(me.session);
     end(&call.state.store, &scope, me.id, others, "session.revoked").await?;

@@ -38,9 +38,9 @@ pub async fn list(call: Call) -> Answer {
     let part = paging
         .page()
         .of_all(newest_first, Order::Descending, |user: &User| (0, &user.id))?;
-    let shown = part.records.iter().map(|user| UserView::of(user, &logins));
+    let shown = part.records.iter().map(|user| UserView::new(user, &logins));
     let views: Vec<UserView<'_>> = shown.collect();
-    Reply::ok(&Listing::of("users", &views, &part, &paging))
+    Reply::ok(&Listing::new("users", &views, &part, &paging))
 }
 
 /// Parses the role of a body.
@@ -125,8 +125,8 @@ async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes: bool) -> An
     let now = now_ms();
     Reply::ok(&RoleChanged {
         success: true,
-        user: UserView::of(user, &logins),
-        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+        user: UserView::new(user, &logins),
+        api_keys: shown.iter().map(|key| KeyView::new(key, now)).collect(),
     })
 }
 
@@ -178,7 +178,7 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
     let now = now_ms();
     Reply::ok(&Removed {
         success: true,
-        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+        api_keys: shown.iter().map(|key| KeyView::new(key, now)).collect(),
     })
 }
 

@@ -114,7 +114,7 @@ pub(super) struct TotpEnrollment<'a> {
 pub async fn begin(call: Call) -> Answer {
     let body = call.body()?.only(&["password"])?;
     let password = given_password(&body, "password")?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let stored = me.confirm(&call, password).await?;
     let (people, account) = (&call.state, call.caller.account.as_str());
     let secret = totp::mint()?;
@@ -177,7 +177,7 @@ fn otpauth_url(email: &str, secret: &SecretString) -> String {
 pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?.only(&["code"])?;
     let code = given_code(&body, "code")?.ok_or_else(|| missing("code"))?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let codes = totp::mint_recovery()?;
     let hashes: Vec<String> = codes
         .iter()
@@ -223,7 +223,7 @@ pub async fn confirm(call: Call) -> Answer {
 pub async fn disable(call: Call) -> Answer {
     let body = call.body()?.only(&["password"])?;
     let password = given_password(&body, "password")?;
-    let me = Me::of(&call)?;
+    let me = Me::for_caller(&call)?;
     let stored = me.confirm(&call, password).await?;
     if stored.user.totp.is_none() && stored.user.totp_pending.is_none() {
         return Reply::done();

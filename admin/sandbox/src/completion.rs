@@ -14,7 +14,7 @@ pub(super) fn json(request: &Request, number: u64, usage: &Usage) -> String {
     let (text, is_cut) = text(request);
     let body = match request.endpoint {
         Endpoint::Chat => chat(request, number, &text, is_cut),
-        Endpoint::Responses => response(request, number, &text, Status::of(is_cut)),
+        Endpoint::Responses => response(request, number, &text, Status::from_cut(is_cut)),
         Endpoint::Embeddings => embeddings(request),
     };
     match self::usage(request, usage) {
@@ -64,7 +64,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub(super) const fn of(is_cut: bool) -> Self {
+    pub(super) const fn from_cut(is_cut: bool) -> Self {
         if is_cut { Self::Incomplete } else { Self::Completed }
     }
 

@@ -168,7 +168,7 @@ async fn complete(
         Ok(request) => request,
         Err(refusal) => return refusal,
     };
-    let scenario = match Scenario::of(&headers, &request.model, request.user.as_deref()) {
+    let scenario = match Scenario::from_headers(&headers, &request.model, request.user.as_deref()) {
         Ok(scenario) => scenario,
         Err(message) => return reply::refusal(400, &message, Some("sandbox_unknown_scenario")),
     };

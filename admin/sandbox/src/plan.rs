@@ -34,7 +34,7 @@ impl LineEnd {
 
 /// The events that have the usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(super) enum UsagePlacement {
     /// The last one before `[DONE]`, if the request asks for it.
     #[default]
     Last,
@@ -86,7 +86,7 @@ pub(super) struct Plan {
     /// Whether each event has an `event:` line, even if the provider sends none.
     pub(super) names: bool,
     pub(super) usage: Usage,
-    pub(super) place: Place,
+    pub(super) place: UsagePlacement,
     /// `[DONE]` at the end; for responses the last event.
     pub(super) done: bool,
     pub(super) fault: Option<(u64, Fault)>,
@@ -111,7 +111,7 @@ impl Default for Plan {
             comments: false,
             names: false,
             usage: Usage::Real,
-            place: Place::Last,
+            place: UsagePlacement::Last,
             done: true,
             fault: None,
             json: false,
@@ -175,11 +175,11 @@ impl Plan {
         match value {
             "none" => self.usage = Usage::None,
             "absurd" => self.usage = Usage::Absurd,
-            "last" => self.place = Place::Last,
-            "first" => self.place = Place::First,
-            "each" => self.place = Place::Each,
-            "twice" => self.place = Place::Twice,
-            "after-done" => self.place = Place::AfterDone,
+            "last" => self.place = UsagePlacement::Last,
+            "first" => self.place = UsagePlacement::First,
+            "each" => self.place = UsagePlacement::Each,
+            "twice" => self.place = UsagePlacement::Twice,
+            "after-done" => self.place = UsagePlacement::AfterDone,
             _ => return None,
         }
         Some(())
@@ -225,7 +225,10 @@ mod tests {
             (plan.piece, plan.line_end, plan.comments),
             (Some(1), LineEnd::CrLf, true)
         );
-        assert_eq!((plan.place, plan.fault), (Place::Twice, Some((2, Fault::Cut))));
+        assert_eq!(
+            (plan.place, plan.fault),
+            (UsagePlacement::Twice, Some((2, Fault::Cut)))
+        );
         assert!(matches!(plan.usage, Usage::Tokens(5, 6)));
         assert!(Plan::parse("").is_some());
         assert_eq!(Plan::parse("delay=99999999999").unwrap().delay, DELAY_MAX);

@@ -58,7 +58,7 @@ impl Request {
     }
 
     /// Creates an empty request.
-    fn of(endpoint: Endpoint, model: String) -> Self {
+    fn new(endpoint: Endpoint, model: String) -> Self {
         Self {
             endpoint,
             model,

@@ -54,7 +54,7 @@ pub(super) enum Scenario {
 
 impl Scenario {
     /// Returns the requested scenario. The error lists the possible ones.
-    pub(super) fn of(headers: &HeaderMap, model: &str, user: Option<&str>) -> Result<Self, String> {
+    pub(super) fn from_headers(headers: &HeaderMap, model: &str, user: Option<&str>) -> Result<Self, String> {
         let by_header = headers
             .get(HEADER)
             .map(|value| value.to_str().unwrap_or_default());
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Result<Scenario, String> {
-        Scenario::of(&HeaderMap::new(), &format!("sandbox-{name}"), None)
+        Scenario::from_headers(&HeaderMap::new(), &format!("sandbox-{name}"), None)
     }
 
     #[test]
@@ -187,20 +187,20 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HEADER, "404".parse().unwrap());
         assert!(matches!(
-            Scenario::of(&headers, "sandbox-500", Some("sandbox-502")),
+            Scenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
             Ok(Scenario::Status(404))
         ));
         headers.clear();
         assert!(matches!(
-            Scenario::of(&headers, "sandbox-500", Some("sandbox-502")),
+            Scenario::from_headers(&headers, "sandbox-500", Some("sandbox-502")),
             Ok(Scenario::Status(500))
         ));
         assert!(matches!(
-            Scenario::of(&headers, "gpt-4o", Some("sandbox-502")),
+            Scenario::from_headers(&headers, "gpt-4o", Some("sandbox-502")),
             Ok(Scenario::Status(502))
         ));
         assert!(matches!(
-            Scenario::of(&headers, "gpt-4o", Some("anna")),
+            Scenario::from_headers(&headers, "gpt-4o", Some("anna")),
             Ok(Scenario::Normal)
         ));
     }

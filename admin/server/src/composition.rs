@@ -63,7 +63,7 @@ impl Server {
         let keyring = Arc::new(settings.keyring()?);
         let plans = Arc::new(ArcSwap::from_pointee(settings.plans()?));
         let prices = Arc::new(Prices::new(settings)?);
-        let archive = Arc::new(Archive::of(&settings.audit)?);
+        let archive = Arc::new(Archive::from_settings(&settings.audit)?);
         let admission = Arc::new(admission(
             settings,
             store.clone(),
@@ -100,7 +100,7 @@ impl Server {
             edge_url: settings.edge_url(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
-            injections: api::Injections::of(&settings.injection)?,
+            injections: api::Injections::from_settings(&settings.injection)?,
             archive,
             verifying: Arc::default(),
             checkpoint_every: Duration::from_millis(settings.audit.checkpoint_every_ms),

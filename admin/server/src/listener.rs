@@ -111,7 +111,7 @@ async fn one(
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
         let is_well_formed = request_head::check(request.version(), request.headers()).is_ok();
-        let (request, rest) = RequestBody::of(request);
+        let (request, rest) = RequestBody::split(request);
         let answering = is_well_formed.then(|| router.clone().call(request.map(Body::new)));
         async move {
             let mut response = match answering {

@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
         if !self.ahead.is_empty() {
             return Ok(true);
         }
-        let trail = Trail::of(
+        let trail = Trail::new(
             &self.webhooks.store,
             &self.webhooks.archive,
             self.account,
@@ -137,7 +137,7 @@ impl Dispatcher<'_> {
             _ => WebhookRecord::all(store, &self.keys, self.mode).await?,
         };
         let tally = cursor.tally(store, (&self.keys, self.mode), &groups).await?;
-        let row = Row::of(&self.ahead, tally, &webhooks);
+        let row = Row::new(&self.ahead, tally, &webhooks);
         let dispatch = Dispatch {
             step: self.step(cursor, &row.batches),
             last: row.last,

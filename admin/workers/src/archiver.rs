@@ -44,14 +44,14 @@ pub(super) struct Archiver {
 }
 
 /// A chain.
-type Place = (String, Mode);
+type ChainId = (String, Mode);
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
     /// Chains that failed, with the end of their pause.
-    failing: HashMap<Place, Instant>,
+    failing: HashMap<ChainId, Instant>,
     rounds: u32,
 }
 
@@ -115,12 +115,12 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Place> {
+async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<ChainId> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let places = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| (account.clone(), mode)));
-    let places: Vec<Place> = places.collect();
+    let places: Vec<ChainId> = places.collect();
     let reads: Vec<Read> = places
         .iter()
         .flat_map(|(account, mode)| ArchiveBacklog::reads(&AccountKeys::new(account), *mode))
@@ -142,7 +142,7 @@ async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Pl
 }
 
 /// Moves the old entries of a chain.
-async fn archive(worker: &Archiver, (account, mode): &Place, rule: Rule) -> Result<(), StoreError> {
+async fn archive(worker: &Archiver, (account, mode): &ChainId, rule: Rule) -> Result<(), StoreError> {
     let chain = Chain::new(&worker.base.store, account, *mode);
     let place = (account.as_str(), *mode);
     for _ in 0..SEGMENTS {

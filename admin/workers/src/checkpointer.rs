@@ -148,7 +148,7 @@ async fn advance(
     noted: Noted,
 ) -> Result<(Noted, bool), NotSigned> {
     let (archive, chain) = (&*worker.archive, (account.as_str(), *mode));
-    let trail = Trail::of(&worker.base.store, archive, account, *mode);
+    let trail = Trail::new(&worker.base.store, archive, account, *mode);
     let largest = largest(archive, key, chain, noted.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
     let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
@@ -160,7 +160,7 @@ async fn advance(
     if head.seq == 0 || is_covered {
         return Ok((noted, false));
     }
-    let next = checkpoint::of(account, *mode, head);
+    let next = checkpoint::of_head(account, *mode, head);
     put(archive, key, chain, next, noted).await
 }
 
@@ -213,7 +213,7 @@ async fn put(
         checkpoint::keep(archive, account, mode, next.size, &note).await?;
     }
     archive
-        .place()
+        .location()
         .put(&checkpoint::path(account, mode), note)
         .await?;
     let put = Noted {
@@ -254,7 +254,7 @@ fn note_outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::place::Place;
+    use archive::location::ArchiveLocation;
     use crypto::seal::Keyring;
     use settings::load_from;
     use std::path::Path;
@@ -262,7 +262,7 @@ mod tests {
     fn archive_in(dir: &Path) -> Archive {
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.display().to_string();
-        Archive::at(Place::of(&settings).unwrap())
+        Archive::at(ArchiveLocation::from_settings(&settings).unwrap())
     }
 
     fn key() -> CheckpointKey {
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(last.unwrap(), Some(next(outcome.0)));
         }
         // The first of a day stays, and a server that forgot everything keeps another one.
-        let kept = || archive.place().list("checkpoints/acct_1/live.kept");
+        let kept = || archive.location().list("checkpoints/acct_1/live.kept");
         assert_eq!(
             kept().await.unwrap(),
             ["checkpoints/acct_1/live.kept/000000000100"]
@@ -327,7 +327,7 @@ mod tests {
         let found = |noted: Option<Checkpoint>| largest(&archive, &key, chain, noted);
         let path = checkpoint::path(chain.0, chain.1);
         let replace = async |with: Checkpoint| {
-            let put = archive.place().put(&path, key.sign(&with).into_bytes()).await;
+            let put = archive.location().put(&path, key.sign(&with).into_bytes()).await;
             put.unwrap();
         };
         replace(next(90)).await;

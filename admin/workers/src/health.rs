@@ -26,7 +26,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
                 .set(i64::from(status.confirmed != Durability::Async));
             base.metrics
                 .store_durability_required
-                .set(i64::from(status.asked.is_required()));
+                .set(i64::from(status.requested.is_required()));
             base.metrics.store_exposed.set(i64::from(status.exposed));
             if logged.as_ref() != Some(&status) {
                 log_durability(&status);
@@ -41,7 +41,7 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
 
 /// Logs how safe changes of money are, once for each change of that.
 fn log_durability(status: &Status) {
-    let (asked, sentence) = (status.asked.to_string(), status.sentence());
+    let (asked, sentence) = (status.requested.to_string(), status.sentence());
     if status.refuses() {
         tracing::error!(asked, "{sentence}");
     } else if status.lacks.is_some() || status.exposed {

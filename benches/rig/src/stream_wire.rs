@@ -33,7 +33,7 @@ impl StreamSpec {
 
     /// Parses the stream that a whole request asks for; `None` if it asks for none.
     #[must_use]
-    pub fn of(request: &[u8]) -> Option<Self> {
+    pub fn from_request(request: &[u8]) -> Option<Self> {
         // A gateway that asks for usage on behalf of the caller puts that field before or after these.
         let mark = STREAM_MARK.trim_start_matches('{').as_bytes();
         let digits = request.get(memmem::find(request, mark)? + mark.len()..)?;
@@ -269,15 +269,15 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&body).unwrap();
         assert_eq!(json["stream"], true);
         let request = chat_request("bench", "k", "r", &body);
-        assert_eq!(StreamSpec::of(&request), Some(spec));
+        assert_eq!(StreamSpec::from_request(&request), Some(spec));
         let changed = body.replacen('{', "{\"stream_options\":{\"include_usage\":true},", 1);
-        assert_eq!(StreamSpec::of(changed.as_bytes()), Some(spec));
+        assert_eq!(StreamSpec::from_request(changed.as_bytes()), Some(spec));
         let short = StreamSpec {
             every_us: 0,
             events: 1,
         };
-        assert_eq!(StreamSpec::of(short.body(1024).as_bytes()), Some(short));
-        assert_eq!(StreamSpec::of(chat_body(1024).as_bytes()), None);
+        assert_eq!(StreamSpec::from_request(short.body(1024).as_bytes()), Some(short));
+        assert_eq!(StreamSpec::from_request(chat_body(1024).as_bytes()), None);
         let event = String::from_utf8(stream_event()).unwrap();
         assert_eq!(event.matches("\"delta\"").count(), 1);
         let end = String::from_utf8(stream_end()).unwrap();

@@ -48,7 +48,7 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u
                 break;
             }
             let here = length.min(filled);
-            let spec = StreamSpec::of(&buffer[..here]);
+            let spec = StreamSpec::from_request(&buffer[..here]);
             if here < length {
                 // Too long for the buffer: the rest is read and discarded.
                 drain(&mut stream, &mut buffer, length - here).await?;

@@ -78,7 +78,7 @@ pub struct OpenStream {
 struct StreamedCall {
     shared: Arc<Streams>,
     request: CallRequest,
-    asked: StreamRequest,
+    stream_request: StreamRequest,
     hold: OpenHold,
     reader: Reader,
     owner: VirtualKeyOwner,
@@ -97,7 +97,7 @@ impl Streams {
     pub fn complete(
         self: &Arc<Self>,
         request: CallRequest,
-        asked: StreamRequest,
+        stream_request: StreamRequest,
         mut open: OpenStream,
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
@@ -119,7 +119,7 @@ impl Streams {
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, asked, open, owner, trace))),
+            stream: Some(Box::new(self.start(request, stream_request, open, owner, trace))),
         }
     }
 
@@ -127,7 +127,7 @@ impl Streams {
     fn start(
         self: &Arc<Self>,
         request: CallRequest,
-        asked: StreamRequest,
+        stream_request: StreamRequest,
         open: OpenStream,
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
@@ -140,7 +140,10 @@ impl Streams {
             provider_key,
             permit,
         } = open;
-        let growth = self.extender.as_ref().and_then(|_| Growth::of(&request, &asked));
+        let growth = self
+            .extender
+            .as_ref()
+            .and_then(|_| Growth::from_request(&request, &stream_request));
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
         let endpoint = request.endpoint;
@@ -156,12 +159,16 @@ impl Streams {
                 cost_nanos: cost.ok().flatten().map(Nanos::get),
             }
         });
-        let filter = Filter::new(asked.format, asked.usage_passes, (redact, read_usage));
+        let filter = Filter::new(
+            stream_request.format,
+            stream_request.usage_passes,
+            (redact, read_usage),
+        );
         let call = StreamedCall {
             shared: Arc::clone(self),
             reader: Reader::new(answer, filter, sender, self.limits, began),
             request,
-            asked,
+            stream_request,
             hold,
             growth,
             extensions: 0,
@@ -235,7 +242,7 @@ impl StreamedCall {
         let Some(tokens) = growth.wanted(&self.request, text_bytes) else {
             return Ok(());
         };
-        let refused = match self.asked.cost_of_tokens(&self.request, tokens) {
+        let refused = match self.stream_request.cost_of_tokens(&self.request, tokens) {
             Some(to) => Box::pin(extender.extend(&self.owner, &mut self.hold, to))
                 .await
                 .err(),
@@ -270,7 +277,7 @@ impl StreamedCall {
         let Self {
             shared,
             request,
-            asked,
+            stream_request,
             hold,
             reader,
             owner: _,
@@ -285,7 +292,7 @@ impl StreamedCall {
         let took = began.elapsed();
         trace.end_stage(&shared.metrics, Stage::Upstream);
         let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
-        let bill = StreamBill::new(&request, &asked, estimate, (reader.filter(), end));
+        let bill = StreamBill::new(&request, &stream_request, estimate, (reader.filter(), end));
         let measured = Measured {
             first_byte_ms: first_byte.and_then(|after| u64::try_from(after.as_millis()).ok()),
             extensions,
@@ -319,9 +326,14 @@ impl StreamedCall {
             status: reader.status().as_u16(),
             upstream_time: took,
         });
-        let comment = (asked.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
+        let comment = (stream_request.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
         let response = (allow_id.as_str(), request.model.as_str());
-        let failure = end.events(asked.format, bill.how, reader.filter().events(), response);
+        let failure = end.events(
+            stream_request.format,
+            bill.how,
+            reader.filter().events(),
+            response,
+        );
         reader.finish(end, failure, comment).await;
     }
 }

@@ -25,7 +25,7 @@ struct Words {
 /// Builds the operation of an endpoint.
 pub(super) fn call(components: &mut Components, endpoint: Endpoint) -> Json {
     let words = words(endpoint);
-    let (name, schema, example) = requests::of(endpoint);
+    let (name, schema, example) = requests::describe(endpoint);
     let request = components.named(name, schema);
     let media = object([("schema", request), ("example", example)]);
     object([

@@ -7,7 +7,7 @@ use openapi::Json;
 use serde_json::{Value, json};
 
 /// Returns the name of the body's schema, the schema, and a minimal call.
-pub(super) fn of(endpoint: Endpoint) -> (&'static str, Json, Json) {
+pub(super) fn describe(endpoint: Endpoint) -> (&'static str, Json, Json) {
     let (name, schema, example) = match endpoint {
         Endpoint::Chat => ("ChatRequest", chat_completion(), chat_example()),
         Endpoint::Responses => ("ResponsesRequest", response(), response_example()),

@@ -84,7 +84,7 @@ impl Identity {
             Endpoint::Responses => &self.paths.responses,
             Endpoint::Embeddings => &self.paths.embeddings,
         };
-        path.of(model)
+        path.for_model(model)
     }
 
     /// Returns the section of the settings, for errors.
@@ -137,7 +137,7 @@ mod tests {
             responses,
             embeddings,
         } = &default.paths;
-        let paths = [chat, responses, embeddings].map(|path| path.of("m"));
+        let paths = [chat, responses, embeddings].map(|path| path.for_model("m"));
         assert_eq!(paths, ["/v1/chat/completions", "/v1/responses", "/v1/embeddings"]);
         assert_eq!(
             (default.section(), default.price_name("m")),
@@ -153,7 +153,7 @@ mod tests {
             responses,
             embeddings,
         } = &azure.paths;
-        let paths = [chat, responses, embeddings].map(|path| path.of("m"));
+        let paths = [chat, responses, embeddings].map(|path| path.for_model("m"));
         assert_eq!(paths, ["/x/m/c?q=1", "/x/responses?q=1", "/x/embeddings?q=1"]);
         assert_eq!(
             (azure.section(), azure.price_name("m")),

@@ -23,7 +23,7 @@ pub(super) const DECISIVE: &[&str] = &["model", "input", "stream", "service_tier
 /// [`BodyError`], by the precedence in the head of this file.
 pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
-    let mut fields = Fields {
+    let mut fields = EmbeddingsFields {
         common: Common::new(DECISIVE),
         input: Input::default(),
         prompt: Prompt::default(),
@@ -34,7 +34,7 @@ pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
 
 /// The top level, as far as it has been parsed.
 #[derive(Debug)]
-struct Fields<'a> {
+struct EmbeddingsFields<'a> {
     common: Common<'a>,
     input: Input,
     prompt: Prompt,
@@ -60,7 +60,7 @@ struct Input {
     token_ids: u64,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> EmbeddingsFields<'a> {
     /// Reads one member of the body.
     fn read(&mut self, scanner: &mut Scanner<'a>, key: Text<'a>) -> Scan {
         let name = key.decode()?;

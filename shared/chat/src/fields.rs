@@ -39,7 +39,7 @@ struct Predicted {
 
 /// The top level, as far as it has been parsed.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct ChatFields<'a> {
     common: Common<'a>,
     /// Offset of the first member.
     first: usize,
@@ -60,7 +60,7 @@ pub(super) struct Fields<'a> {
     web_search: bool,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ChatFields<'a> {
     /// Creates the state before the first member of the object that starts at `start`.
     pub(super) fn new(start: usize) -> Self {
         Self {

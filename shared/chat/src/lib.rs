@@ -35,7 +35,7 @@ pub use error::BodyError;
 pub use stream_options::UsageSplice;
 
 use domain::measured::Endpoint;
-use fields::Fields;
+use fields::ChatFields;
 use scan::Scanner;
 
 /// Deepest nesting (decision D34); the body's own braces are level 1. Also limits the recursion.
@@ -95,7 +95,7 @@ pub fn parse_call(endpoint: Endpoint, streaming: bool, bytes: &[u8]) -> Result<R
 
 fn parse_chat(bytes: &[u8], streaming: Streaming) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
-    let mut fields = Fields::new(scanner.at());
+    let mut fields = ChatFields::new(scanner.at());
     let read = scanner.object(|scanner, key| fields.read(scanner, key));
     read.and_then(|()| scanner.finish())
         .and_then(|()| fields.judge(streaming))

@@ -89,14 +89,14 @@ enum Origin {
 /// [`BodyError`], by the precedence in the head of this file.
 pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
-    let mut fields = Fields::new();
+    let mut fields = ResponsesFields::new();
     let read = scanner.object(|scanner, key| fields.read(scanner, key));
     read.and_then(|()| scanner.finish()).and_then(|()| fields.judge())
 }
 
 /// The top level, as far as it has been parsed.
 #[derive(Debug)]
-struct Fields<'a> {
+struct ResponsesFields<'a> {
     common: Common<'a>,
     max_output_tokens: Option<Value<'a>>,
     background: Option<Value<'a>>,
@@ -112,7 +112,7 @@ struct Fields<'a> {
     audio_output: bool,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ResponsesFields<'a> {
     fn new() -> Self {
         Self {
             common: Common::new(DECISIVE),

@@ -10,7 +10,7 @@
 mod place;
 
 use ipnet::IpNet;
-use place::Place;
+use place::ConnectionPlace;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -54,7 +54,7 @@ struct Shared {
 struct Open {
     by_address: HashMap<IpAddr, usize>,
     /// Taken places, by number, without those of connections being closed.
-    places: HashMap<u64, Arc<Place>>,
+    places: HashMap<u64, Arc<ConnectionPlace>>,
     next: u64,
     /// Next connections to close, of all addresses.
     chosen: Chosen,
@@ -69,7 +69,7 @@ struct Chosen {
     /// The address, if the choice was for one address.
     of: Option<IpAddr>,
     /// Connections are closed from the end of the list.
-    places: Vec<Weak<Place>>,
+    places: Vec<Weak<ConnectionPlace>>,
     at: Option<Instant>,
 }
 
@@ -91,12 +91,12 @@ impl Refused {
 #[derive(Debug)]
 pub struct OpenConnection {
     shared: Arc<Shared>,
-    place: Arc<Place>,
+    place: Arc<ConnectionPlace>,
 }
 
 /// A request of a known caller in flight. Keeps its connection's place until dropped.
 #[derive(Debug)]
-pub struct UnderWay(Arc<Place>);
+pub struct UnderWay(Arc<ConnectionPlace>);
 
 impl ConnectionLimit {
     /// Creates a limit. Connections from `trusted_proxies` do not count against `max_per_address`.
@@ -135,7 +135,7 @@ impl ConnectionLimit {
             open.make_room(None, shared.max).ok_or(Refused::All)?;
             may_close.forget();
         }
-        let place = Arc::new(Place::new(open.next, counted_as, shared.started));
+        let place = Arc::new(ConnectionPlace::new(open.next, counted_as, shared.started));
         open.take(&place);
         drop(open);
         Ok(OpenConnection {
@@ -169,7 +169,7 @@ impl OpenConnection {
 
 /// The requests of a connection.
 #[derive(Debug, Clone)]
-pub struct Requests(Arc<Place>);
+pub struct Requests(Arc<ConnectionPlace>);
 
 impl Requests {
     /// Records a known caller's request: until it ends, its connection keeps its place. `None` if the place was already
@@ -219,7 +219,7 @@ impl Shared {
 }
 
 impl Open {
-    fn take(&mut self, place: &Arc<Place>) {
+    fn take(&mut self, place: &Arc<ConnectionPlace>) {
         self.next += 1;
         if let Some(address) = place.counted_as {
             *self.by_address.entry(address).or_insert(0) += 1;
@@ -228,7 +228,7 @@ impl Open {
     }
 
     /// Frees a place, once.
-    fn free(&mut self, place: &Place) {
+    fn free(&mut self, place: &ConnectionPlace) {
         if self.places.remove(&place.number).is_none() {
             return;
         }

@@ -114,7 +114,7 @@ impl CallRecord {
             measures: data
                 .get("call")
                 .and_then(Value::as_object)
-                .map(Measures::of)
+                .map(Measures::from_json)
                 .unwrap_or_default(),
             id,
         })
@@ -149,7 +149,7 @@ impl CallRecord {
 }
 
 impl Measures {
-    fn of(call: &Map<String, Value>) -> Self {
+    fn from_json(call: &Map<String, Value>) -> Self {
         Self {
             endpoint: text(call, "endpoint"),
             stream: call.get("stream").and_then(Value::as_bool),

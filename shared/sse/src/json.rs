@@ -37,7 +37,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(name: &[u8]) -> Self {
+    fn from_name(name: &[u8]) -> Self {
         match name {
             b"choices" => Self::Choices,
             b"delta" => Self::Delta,
@@ -85,7 +85,7 @@ enum Use {
 #[derive(Debug)]
 pub(crate) struct JsonScan {
     format: Format,
-    place: Place,
+    place: ScanPosition,
     /// Use and position of the current string.
     string: Option<(Use, Escape)>,
     /// Start of a key, `type` or `service_tier` that arrives in several pieces.
@@ -99,7 +99,7 @@ pub(crate) struct JsonScan {
 
 /// Position of the scan in the text.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct ScanPosition {
     /// Open objects and arrays.
     depth: usize,
     /// A bit for each depth: whether the value is an object.
@@ -119,7 +119,7 @@ struct Place {
 #[derive(Debug, Default)]
 struct Beginning {
     bytes: Vec<u8>,
-    place: Place,
+    place: ScanPosition,
     service_tier: Option<Vec<u8>>,
 }
 
@@ -127,7 +127,7 @@ impl JsonScan {
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
-            place: Place::default(),
+            place: ScanPosition::default(),
             string: None,
             name: Vec::new(),
             usage: None,
@@ -138,7 +138,7 @@ impl JsonScan {
 
     /// Resets the scan for another event.
     pub(crate) fn reset(&mut self) {
-        self.place = Place::default();
+        self.place = ScanPosition::default();
         (self.string, self.usage, self.is_new) = (None, None, true);
     }
 
@@ -409,7 +409,7 @@ impl JsonScan {
     fn end_string(&mut self, used: Use, word: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) {
         match used {
             Use::Key => {
-                self.place.key = Key::of(word);
+                self.place.key = Key::from_name(word);
                 self.place.key_comes = false;
                 if let Some(key) = self.place.path.get_mut(self.place.depth) {
                     *key = self.place.key;

@@ -45,7 +45,7 @@ pub fn is_new_reference(text: &str) -> bool {
 
 /// Place of the deposit of an announced reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DepositPlace {
     /// Account id.
     pub account: String,
     /// Mode.
@@ -137,7 +137,7 @@ impl Deposit {
 
     /// Returns the accounts and modes that announced a deposit with this reference and still have it, and whether these
     /// are all: of very many some are read.
-    pub async fn places(store: &Store, reference: &str) -> Result<(Vec<Place>, bool), StoreError> {
+    pub async fn places(store: &Store, reference: &str) -> Result<(Vec<DepositPlace>, bool), StoreError> {
         let places: Vec<String> = store
             .command(
                 redis::cmd("SRANDMEMBER")
@@ -155,7 +155,7 @@ impl Deposit {
             let keys = AccountKeys::new(account);
             let deposit = Self::read(store, &keys, mode, reference).await?;
             let announced = deposit.filter(Self::was_announced);
-            known.extend(announced.map(|deposit| Place {
+            known.extend(announced.map(|deposit| DepositPlace {
                 account: account.to_owned(),
                 mode,
                 state: deposit.state,

@@ -98,26 +98,26 @@ pub(super) fn is_always(config: &[(String, String)]) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The configured durability.
-    pub asked: Durability,
+    pub requested: Durability,
     /// The durability in effect; never [`Durability::Auto`].
     pub confirmed: Durability,
-    /// Why the servers cannot do `asked`, or under `auto` more than `async`.
+    /// Why the servers cannot do `requested`, or under `auto` more than `async`.
     pub lacks: Option<String>,
     /// Whether a replica may take over without acknowledged changes, so that a failover loses them.
     pub exposed: bool,
 }
 
 impl Status {
-    /// Evaluates `asked` on servers with these offers.
-    pub(crate) fn from_offers(asked: Durability, offers: &[Offer]) -> Self {
+    /// Evaluates `requested` on servers with these offers.
+    pub(crate) fn from_offers(requested: Durability, offers: &[Offer]) -> Self {
         let why_not = offers
             .iter()
             .find_map(|offer| offer.disk.err())
             .map(str::to_owned);
         let replicas = offers.iter().map(|offer| offer.replicas).min().unwrap_or(0);
         let each_has_one = !offers.is_empty() && offers.iter().all(|offer| offer.auto_replicas() > 0);
-        let (confirmed, lacks) = match asked {
-            Durability::Async => (asked, None),
+        let (confirmed, lacks) = match requested {
+            Durability::Async => (requested, None),
             Durability::Auto if each_has_one && replicas == 0 => {
                 let lacks = "a server of the store has a replica that does not follow it, and changes of money wait for it";
                 (Durability::Replicas(1), Some(lacks.to_owned()))
@@ -125,7 +125,7 @@ impl Status {
             Durability::Auto if each_has_one => (Durability::Replicas(1), None),
             Durability::Auto | Durability::Aof if why_not.is_none() => (Durability::Aof, None),
             Durability::Auto | Durability::Aof => (Durability::Async, why_not),
-            Durability::Replicas(count) if replicas >= u64::from(count) => (asked, None),
+            Durability::Replicas(count) if replicas >= u64::from(count) => (requested, None),
             Durability::Replicas(_) => {
                 let lacks = format!("a server of the store has {replicas} replicas");
                 (Durability::Async, Some(lacks))
@@ -133,24 +133,24 @@ impl Status {
         };
         let has_replicas = offers.iter().any(|offer| offer.listed > 0);
         Self {
-            asked,
+            requested,
             confirmed,
             lacks,
-            exposed: matches!(asked, Durability::Async | Durability::Aof) && has_replicas,
+            exposed: matches!(requested, Durability::Async | Durability::Aof) && has_replicas,
         }
     }
 
     /// Returns whether changes of money are refused.
     pub const fn refuses(&self) -> bool {
-        self.asked.is_required() && self.lacks.is_some()
+        self.requested.is_required() && self.lacks.is_some()
     }
 
     /// Returns one sentence for the operator.
     pub fn sentence(&self) -> String {
-        let asked = self.asked;
-        match (&self.lacks, asked) {
+        let requested = self.requested;
+        match (&self.lacks, requested) {
             _ if self.exposed && !self.refuses() => format!(
-                "store.durability = {asked} waits for no replica, and the store has some: a failover may take back what callers were told was done, and money that arrived in another account may then be there twice; use auto or replicas(n) ({EXPOSED})"
+                "store.durability = {requested} waits for no replica, and the store has some: a failover may take back what callers were told was done, and money that arrived in another account may then be there twice; use auto or replicas(n) ({EXPOSED})"
             ),
             (None, Durability::Async) => {
                 "money is acknowledged before it is on disk (store.durability = async)".to_owned()
@@ -163,7 +163,7 @@ impl Status {
                 "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back what callers were told was done"
             ),
             (Some(why), _) => format!(
-                "store.durability = {asked} cannot be met, and changes of money are refused: {why}; change the store's configuration, or store.durability"
+                "store.durability = {requested} cannot be met, and changes of money are refused: {why}; change the store's configuration, or store.durability"
             ),
         }
     }

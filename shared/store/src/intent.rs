@@ -11,7 +11,7 @@ mod old;
 mod outcome;
 mod place;
 
-pub use list::{Listed, Place};
+pub use list::{IntentPosition, Listed};
 pub use old::SEGMENTS_AT_ONCE;
 pub use place::IntentPlace;
 

@@ -19,25 +19,27 @@ pub async fn of_agents<'i>(
     mode: Mode,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    read(store, ids, |id| (account.agent(mode, id), "wallet")).await
+    read(store, ids, |id| (account.agent(mode, id), "wallet"), |_| true).await
 }
 
-/// Reads the names of virtual keys, revoked ones included.
+/// Reads the names of virtual keys, revoked ones included. They belong to live mode.
 pub async fn of_virtual_keys<'i>(
     store: &Store,
     account: &AccountKeys,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    read(store, ids, |id| (account.virtual_key(id), "agent")).await
+    read(store, ids, |id| (account.virtual_key(id), "agent"), |_| true).await
 }
 
-/// Reads the names of API keys, revoked ones included.
+/// Reads the names of API keys of a mode, revoked ones included.
 pub async fn of_api_keys<'i>(
     store: &Store,
     account: &AccountKeys,
+    mode: Mode,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    read(store, ids, |id| (account.api_key(id), "id")).await
+    let of_mode = |word: &str| word == mode.as_str();
+    read(store, ids, |id| (account.api_key(id), "mode"), of_mode).await
 }
 
 /// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.
@@ -55,11 +57,12 @@ pub async fn of_users<'i>(
     Ok(found.map(|user| (user.id, user.email)).collect())
 }
 
-/// Reads `name` of each record that has a field.
+/// Reads `name` of each record that has the field with a value that `fits`.
 async fn read<'i>(
     store: &Store,
     ids: impl Iterator<Item = &'i str>,
     record: impl Fn(&str) -> (String, &'static str),
+    fits: impl Fn(&str) -> bool,
 ) -> Result<Names, StoreError> {
     let unique: HashSet<&str> = ids.collect();
     let ids: Vec<&str> = unique.into_iter().collect();
@@ -68,8 +71,8 @@ async fn read<'i>(
         let fields = some.iter().map(|id| record(id));
         let fields = fields.map(|(key, field)| (key, "name", field));
         let found: Vec<(Option<String>, Option<String>)> = store.each("HMGET", fields).await?;
-        let named = some.iter().zip(found).filter_map(|(id, (name, exists))| {
-            exists?;
+        let named = some.iter().zip(found).filter_map(|(id, (name, value))| {
+            value.filter(|value| fits(value))?;
             Some(((*id).to_owned(), name.filter(|name| !name.is_empty())?))
         });
         names.extend(named);

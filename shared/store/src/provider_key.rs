@@ -76,7 +76,7 @@ impl NewProviderKey<'_> {
             fields: fields.concat(),
         };
         let data = json!({ "keyId": self.key_id, "provider": self.provider });
-        let event = Event::new("provider_key.stored", data).of(self.agent);
+        let event = Event::new("provider_key.stored", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &STORE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "stored" => Ok(Stored::Done {

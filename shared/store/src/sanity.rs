@@ -175,7 +175,7 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     let append_only = reports
         .iter()
         .all(|report| field(&report.info, "aof_enabled") == Some("1"));
-    let refusing = reports.iter().filter_map(WriteRefusal::of).collect();
+    let refusing = reports.iter().filter_map(WriteRefusal::from_report).collect();
     Ok(StoreRecord {
         append_only,
         refusing: (refusing, reports.len()),

@@ -161,29 +161,29 @@ impl Spend<'_> {
         scope: &Scope<'_>,
         ask: SpendStep<'_>,
     ) -> Result<Spent, StoreError> {
-        let asked = IntentArgs::new(self, scope, ask);
-        let keys = self.keys(scope, &asked);
+        let intent_args = IntentArgs::new(self, scope, ask);
+        let keys = self.keys(scope, &intent_args);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
         let cap = self.plan.map_or_else(CapPlan::default, |plan| plan.cap);
         let (agents, tracked) = (limit(cap.agents), limit(cap.tracked.map(Nanos::get)));
         let (amount, run_life) = (self.amount.get().to_string(), RUN_LIFE.as_millis().to_string());
-        let words = self.words(asked.id);
+        let words = self.words(intent_args.id);
         let args = SpendArgs {
             plan: self.plan.map_or("", |plan| plan.name),
             agents: &agents,
             tracked: &tracked,
             amount: &amount,
-            head: asked.head,
-            heads: &asked.heads,
-            intent: asked.id,
-            spare_intent: asked.spare_id,
+            head: intent_args.head,
+            heads: &intent_args.heads,
+            intent: intent_args.id,
+            spare_intent: intent_args.spare_id,
             run: self.run.unwrap_or_default(),
             run_life: &run_life,
             transaction_text: &words,
-            injection: asked.injection.map_or("", |_| "1"),
-            fields: asked.fields.iter().map(String::as_str).collect(),
+            injection: intent_args.injection.map_or("", |_| "1"),
+            fields: intent_args.fields.iter().map(String::as_str).collect(),
         };
-        let event = Event::new(asked.event, self.audit_data(&asked)).of(self.agent);
+        let event = Event::new(intent_args.event, self.audit_data(&intent_args)).with_agent(self.agent);
         let mut reply = scope.execute(store, &SPEND, event, keys, args).await?;
         match reply.word()?.as_str() {
             "settled" => Ok(Spent::Settled {
@@ -203,7 +203,7 @@ impl Spend<'_> {
         }
     }
 
-    fn keys(&self, scope: &Scope<'_>, asked: &IntentArgs<'_>) -> SpendKeys {
+    fn keys(&self, scope: &Scope<'_>, intent_args: &IntentArgs<'_>) -> SpendKeys {
         let (account, mode) = (scope.keys(), scope.mode);
         let place = IntentPlace {
             kind: Kind::Spend.as_str(),
@@ -213,8 +213,8 @@ impl Spend<'_> {
         SpendKeys {
             transactions: account.transactions(mode),
             agent: account.leg(mode, self.agent, TransactionType::Spend.as_str()),
-            intent: account.intent(mode, asked.id),
-            spare_intent: account.intent(mode, asked.spare_id),
+            intent: account.intent(mode, intent_args.id),
+            spare_intent: account.intent(mode, intent_args.spare_id),
             intent_index,
             pending_intents,
             run: match self.run {
@@ -244,10 +244,10 @@ impl Spend<'_> {
     }
 
     /// Composes the audit details.
-    fn audit_data(&self, asked: &IntentArgs<'_>) -> Value {
-        let text = |text: Option<&str>| text.filter(|_| asked.injection.is_none()).map(beginning);
+    fn audit_data(&self, intent_args: &IntentArgs<'_>) -> Value {
+        let text = |text: Option<&str>| text.filter(|_| intent_args.injection.is_none()).map(beginning);
         let mut data = json!({
-            "intentId": asked.id,
+            "intentId": intent_args.id,
             "amount": self.amount,
             "amountNanos": self.amount.get().to_string(),
             "currency": self.currency,
@@ -256,10 +256,10 @@ impl Spend<'_> {
             "runId": self.run,
         });
         let more = [
-            ("why", asked.why.map(Value::from)),
+            ("why", intent_args.why.map(Value::from)),
             (
                 "injection",
-                asked
+                intent_args
                     .injection
                     .map(|found| json!({ "field": found.field, "pattern": found.pattern })),
             ),

@@ -74,7 +74,7 @@ impl TimeSpan {
     }
 
     /// The span of these rows.
-    pub(crate) fn of(before: Vec<u64>, middle: Range<u64>, behind: Vec<u64>) -> Self {
+    pub(crate) fn new(before: Vec<u64>, middle: Range<u64>, behind: Vec<u64>) -> Self {
         Self {
             before,
             middle,

@@ -246,7 +246,7 @@ impl NewTransfer<'_> {
     }
 
     fn event(&self) -> Event<'_> {
-        Event::new("transfer.requested", self.audit_data(self.transaction)).of(self.from.agent())
+        Event::new("transfer.requested", self.audit_data(self.transaction)).with_agent(self.from.agent())
     }
 
     /// Composes the audit details of one side, with its own transaction.

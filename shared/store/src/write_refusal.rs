@@ -43,7 +43,7 @@ impl WriteRefusal {
     /// Checks the report of a server; `None` if it accepts writes, according to its report.
     ///
     /// `min-replicas-to-write` itself is not reported, so too few replicas are detected only if none is in sync.
-    pub(crate) fn of(report: &ServerReport) -> Option<Self> {
+    pub(crate) fn from_report(report: &ServerReport) -> Option<Self> {
         let info = report.info.as_str();
         let is_replica = field(info, "role") == Some("slave");
         let (used, free_of_charge) = (
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn refusal(info: &str) -> Option<WriteRefusal> {
-        WriteRefusal::of(&ServerReport {
+        WriteRefusal::from_report(&ServerReport {
             server: "s:1".to_owned(),
             info: info.replace(' ', "\r\n"),
             clock_ahead_ms: None,

@@ -53,7 +53,7 @@ where
         text.push_str(r#"","level":""#);
         text.push_str(about.level().as_str());
         text.push('"');
-        let mut fields = Fields {
+        let mut fields = FieldWriter {
             line: &mut text,
             written: Ok(()),
         };
@@ -67,12 +67,12 @@ where
 }
 
 /// Writes an event's fields, each after a comma.
-struct Fields<'a> {
+struct FieldWriter<'a> {
     line: &'a mut String,
     written: fmt::Result,
 }
 
-impl Fields<'_> {
+impl FieldWriter<'_> {
     /// Names of our own fields need no escapes.
     fn name(&mut self, field: &Field) {
         debug_assert_eq!(first_stop(field.name().as_bytes()), None, "{}", field.name());
@@ -88,7 +88,7 @@ impl Fields<'_> {
     }
 }
 
-impl Visit for Fields<'_> {
+impl Visit for FieldWriter<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.name(field);
         self.line.push('"');

@@ -66,6 +66,18 @@ await play(async (journey) => {
     assert.deepEqual(await balances(), [87.5, 10.25]);
   });
 
+  await journey.step('intents are narrowed by state and kind together', async () => {
+    await ada.menu('Intents');
+    const filter = (name) => ada.page.getByRole('combobox', { name });
+    await filter('State').selectOption('settled');
+    await filter('Kind').selectOption('spend');
+    await ada.sees('A book', ada.page.getByRole('main'));
+    await filter('Kind').selectOption('escrow_fund');
+    await ada.sees('No intent matches.');
+    await ada.press('Show all');
+    await ada.sees('A book', ada.page.getByRole('main'));
+  });
+
   await journey.step('an API key is shown once, works, and ends with its revocation', async () => {
     await ada.menu('API keys');
     await ada.press('Create API key');

@@ -5,7 +5,7 @@ use super::check;
 use super::fixture::{Fixture, hold};
 use archive::Archive;
 use archive::intents::Age;
-use archive::place::Place;
+use archive::location::ArchiveLocation;
 use domain::entry::HoldOutcome;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -279,10 +279,10 @@ async fn what_is_archived_is_compared_too() {
 async fn move_all(fixture: &Fixture, root: &Path) {
     let variable = ("TOLLGATE_AUDIT__ARCHIVE".to_owned(), root.display().to_string());
     let settings = load_from(None, [variable].into_iter()).unwrap();
-    let archive = Archive::at(Place::of(&settings.audit).unwrap());
+    let archive = Archive::at(ArchiveLocation::from_settings(&settings.audit).unwrap());
     let id = fixture.tenants[0].account.id.as_str();
     for mode in [Mode::Live, Mode::Test] {
-        let trail = Trail::of(&fixture.store, &archive, id, mode);
+        let trail = Trail::new(&fixture.store, &archive, id, mode);
         let end = trail.seal().await.unwrap().seq;
         let chain = Chain::new(&fixture.store, id, mode);
         for last in [end / 2, end] {

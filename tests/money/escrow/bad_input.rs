@@ -72,6 +72,10 @@ async fn bad_bodies() {
         let sentence = problem(&send("create", body.to_string()).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{body}: {sentence}");
     }
+    let quoted = json!({ "fromWalletId": from.to_string(), "toWalletId": to, "amount": 1 });
+    let reply = send("create", quoted.to_string()).await;
+    let sentence = problem(&reply, 404, "NOT_FOUND");
+    assert!(sentence.ends_with("in quotes it names an agent."), "{sentence}");
     let deep = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
     for (rest, named) in [
         (format!(r#""amount":1,"conditions":{deep}"#), "conditions"),

@@ -32,21 +32,21 @@ impl Side {
     /// A new account with one agent.
     pub async fn new(world: &World) -> Self {
         let (account, caller) = world.account("startup").await;
-        Self::of(world, &account, caller, Mode::Live).await
+        Self::with_agent(world, &account, caller, Mode::Live).await
     }
 
     /// One more agent of the same account.
     pub async fn another(&self, world: &World) -> Self {
-        Self::of(world, &self.account, self.caller.clone(), self.mode).await
+        Self::with_agent(world, &self.account, self.caller.clone(), self.mode).await
     }
 
     /// The same account in test mode, with an agent of its own.
     pub async fn in_test_mode(&self, world: &World) -> Self {
         let caller = world.caller(&self.account, Mode::Test).await;
-        Self::of(world, &self.account, caller, Mode::Test).await
+        Self::with_agent(world, &self.account, caller, Mode::Test).await
     }
 
-    async fn of(world: &World, account: &SeedAccount, caller: Caller, mode: Mode) -> Self {
+    async fn with_agent(world: &World, account: &SeedAccount, caller: Caller, mode: Mode) -> Self {
         let made = success(&caller.post("/v1/agents", json!({ "name": "Party" })).await, 200);
         let owner = text(&made, "/agent/id").to_owned();
         let store = world.store.clone();
@@ -271,6 +271,7 @@ pub fn refused(reply: &Reply, status: u16, code: &str, reason: Reason) -> String
     assert_eq!(body["state"], json!("blocked"));
     assert_eq!(body["blocked_reason"], json!(reason.sentence()));
     assert_fields!(body, { "error": reason.sentence(), "intentId": body["intent_id"] });
+    assert_fields!(body, { "success": false, "reason": reason.as_str() });
     text(&body, "/intent_id").to_owned()
 }
 

@@ -362,8 +362,27 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
         world.want("done", verdict(0, 10, 1)).await?;
         world.want("blocked", verdict(0, 11, 1)).await?;
         world.over(Budget::Intents, verdict(0, 12, 1)).await?;
+        let mut world = stage
+            .with(stage.one_escrow("funded"), Budget::TextBytes, 1)
+            .await?;
+        world.want("done", verdict(0, 10, 1)).await?;
+        world.over(Budget::TextBytes, verdict(0, 11, 1)).await?;
+        // The last text may pass the budget.
+        let mut model = stage.one_escrow("funded");
+        model.lay("done", &verdict(0, 10, 1));
+        let most = model.text_bytes(0) as u64 + 1;
+        let mut world = stage.with(model, Budget::TextBytes, most).await?;
+        world.want("blocked", verdict(0, 11, 1)).await?;
+        world.over(Budget::TextBytes, verdict(0, 12, 1)).await?;
     }
-    // The payee in another account: its claim ends although its refusal is not recorded.
+    for (budget, most) in [(Budget::Intents, 2), (Budget::TextBytes, 1)] {
+        Box::pin(of_payee(stage, budget, most)).await?;
+    }
+    Ok(())
+}
+
+/// The payee in another account: its claim ends although its refusal is not recorded.
+async fn of_payee(stage: &Stage<'_>, budget: Budget, most: u64) -> Checked {
     let mut model = stage.model();
     let (from, to) = (model.place(0, "a"), model.place(2, "a"));
     model.lay("done", &Act::Escrow(escrow(1, &from, &to, 1)));
@@ -376,12 +395,12 @@ pub async fn verdicts(stage: &Stage<'_>) -> Checked {
         },
     );
     model.lay("settled", &note(2, 3));
-    let mut world = stage.with(model, Budget::Intents, 2).await?;
+    let mut world = stage.with(model, budget, most).await?;
     world.want("done", release(2, 10, 1)).await?;
     // The escrow still lists the call as a sibling, as it does every late call, 100 at most.
     let escrow = world.model.escrows.get_mut(&1).expect("the escrow");
     escrow.siblings.push((2, "int_11".to_owned()));
-    world.over(Budget::Intents, release(2, 11, 1)).await
+    world.over(budget, release(2, 11, 1)).await
 }
 
 impl World {

@@ -110,8 +110,15 @@ impl Model {
         "done".to_owned()
     }
 
-    /// Sets the policy of an agent, or makes an account-wide one named `id`.
+    /// Sets the policy of an agent, or makes an account-wide one named `id`. A policy that is so already stays.
     pub fn set_policy(&mut self, at: At, agent: Option<&str>, limits: Limits, id: &str) -> String {
+        let side = &self.sides[at];
+        let before = agent
+            .and_then(|agent| side.agents.get(agent)?.policy.as_ref())
+            .map(|id| &side.policies[id]);
+        if before.is_some_and(|before| before.limits == limits) {
+            return "set".to_owned();
+        }
         let moment = self.now();
         let side = &mut self.sides[at];
         let of_agent = agent.map(|agent| side.agents.entry(agent.to_owned()).or_default());

@@ -97,6 +97,16 @@ impl Model {
     }
 
     /// The account's record; `at` is its live side.
+    /// The bytes of the texts that escrows and intents keep.
+    pub fn text_bytes(&self, at: At) -> usize {
+        let own = self.escrows.values().filter(|escrow| escrow.at == at);
+        let conditions: usize = own.map(|escrow| escrow.conditions.len()).sum();
+        let side = &self.sides[at];
+        let intents = side.order.iter().map(|id| &side.requests[id]);
+        let texts = intents.map(|intent| intent.request.len() + intent.note.as_ref().map_or(0, String::len));
+        conditions + texts.sum::<usize>()
+    }
+
     fn account(&self, page: &mut Page, at: At) {
         let version = self.version(at).to_string();
         let mut record = cells([
@@ -119,10 +129,8 @@ impl Model {
             set(format!("{mode}_deposits"), side.deposits.len());
             set(format!("{mode}_txn_in"), self.received(at));
             let own = self.escrows.values().filter(|escrow| escrow.at == at);
-            set(format!("{mode}_escrows"), own.clone().count());
-            let conditions: usize = own.map(|escrow| escrow.conditions.len()).sum();
-            let requests: usize = side.order.iter().map(|id| side.requests[id].request.len()).sum();
-            set(format!("{mode}_text_bytes"), conditions + requests);
+            set(format!("{mode}_escrows"), own.count());
+            set(format!("{mode}_text_bytes"), self.text_bytes(at));
             set(format!("{mode}_intent_seq"), side.last_place);
         }
         let months: BTreeSet<u64> = self.sides[at]

@@ -1,6 +1,6 @@
 //! An S3-compatible service as archive: moto, installed once below the build's target folder.
 
-use super::fixture::{EVERYTHING, Fixture, archive_at, place_of};
+use super::fixture::{EVERYTHING, Fixture, archive_at, location_of};
 use archive::Archive;
 use domain::mode::Mode;
 use harness::{eventually, free_port, python_package};
@@ -55,7 +55,7 @@ impl Service {
     }
 
     fn archive(&self) -> Archive {
-        Archive::at(place_of(&[
+        Archive::at(location_of(&[
             ("ARCHIVE", "s3://trail/gate/one"),
             ("S3_ENDPOINT", &self.url()),
             ("S3_ACCESS_KEY_ID", "key"),
@@ -81,7 +81,7 @@ fn launch(port: u16) -> Child {
 async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let mut service = Service::start().await;
     let archive = service.archive();
-    let place = archive.place();
+    let place = archive.location();
     assert_eq!(place.get("x").await.unwrap(), None);
     assert_eq!(place.list("").await.unwrap(), Vec::<String>::new());
     place.put("a/b c", b"old".to_vec()).await.unwrap();
@@ -101,7 +101,8 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
         assert_eq!(moving.unwrap(), 15);
     }
     archive.forget_decisions(&fixture.chain(), who, 0).await.unwrap();
-    let trail = |archive| history::trail::Trail::of(&fixture.store, archive, &fixture.account.id, Mode::Live);
+    let trail =
+        |archive| history::trail::Trail::new(&fixture.store, archive, &fixture.account.id, Mode::Live);
     let everything = Page::at(0, 100);
     let fresh = service.archive();
     let listed = trail(&fresh).list(EVERYTHING, everything).await.unwrap();

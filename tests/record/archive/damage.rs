@@ -33,7 +33,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
 /// Asserts that an archive with empty caches reports the damage.
 async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(fixture.root.path());
-    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     let everything = Page::at(0, 100);
     if segment_is_bad {
         named(
@@ -79,7 +79,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
             // A flipped bit that leaves every line as it was is no damage: headers have unused bits, and these reads
             // do not use a manifest's description of the compression.
             let fresh = archive_at(fixture.root.path());
-            let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+            let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
             match is_segment {
                 true => match trail.read(1).await {
                     Ok(read) => assert_eq!(read, fixture.trail().read(1).await.unwrap()),
@@ -100,7 +100,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
         std::fs::write(file, whole).unwrap();
     }
     let fresh = archive_at(fixture.root.path());
-    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
 }
 
@@ -146,7 +146,7 @@ async fn unwritable_segments_leave_entries_in_the_store() {
 async fn untouched(fixture: &Fixture, archive: &Archive, count: u64) {
     let backlog = fixture.chain().backlog().await.unwrap();
     assert_eq!((backlog.archived, backlog.live), (0, count));
-    let trail = history::trail::Trail::of(&fixture.store, archive, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, archive, &fixture.account.id, Mode::Live);
     let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
     assert_eq!((part.records.len() as u64, part.total), (count, count));
 }

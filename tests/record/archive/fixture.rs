@@ -1,7 +1,7 @@
 //! An account with audit lines as scripts write them.
 
 use archive::Archive;
-use archive::place::Place;
+use archive::location::ArchiveLocation;
 use domain::entry::Sealed;
 use domain::id::Kind;
 use domain::mode::Mode;
@@ -56,7 +56,7 @@ impl Fixture {
     }
 
     pub fn trail(&self) -> Trail<'_> {
-        Trail::of(&self.store, &self.archive, &self.account.id, Mode::Live)
+        Trail::new(&self.store, &self.archive, &self.account.id, Mode::Live)
     }
 
     pub fn chain(&self) -> Chain<'_> {
@@ -138,20 +138,20 @@ impl Fixture {
     }
 
     pub async fn objects(&self) -> Vec<String> {
-        self.archive.place().list("segments").await.unwrap()
+        self.archive.location().list("segments").await.unwrap()
     }
 }
 
 pub fn archive_at(root: &Path) -> Archive {
-    Archive::at(place_of(&[("ARCHIVE", &root.display().to_string())]))
+    Archive::at(location_of(&[("ARCHIVE", &root.display().to_string())]))
 }
 
-/// The place that these settings name.
-pub fn place_of(settings: &[(&str, &str)]) -> Place {
+/// The location that these settings name.
+pub fn location_of(settings: &[(&str, &str)]) -> ArchiveLocation {
     let variables = settings
         .iter()
         .map(|(key, value)| (format!("TOLLGATE_AUDIT__{key}"), (*value).to_owned()));
-    Place::of(&load_from(None, variables).unwrap().audit).unwrap()
+    ArchiveLocation::from_settings(&load_from(None, variables).unwrap().audit).unwrap()
 }
 
 pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<u64, store::StoreError> {

@@ -163,7 +163,7 @@ async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
     assert_eq!((objects.len(), manifests.len()), (12, 6));
     let (mut before, mut next) = ("genesis".to_owned(), 1);
     for path in manifests {
-        let place = fixture.archive.place();
+        let place = fixture.archive.location();
         let bytes = place.get(path).await.unwrap().unwrap();
         let manifest: Manifest = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
@@ -194,7 +194,7 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
     let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
     let (path, _) = descriptor.paths(&fixture.account.id, Mode::Live);
-    let bytes = fixture.archive.place().get(&path).await.unwrap().unwrap();
+    let bytes = fixture.archive.location().get(&path).await.unwrap().unwrap();
     let text = archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
     let otherwise = zstd::encode_all(text.as_bytes(), 19).unwrap();
     assert_ne!(otherwise, bytes);
@@ -216,7 +216,7 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
     let (segment_path, manifest_path) = descriptor.paths(&fixture.account.id, Mode::Live);
-    let place = fixture.archive.place();
+    let place = fixture.archive.location();
     let bytes = place.get(&segment_path).await.unwrap().unwrap();
     let otherwise = zstd::encode_all(zstd::decode_all(&*bytes).unwrap().as_slice(), 19).unwrap();
     let bytes = place.get(&manifest_path).await.unwrap().unwrap();
@@ -230,13 +230,13 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
         archive_at(fixture.root.path())
     };
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
     // Only the compression may differ: a manifest of other entries does not belong to this segment.
     manifest.segment.entries += 1;
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::of(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
     let error = trail.decision(&ids[0]).await.unwrap_err();
     assert!(error.to_string().contains(&manifest_path), "{error}");
 }

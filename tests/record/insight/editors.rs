@@ -62,7 +62,18 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
     success(&reply, 200);
     let reply = set(&caller, path, &[], json!({ "maxSpendPerRun": "1" })).await;
     success(&reply, 200);
-    let last = set(&caller, path, &[("if-match", "\"9\", \"4\"")], json!({})).await;
+    // The values that are there already: the same revision, under the same preconditions.
+    let same = json!({ "maxSpendPerRun": "1" });
+    let reply = set(&caller, path, &[("if-match", "\"4\"")], same.clone()).await;
+    assert_eq!(reply.header("etag"), Some("\"4\""));
+    assert_eq!(success(&reply, 200)["policy"]["revision"], json!(4));
+    problem(
+        &set(&caller, path, &[("if-match", "\"3\"")], same).await,
+        412,
+        "PRECONDITION_FAILED",
+    );
+    let body = json!({ "maxSpendPerRun": null });
+    let last = set(&caller, path, &[("if-match", "\"9\", \"4\"")], body).await;
     assert_eq!(success(&last, 200)["policy"]["revision"], json!(5));
     let reply = set(&caller, path, &[("if-match", "4")], json!({})).await;
     problem(&reply, 400, "VALIDATION");
@@ -119,6 +130,7 @@ async fn a_policy_of_an_earlier_version_is_its_first_revision() {
     let _: u64 = world.redis.command(&["HDEL", &key, "revision"]);
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     assert_eq!(listed["policies"][0]["revision"], json!(1));
-    let edited = set(&caller, "/v1/policies/bot", &[("if-match", "\"1\"")], json!({})).await;
+    let body = json!({ "maxSpendPerDay": 1 });
+    let edited = set(&caller, "/v1/policies/bot", &[("if-match", "\"1\"")], body).await;
     assert_eq!(success(&edited, 200)["policy"]["revision"], json!(2));
 }

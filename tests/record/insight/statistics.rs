@@ -219,8 +219,8 @@ async fn export(store: &Store, account: &SeedAccount, mode: Mode) -> Vec<Value> 
     let archive = tempfile::tempdir().unwrap();
     let mut settings = settings::load_from(None, std::iter::empty()).unwrap();
     settings.audit.archive = archive.path().display().to_string();
-    let archive = archive::Archive::of(&settings.audit).unwrap();
-    let trail = history::trail::Trail::of(store, &archive, &account.id, mode);
+    let archive = archive::Archive::from_settings(&settings.audit).unwrap();
+    let trail = history::trail::Trail::new(store, &archive, &account.id, mode);
     let end = trail.seal().await.unwrap().seq;
     let mut entries = Vec::new();
     while (entries.len() as u64) < end {

@@ -7,9 +7,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Filters of the lists that are read.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 6] = [
     "",
     "&agentId=bob",
+    "&agentId=bob&state=settled",
     "&kind=spend",
     "&state=settled",
     "&state=blocked",

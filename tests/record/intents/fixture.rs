@@ -3,7 +3,7 @@
 use crate::world::{BINARY, World, success, text};
 use archive::Archive;
 use archive::intents::Age;
-use archive::place::Place;
+use archive::location::ArchiveLocation;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::ms_from_iso;
@@ -249,7 +249,9 @@ pub fn without_cursor(path: &str, reply: &Reply) -> String {
 pub fn archive_at(root: &TempDir) -> Archive {
     let place = root.path().display().to_string();
     let variables = [("TOLLGATE_AUDIT__ARCHIVE".to_owned(), place)];
-    Archive::at(Place::of(&load_from(None, variables.into_iter()).unwrap().audit).unwrap())
+    Archive::at(
+        ArchiveLocation::from_settings(&load_from(None, variables.into_iter()).unwrap().audit).unwrap(),
+    )
 }
 
 /// Bounds by which every intent may be archived at once.

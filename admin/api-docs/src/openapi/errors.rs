@@ -19,7 +19,7 @@ pub(super) struct Errors {
 }
 
 /// Returns all errors of an operation, by status.
-pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
+pub(super) fn collect(route: &Route, doc: &Doc) -> Vec<Errors> {
     let given = |code: &Code| doc.refuses.contains(code);
     let all = Code::ALL
         .iter()

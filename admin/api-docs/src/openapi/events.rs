@@ -19,7 +19,7 @@ pub(super) fn webhooks(components: &mut Components) -> Json {
 
 fn webhook(components: &mut Components, event: EventName) -> Json {
     let name = event.as_str();
-    let (says, fields) = of(event);
+    let (says, fields) = described(event);
     let title = title(name);
     let data = components.named(&format!("{title}Data"), fields_schema(&fields));
     let word = || object([("type", "string".into()), ("const", name.into())]);
@@ -63,7 +63,7 @@ fn title(name: &str) -> String {
 }
 
 /// The event's description and the fields of its data.
-fn of(event: EventName) -> (&'static str, Vec<Field>) {
+fn described(event: EventName) -> (&'static str, Vec<Field>) {
     let agent = Field::must(
         "agentId",
         nullable(field::is("AgentId")),

@@ -16,7 +16,7 @@ pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {
 }
 
 /// Returns the operation.
-pub(super) fn of(components: &mut Components, route: &Route, section: &Section, doc: &Doc) -> Json {
+pub(super) fn describe(components: &mut Components, route: &Route, section: &Section, doc: &Doc) -> Json {
     let mut operation = object([
         ("tags", vec![section.tag].into()),
         ("operationId", doc.id.into()),
@@ -97,9 +97,9 @@ pub(super) fn fields_schema(fields: &[Field]) -> Json {
     schema
 }
 
-fn request(components: &mut Components, asked: &Body) -> Json {
-    let is_required = asked.fields.iter().any(|field| field.is_required);
-    let schema = components.named(asked.name, body(asked));
+fn request(components: &mut Components, request_body: &Body) -> Json {
+    let is_required = request_body.fields.iter().any(|field| field.is_required);
+    let schema = components.named(request_body.name, body(request_body));
     let content = json_content(components, schema);
     object([("required", is_required.into()), ("content", content)])
 }
@@ -116,7 +116,7 @@ fn json_content(components: &Components, schema: Json) -> Json {
 
 fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     let mut responses: Vec<(u16, Json)> = Vec::new();
-    let errors = errors::of(route, doc);
+    let errors = errors::collect(route, doc);
     for given in &doc.gives {
         let content = content(
             components,

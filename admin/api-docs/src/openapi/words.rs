@@ -15,7 +15,7 @@ escrows and payout intents. This API manages it. The proxy that agents call has 
 permissions (`read`, `write`, `approve`). A person's session is a cookie, and a state-changing call with it sends \
 `X-CSRF-Token` too. Where both come, the API key counts.\n\n\
 **Answers.** A success has `success: true`. An error is `{\"error\": \"<sentence>\", \"code\": \"<CODE>\"}`. Lists have `total`, \
-`limit` and `offset`. Amounts are exact decimal numbers of USD. Fields that are empty are `null` and present. Unknown fields of a \
+`limit` and `offset`. Amounts are exact decimal numbers of USD. Fields without a value are `null` and present. Unknown fields of a \
 body and unknown parameters of a query are refused, so that a misspelt one is never ignored.\n\n\
 **Once.** Calls that move money take an `Idempotency-Key`: repeat them with the same one after a lost answer.";
 

@@ -8,11 +8,11 @@ use endpoint::problem::Code;
 pub(crate) fn section() -> Section {
     let about =
         "The plan of the account, what it allows, and what of it is used. A limit that is null is unlimited.";
-    Section::of("Account", about, vec![get(), choose_plan()])
+    Section::new("Account", about, vec![get(), choose_plan()])
 }
 
 fn get() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /account",
         "getAccount",
         "Show the account, its plan and what of it is used",
@@ -21,8 +21,8 @@ fn get() -> Doc {
 }
 
 fn choose_plan() -> Doc {
-    let body = Body::of("PlanChoice").must("plan", line(64).eg("startup"), "The name of a plan.");
-    Doc::of("POST /account/plan", "choosePlan", "Change the plan")
+    let body = Body::new("PlanChoice").must("plan", line(64).eg("startup"), "The name of a plan.");
+    Doc::new("POST /account/plan", "choosePlan", "Change the plan")
         .says("Binds the next call. Where the operator keeps plans to themselves it is refused.")
         .takes(body)
         .gives::<AccountView<'_>>(200, "The account as it now is.")

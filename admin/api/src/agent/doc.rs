@@ -8,7 +8,7 @@ use endpoint::{Code, Done};
 pub(crate) fn section() -> Section {
     let about = "Agents with the wallets they were made with. An agent id exists as soon as it has a wallet, a policy, a provider key or \
                  a virtual key; everything that belongs to a wallet is null without one.";
-    Section::of(
+    Section::new(
         "Agents",
         about,
         vec![create(), list(), get(), update(), delete(), freeze(), unfreeze()],
@@ -17,7 +17,7 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::of("NewAgent")
+    let body = Body::new("NewAgent")
         .must("name", line(NAME_MAX).eg("Research bot"), "What people call it.")
         .may(
             "type",
@@ -29,7 +29,7 @@ fn create() -> Doc {
             lines(DESCRIPTION_MAX).eg("Reads papers at night."),
             "What it does.",
         );
-    Doc::of("POST /agents", "createAgent", "Make an agent with its wallet")
+    Doc::new("POST /agents", "createAgent", "Make an agent with its wallet")
         .says("Tollgate chooses the id. To choose it yourself, make the wallet instead: `POST /wallets/create`.")
         .takes(body)
         .gives::<AgentAnswer<'_>>(200, "The agent.")
@@ -37,7 +37,7 @@ fn create() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /agents", "listAgents", "List agents, or search for some")
+    Doc::new("GET /agents", "listAgents", "List agents, or search for some")
         .query(
             "q",
             string().with("maxLength", NAME_MAX).eg("bot"),
@@ -53,13 +53,13 @@ fn list() -> Doc {
 }
 
 fn get() -> Doc {
-    Doc::of("GET /agents/{id}", "getAgent", "Show an agent")
+    Doc::new("GET /agents/{id}", "getAgent", "Show an agent")
         .gives::<AgentAnswer<'_>>(200, "The agent.")
         .refuses(&[Code::NotFound])
 }
 
 fn update() -> Doc {
-    let body = Body::of("AgentChanges")
+    let body = Body::new("AgentChanges")
         .given("name", line(NAME_MAX).eg("Research bot"), "What people call it.")
         .may(
             "type",
@@ -76,7 +76,7 @@ fn update() -> Doc {
             limit(),
             "What its wallet may spend through `POST /spend` in a UTC day. Null lifts it.",
         );
-    Doc::of("PATCH /agents/{id}", "updateAgent", "Change an agent")
+    Doc::new("PATCH /agents/{id}", "updateAgent", "Change an agent")
         .says("Fields that are left out stay as they are.")
         .takes(body)
         .gives::<AgentAnswer<'_>>(200, "The agent as it now is.")
@@ -84,7 +84,7 @@ fn update() -> Doc {
 }
 
 fn delete() -> Doc {
-    Doc::of(
+    Doc::new(
         "DELETE /agents/{id}",
         "deleteAgent",
         "Delete an agent and close its wallet",
@@ -98,14 +98,14 @@ fn delete() -> Doc {
 }
 
 fn freeze() -> Doc {
-    Doc::of("POST /agents/{id}/freeze", "freezeAgent", "Freeze an agent")
+    Doc::new("POST /agents/{id}/freeze", "freezeAgent", "Freeze an agent")
         .says("Binds the next call: the proxy denies it with `frozen`, and nothing leaves its wallet.")
         .gives::<AgentAnswer<'_>>(200, "The agent, frozen; also when it was before.")
         .refuses(&[Code::NotFound])
 }
 
 fn unfreeze() -> Doc {
-    Doc::of(
+    Doc::new(
         "POST /agents/{id}/unfreeze",
         "unfreezeAgent",
         "Lift the freeze of an agent",

@@ -20,8 +20,8 @@ pub async fn list(call: Call) -> Answer {
             (found.part, Some(found.is_partial))
         }
     };
-    let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::of).collect();
-    Reply::ok(&Listing::of("agents", &records, &part, &paging).partial(partial))
+    let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::new).collect();
+    Reply::ok(&Listing::new("agents", &records, &part, &paging).partial(partial))
 }
 
 /// Parses the search; `None` if the query has none.

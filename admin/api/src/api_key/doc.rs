@@ -9,14 +9,14 @@ use openapi::Json;
 
 pub(crate) fn section() -> Section {
     let about = "The keys of this API, managed by people only. Only their SHA-256 is stored.";
-    Section::of("API keys", about, vec![create(), list(), revoke()]).param("id", is("ApiKeyId"), "The key.")
+    Section::new("API keys", about, vec![create(), list(), revoke()]).param("id", is("ApiKeyId"), "The key.")
 }
 
 fn create() -> Doc {
     let permissions = list_of(is("PermissionName"), Permission::ALL.len()).with("minItems", 1_u64);
     let addresses = list_of(string(), ALLOW_IPS_MAX).eg(Json::from(vec!["10.0.0.0/8"]));
     let time = string().with("format", "date-time").eg("2099-01-31T00:00:00Z");
-    let body = Body::of("NewApiKey")
+    let body = Body::new("NewApiKey")
         .may("name", line(NAME_MAX).eg("CI"), "What people call it.")
         .may(
             "mode",
@@ -39,20 +39,20 @@ fn create() -> Doc {
             words(["svc", "sk_service"]).with("x-default", "svc"),
             "How its secret begins.",
         );
-    Doc::of("POST /api-keys", "createApiKey", "Make an API key")
+    Doc::new("POST /api-keys", "createApiKey", "Make an API key")
         .takes(body)
         .gives::<ApiKeyIssued<'_>>(200, "The key with its secret.")
         .refuses(&[Code::Conflict])
 }
 
 fn list() -> Doc {
-    Doc::of("GET /api-keys", "listApiKeys", "List API keys")
+    Doc::new("GET /api-keys", "listApiKeys", "List API keys")
         .query("mode", is("ModeName"), "Those of this mode.")
         .lists::<ApiKeyView<'_>>("apiKeys", "A page of keys, revoked ones too, never secrets.")
 }
 
 fn revoke() -> Doc {
-    Doc::of("DELETE /api-keys/{id}", "revokeApiKey", "Revoke an API key")
+    Doc::new("DELETE /api-keys/{id}", "revokeApiKey", "Revoke an API key")
         .says("Binds the next call.")
         .gives::<Done>(200, "It is revoked.")
         .refuses(&[Code::NotFound])

@@ -1,7 +1,7 @@
 //! OpenAPI documentation of the audit trail.
 
-use super::{HEAD_HEADER, SIZE_HEADER, Signed};
-use endpoint::doc::field::{agent_id, count, string, time};
+use super::{HEAD_HEADER, SIZE_HEADER, Signed, TYPE_MAX};
+use endpoint::doc::field::{agent_id, count, pattern, time};
 use endpoint::doc::{Doc, Section, is};
 use endpoint::problem::Code;
 use history::export::CONTENT_TYPE;
@@ -45,13 +45,14 @@ struct Entry {
 
 pub(crate) fn section() -> Section {
     let about = "The hash-chained trail of everything that happened.";
-    Section::of("Audit", about, vec![list(), export(), checkpoint(), verify()])
+    Section::new("Audit", about, vec![list(), export(), checkpoint(), verify()])
 }
 
 fn list() -> Doc {
-    Doc::of("GET /audit", "listAudit", "List the audit trail")
+    let entry_type = pattern(&format!("^[A-Za-z0-9._]{{1,{TYPE_MAX}}}$")).eg("agent.frozen");
+    Doc::new("GET /audit", "listAudit", "List the audit trail")
         .query("agentId", agent_id(), "Entries of this agent.")
-        .query("type", string().eg("agent.frozen"), "Entries of this type.")
+        .query("type", entry_type, "Entries of this type.")
         .query("from", time(), "Entries from this moment on.")
         .query("to", time(), "Entries before this moment.")
         .query(
@@ -66,7 +67,7 @@ fn list() -> Doc {
 }
 
 fn export() -> Doc {
-    Doc::of("GET /audit/export", "exportAudit", "Export the audit trail")
+    Doc::new("GET /audit/export", "exportAudit", "Export the audit trail")
         .says("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
         .query("after", count(0).with("x-default", 0_u64), "The entries behind this number.")
         .file(CONTENT_TYPE, "The entries.", LINE)
@@ -75,7 +76,7 @@ fn export() -> Doc {
 }
 
 fn checkpoint() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /audit/checkpoint",
         "signCheckpoint",
         "Sign the end of the audit trail",
@@ -91,7 +92,7 @@ fn checkpoint() -> Doc {
 }
 
 fn verify() -> Doc {
-    Doc::of("GET /audit/verify", "verifyAudit", "Verify the audit trail")
+    Doc::new("GET /audit/verify", "verifyAudit", "Verify the audit trail")
         .says("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
         .lines(CONTENT_TYPE, "`checked` of `total`, then the verdict; or a line with `error` and `code` when the trail could not be read to its end.", VERDICT)
         .refuses(&[Code::Conflict])

@@ -29,18 +29,18 @@ const RETRY_AFTER: &str = "5";
 /// 409 while a trail of the account is being verified; 503, also while the server verifies other trails.
 pub async fn verify(call: Call) -> Answer {
     let turn = call.state.verifying.take(&call.caller.account).map_err(busy)?;
-    let (said, lines) = mpsc::channel(LINES);
+    let (sender, lines) = mpsc::channel(LINES);
     let (api, account, mode) = (
         Arc::clone(&call.state),
         call.caller.account.clone(),
         call.caller.mode,
     );
     tokio::spawn(async move {
-        let listener = said.clone();
+        let listener = sender.clone();
         // If the caller disconnects, the receiver of the lines is dropped and nobody waits for the verdict.
         tokio::select! {
             () = listener.closed() => {}
-            () = work(&api, &account, mode, said, turn) => {}
+            () = work(&api, &account, mode, sender, turn) => {}
         }
     });
     let lines = stream::unfold(lines, |mut lines| async {
@@ -64,13 +64,13 @@ fn busy(busy: Busy) -> Problem {
 }
 
 /// Verifies the trail, and sends its progress and its result.
-async fn work(api: &ApiState, account: &str, mode: Mode, said: mpsc::Sender<Value>, turn: Turn) {
+async fn work(api: &ApiState, account: &str, mode: Mode, sender: mpsc::Sender<Value>, turn: Turn) {
     let mut last: Option<Instant> = None;
     let progress = |checked: u64, total: u64| {
         if last.is_none_or(|last| last.elapsed() >= PAUSE) {
             last = Some(Instant::now());
             // A caller who reads slowly misses some of these lines.
-            drop(said.try_send(json!({ "checked": checked, "total": total })));
+            drop(sender.try_send(json!({ "checked": checked, "total": total })));
         }
     };
     let signed = signed(api, account, mode).await;
@@ -99,7 +99,7 @@ async fn work(api: &ApiState, account: &str, mode: Mode, said: mpsc::Sender<Valu
         }
     };
     drop(turn);
-    drop(said.send(line).await);
+    drop(sender.send(line).await);
 }
 
 fn verdict_line(verdict: &Verdict) -> Value {

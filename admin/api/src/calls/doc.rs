@@ -10,7 +10,7 @@ const PARTIAL: &str = "Whether there are calls that were not read; `total` does 
 pub(crate) fn section() -> Section {
     let about =
         "The proxied calls: what each cost and how it ended. An approved call is listed when it has ended.";
-    Section::of("Calls", about, vec![list(), export()])
+    Section::new("Calls", about, vec![list(), export()])
 }
 
 fn filtered(doc: Doc) -> Doc {
@@ -21,7 +21,7 @@ fn filtered(doc: Doc) -> Doc {
 }
 
 fn list() -> Doc {
-    let doc = Doc::of("GET /calls", "listCalls", "List the proxied calls");
+    let doc = Doc::new("GET /calls", "listCalls", "List the proxied calls");
     filtered(doc)
         .says("Read from the audit trail: at most 2,000 records of it for a page, so that with a filter that few calls pass a page can be short, or empty, and still have a `nextCursor`.")
         .lists::<CallView<'_>>("calls", "A page of calls, the last recorded first.")
@@ -29,7 +29,7 @@ fn list() -> Doc {
 }
 
 fn export() -> Doc {
-    let doc = Doc::of("GET /calls/export", "exportCalls", "Export the proxied calls");
+    let doc = Doc::new("GET /calls/export", "exportCalls", "Export the proxied calls");
     filtered(doc)
         .says("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)

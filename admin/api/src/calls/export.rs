@@ -8,7 +8,7 @@ use crate::state::Call;
 use bytes::Bytes;
 use endpoint::{Answer, Problem, Reply};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use history::trail::calls::{Place, STEP_MAX};
+use history::trail::calls::{CallsPosition, STEP_MAX};
 
 /// Maximum number of entries of the trail that an export reads. An export that would read more is refused, so that no
 /// file is silently incomplete.
@@ -32,9 +32,9 @@ impl std::error::Error for CutOff {}
 /// 400, also if there are more than [`EXPORT_MAX`] entries to read; 503.
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
-    call_trail::of(&call).seal().await?;
+    call_trail::for_call(&call).seal().await?;
     let selection = filter.selection(call.state.store.clock_spread_ms());
-    let entries = call_trail::of(&call).count_calls(&selection).await?;
+    let entries = call_trail::for_call(&call).count_calls(&selection).await?;
     if entries > EXPORT_MAX {
         let message = format!(
             "from and to, or chargedFrom and chargedTo, must enclose at most {EXPORT_MAX} records for an export; these are \
@@ -51,7 +51,7 @@ pub async fn export(call: Call) -> Answer {
 /// The rows of the calls, some hundred in each chunk. An error is the last item.
 fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
     let account = call.caller.account.clone();
-    let begin = (call, filter, Some(Place::START));
+    let begin = (call, filter, Some(CallsPosition::START));
     let chunks = stream::try_unfold(begin, |(call, filter, place)| async move {
         let Some(place) = place else { return Ok(None) };
         let (chunk, next) = chunk(&call, &filter, place).await?;
@@ -63,13 +63,17 @@ fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, CutO
     })
 }
 
-async fn chunk(call: &Call, filter: &CallFilter, place: Place) -> Result<(Bytes, Option<Place>), Problem> {
+async fn chunk(
+    call: &Call,
+    filter: &CallFilter,
+    place: CallsPosition,
+) -> Result<(Bytes, Option<CallsPosition>), Problem> {
     let spread_ms = call.state.store.clock_spread_ms();
-    let mut step = call_trail::of(call)
+    let mut step = call_trail::for_call(call)
         .calls(&filter.selection(spread_ms), place, STEP_MAX)
         .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;
-    let rows = step.calls.iter().map(|call| CallView::of(call, &names).cells());
+    let rows = step.calls.iter().map(|call| CallView::new(call, &names).cells());
     Ok((Bytes::from(lines(rows)?), step.next))
 }

@@ -62,7 +62,7 @@ impl CallNames {
         Ok(Self {
             agents: names::of_agents(store, &keys, mode, agents).await?,
             keys: names::of_virtual_keys(store, &keys, key_ids).await?,
-            hashes: call_trail::of(call)
+            hashes: call_trail::for_call(call)
                 .hashes(calls.iter().map(|call| call.audit_seq))
                 .await?,
         })
@@ -152,7 +152,7 @@ pub(super) struct CallView<'a> {
 }
 
 impl<'a> CallView<'a> {
-    pub(super) fn of(call: &'a CallRecord, names: &'a CallNames) -> Self {
+    pub(super) fn new(call: &'a CallRecord, names: &'a CallNames) -> Self {
         let name = |names: &'a Names, id: Option<&str>| id.and_then(|id| names.get(id)).map(String::as_str);
         let measures = &call.measures;
         Self {

@@ -7,10 +7,10 @@ use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
     let about = "Why a proxied call was approved or denied, and what became of it.";
-    let get = Doc::of("GET /decisions/{id}", "getDecision", "Explain a decision")
+    let get = Doc::new("GET /decisions/{id}", "getDecision", "Explain a decision")
         .gives::<DecisionAnswer>(200, "The decision with every check that was made.")
         .refuses(&[Code::NotFound]);
-    Section::of("Decisions", about, vec![get]).param(
+    Section::new("Decisions", about, vec![get]).param(
         "id",
         is("DecisionId"),
         "The decision: `X-Service-Allow-Id`, or `X-Service-Decision-Id` of a denial.",

@@ -106,7 +106,7 @@ struct Step {
 
 impl Explained {
     /// Explains the last of `entries`, with the others as its history. `None` if there are none.
-    pub(super) fn of(entries: &[Recorded], is_open: bool) -> Option<Self> {
+    pub(super) fn from_entries(entries: &[Recorded], is_open: bool) -> Option<Self> {
         let entry = &entries.last()?.entry;
         let data = &entry.data;
         let get = |name: &str| data.get(name).cloned().unwrap_or_default();
@@ -160,14 +160,14 @@ impl Explained {
             audit_seq: (!is_open).then_some(entry.seq),
             history: match is_open {
                 true => Vec::new(),
-                false => entries.iter().map(Step::of).collect(),
+                false => entries.iter().map(Step::from_recorded).collect(),
             },
         })
     }
 }
 
 impl Step {
-    fn of(recorded: &Recorded) -> Self {
+    fn from_recorded(recorded: &Recorded) -> Self {
         let get = |name: &str| recorded.entry.data.get(name).cloned().unwrap_or_default();
         Self {
             outcome: get("outcome"),
@@ -245,12 +245,12 @@ fn of_window(denial: Denial, count: u64, end: &str) -> String {
 /// Explains why it was denied, with the numbers of the check that decided, if it has any.
 fn denied(denial: Denial, data: &Map<String, Value>, resets_ms: Option<u64>) -> String {
     let estimate = nanos(data, "estimateNanos").map(Nanos::from_stored);
-    let asked = estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call);
+    let amount = estimate.map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let deciding = CheckName::parse(denial.reason()).and_then(|name| find(name, data));
     match (deciding, denial) {
-        (Some(check), _) => check.sentence(asked, resets_ms),
+        (Some(check), _) => check.sentence(amount, resets_ms),
         // The store made this decision, so it was reachable.
-        (None, Denial::ServiceUnavailable) => asked.cannot_be_charged().to_owned(),
+        (None, Denial::ServiceUnavailable) => amount.cannot_be_charged().to_owned(),
         (None, _) => denial.message().to_owned(),
     }
 }

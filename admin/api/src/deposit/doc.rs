@@ -9,12 +9,12 @@ use store::deposit::REFERENCE_MAX;
 pub(crate) fn section() -> Section {
     let about = "Money that enters. In live mode an owner's session or the operator makes deposits, in test mode any write key. \
                  Each has a rail reference: the same reference again is the same deposit.";
-    Section::of("Deposits", about, vec![list(), create(), confirm()])
+    Section::new("Deposits", about, vec![list(), create(), confirm()])
 }
 
 fn list() -> Doc {
     let partial = "Whether there are deposits that were not read; `total` does not count them.";
-    Doc::of("GET /wallet/deposits", "listDeposits", "List deposits")
+    Doc::new("GET /wallet/deposits", "listDeposits", "List deposits")
         .says("Read from the audit trail: at most 1,000 deposits for a page, so that with `state` it can be short, or empty, and still have a `nextCursor`.")
         .query("state", is("DepositWord"), "Those in this state.")
         .lists::<DepositView<'_>>("deposits", "A page of deposits, the newest first.")
@@ -25,7 +25,7 @@ fn list() -> Doc {
 const EXAMPLE: &str = "wire-2026-000117";
 
 fn create() -> Doc {
-    let body = Body::of("NewDeposit")
+    let body = Body::new("NewDeposit")
         .must(
             "wallet",
             wallet(),
@@ -43,7 +43,7 @@ fn create() -> Doc {
             flag().with("x-default", false),
             "Whether it counts as pending until it is confirmed.",
         );
-    Doc::of("POST /wallet/deposits", "createDeposit", "Take a deposit in")
+    Doc::new("POST /wallet/deposits", "createDeposit", "Take a deposit in")
         .takes(body)
         .once()
         .gives::<DepositAnswer<'_>>(200, "The deposit; as it was the first time when it is repeated.")
@@ -59,8 +59,8 @@ fn create() -> Doc {
 
 fn confirm() -> Doc {
     let reference = line(REFERENCE_MAX).eg(EXAMPLE);
-    let body = Body::of("DepositToConfirm").must("reference", reference, "The reference of the deposit.");
-    Doc::of(
+    let body = Body::new("DepositToConfirm").must("reference", reference, "The reference of the deposit.");
+    Doc::new(
         "POST /wallet/deposits/confirm",
         "confirmDeposit",
         "Confirm a pending deposit",

@@ -46,9 +46,9 @@ pub async fn list(call: Call) -> Answer {
     let views: Vec<DepositView<'_>> = part
         .records
         .iter()
-        .map(|deposit| DepositView::of(deposit, deposit.state, deposit.confirmed.map(|(at, _)| at)))
+        .map(|deposit| DepositView::new(deposit, deposit.state, deposit.confirmed.map(|(at, _)| at)))
         .collect();
-    Reply::ok(&Listing::of("deposits", &views, &part, &paging).partial(Some(is_partial)))
+    Reply::ok(&Listing::new("deposits", &views, &part, &paging).partial(Some(is_partial)))
 }
 
 /// The deposits of a page that fit. The total counts those that fit up to the end of the page.
@@ -67,7 +67,7 @@ async fn search(
         from_ms: None,
         to_ms: None,
     };
-    let trail = call_trail::of(call);
+    let trail = call_trail::for_call(call);
     let (mut found, mut total, mut read) = (Vec::new(), 0_usize, 0);
     while found.len() < page.limit && read < READ_MAX {
         let start = next.as_deref().map_or(Start::Offset(0), Start::After);

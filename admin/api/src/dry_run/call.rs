@@ -67,7 +67,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
             shape.prompt_bytes -= NO_INPUT_BYTES.min(shape.prompt_bytes);
         }
     }
-    let asked = prices
+    let estimate = prices
         .estimate(&shape)
         .map_or(CheckedAmount::Beyond, CheckedAmount::Call);
     let limit = match subject.refused {
@@ -84,7 +84,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         return Err(refused(code, &no_streaming(&snapshot.plan)));
     }
     checks.push(Check::state(CheckName::NoProviderKey, snapshot.has_provider_key));
-    checks.extend(of_cap(&snapshot, &plan, asked.compared()));
+    checks.extend(of_cap(&snapshot, &plan, estimate.compared()));
     let spent = &snapshot.spend.cap;
     let spent = [
         spent.run_spent,
@@ -99,9 +99,14 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
             message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
         })
     } else {
-        is_too_much(&spent, asked.compared()).then(|| unavailable(asked.cannot_be_charged()))
+        is_too_much(&spent, estimate.compared()).then(|| unavailable(estimate.cannot_be_charged()))
     };
-    subject.answer(&snapshot, asked, &checks, OtherRefusals { before: None, after })
+    subject.answer(
+        &snapshot,
+        estimate,
+        &checks,
+        OtherRefusals { before: None, after },
+    )
 }
 
 fn unavailable(message: &str) -> OtherRefusal {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 pub(crate) fn section() -> Section {
     let about = "Why a call was approved or denied, and what would be decided now.";
-    Section::of("Predictions", about, vec![predict()])
+    Section::new("Predictions", about, vec![predict()])
 }
 
 fn predict() -> Doc {
@@ -18,7 +18,7 @@ fn predict() -> Doc {
     let messages = list(message, 100_000).eg(Json::from_serialize(
         &json!([{ "role": "user", "content": "Hello" }]),
     ));
-    let body = Body::of("Question")
+    let body = Body::new("Question")
         .must("agent", new_agent_id(), "Who would call or spend.")
         .may(
             "model",
@@ -45,7 +45,7 @@ fn predict() -> Doc {
             nullable(amount()),
             "Predicts a spend instead: give `amount` and the fields of a spend, and no `model`.",
         );
-    Doc::of("POST /decisions/dry-run", "predict", "Predict a decision")
+    Doc::new("POST /decisions/dry-run", "predict", "Predict a decision")
         .says("Gives either `model`, with the other fields of the body of its `endpoint`, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
         .takes(fields(body).open())
         .gives::<Prediction<'_>>(200, "What would be decided, with every check.")

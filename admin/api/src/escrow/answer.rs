@@ -144,7 +144,9 @@ pub(super) fn refused(number: Option<u64>, blocked: &Blocked) -> Problem {
         problem = problem.with("status", status.as_str());
     }
     with_intent(problem, &blocked.intent)
+        .with("success", false)
         .with("state", State::Blocked.as_str())
+        .with("reason", blocked.reason.as_str())
         .with("blocked_reason", sentence)
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 pub(crate) fn section() -> Section {
     let about = "Money held between two wallets: pending, funded, then released to the payee or disputed. Release and dispute exclude \
                  each other. Each call leaves a payout intent, also when it is refused.";
-    Section::of(
+    Section::new(
         "Escrow",
         about,
         vec![create(), fund(), release(), dispute(), list(), get()],
@@ -33,6 +33,8 @@ fn refused(doc: Doc) -> Doc {
         .adds("status", is("EscrowState"), "Where the escrow stands.")
         .adds("intentId", is("IntentId"), "The intent that keeps the refusal.")
         .adds("state", is("IntentState"), "`blocked`")
+        .adds("success", flag(), "`false`")
+        .adds("reason", is("BlockedReason"), "Why, for programs.")
         .adds("blocked_reason", string(), "Why, for people.")
         .adds("replayed", flag(), "True in the answer to a repeated request.")
 }
@@ -42,7 +44,7 @@ fn of_number(body: Body) -> Body {
 }
 
 fn create() -> Doc {
-    let body = Body::of("NewEscrow")
+    let body = Body::new("NewEscrow")
         .must("fromWalletId", wallet(), "The payer's wallet, one of yours.")
         .must(
             "toWalletId",
@@ -56,7 +58,7 @@ fn create() -> Doc {
             free().eg(Json::from_serialize(&json!({ "deliver": "report.pdf" }))),
             "Free-form and not enforced; at most 16 KiB.",
         );
-    let doc = Doc::of("POST /escrow/create", "createEscrow", "Make an escrow")
+    let doc = Doc::new("POST /escrow/create", "createEscrow", "Make an escrow")
         .says("No money moves yet.")
         .takes(body)
         .once()
@@ -71,12 +73,12 @@ fn create() -> Doc {
 }
 
 fn fund() -> Doc {
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /escrow/fund",
         "fundEscrow",
         "Put the payer's money into an escrow",
     )
-    .takes(of_number(Body::of("EscrowToFund")))
+    .takes(of_number(Body::new("EscrowToFund")))
     .once()
     .gives::<Funded<'_>>(200, "The money left the payer's wallet.")
     .refuses(&[
@@ -103,12 +105,12 @@ fn resolving(doc: Doc) -> Doc {
     refused(doc).adds(
         "success",
         flag(),
-        "True where this very call was done before and is repeated.",
+        "`false`; true where this very call was done before and is repeated.",
     )
 }
 
 fn release() -> Doc {
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /escrow/release",
         "releaseEscrow",
         "Release an escrow to its payee",
@@ -116,19 +118,19 @@ fn release() -> Doc {
     .says(
         "Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.",
     )
-    .takes(of_number(Body::of("EscrowToRelease")))
+    .takes(of_number(Body::new("EscrowToRelease")))
     .once()
     .gives::<Resolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
 
 fn dispute() -> Doc {
-    let body = of_number(Body::of("EscrowToDispute")).may(
+    let body = of_number(Body::new("EscrowToDispute")).may(
         "reason",
         lines(REASON_MAX).eg("Nothing was delivered."),
         "Kept as `dispute_reason`.",
     );
-    let doc = Doc::of("POST /escrow/dispute", "disputeEscrow", "Dispute an escrow")
+    let doc = Doc::new("POST /escrow/dispute", "disputeEscrow", "Dispute an escrow")
         .says("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
         .takes(body)
         .once()
@@ -143,7 +145,7 @@ fn dispute() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /escrow",
         "listEscrows",
         "List the escrows that the account is a party to",
@@ -160,7 +162,7 @@ fn list() -> Doc {
 }
 
 fn get() -> Doc {
-    Doc::of("GET /escrow/{id}", "getEscrow", "Show an escrow")
+    Doc::new("GET /escrow/{id}", "getEscrow", "Show an escrow")
         .gives::<EscrowAnswer<'_>>(200, "The escrow.")
         .refuses(&[Code::NotFound])
 }

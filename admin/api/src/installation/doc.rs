@@ -5,11 +5,11 @@ use endpoint::doc::{Doc, Section};
 
 pub(crate) fn section() -> Section {
     let about = "What a program has to know of this installation before it calls.";
-    let get = Doc::of(
+    let get = Doc::new(
         "GET /installation",
         "getInstallation",
         "Show where the edge is and which providers there are",
     )
     .gives::<Installation<'_>>(200, "The installation.");
-    Section::of("Installation", about, vec![get])
+    Section::new("Installation", about, vec![get])
 }

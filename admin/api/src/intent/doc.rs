@@ -1,7 +1,7 @@
 //! OpenAPI documentation of payout intents.
 
 use super::document::Document;
-use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
+use super::{Denied, INDEXED, IntentAnswer, REASON_MAX};
 use crate::spend::{Settled, decided, of_other_wallet};
 use endpoint::doc::field::{flag, is, lines, run_id, time, words};
 use endpoint::doc::{Body, Doc, Section};
@@ -13,7 +13,7 @@ const CSV_EXAMPLE: &str =
 pub(crate) fn section() -> Section {
     let about = "The records of spends and of calls on escrows: what was asked for, what became of it, and a hash-chained timeline that \
                  proves it.";
-    Section::of("Intents", about, vec![list(), get(), export(), approve(), deny()]).param(
+    Section::new("Intents", about, vec![list(), get(), export(), approve(), deny()]).param(
         "id",
         is("IntentId"),
         "The intent.",
@@ -21,9 +21,9 @@ pub(crate) fn section() -> Section {
 }
 
 fn list() -> Doc {
-    let [agent, kind, state] = FILTERS;
-    Doc::of("GET /intents", "listIntents", "List intents")
-        .says("Give one of `agentId`, `kind` and `state` at a time. With `runId`, `from` or `to` at most 1,000 intents are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
+    let [agent, kind, state] = INDEXED;
+    Doc::new("GET /intents", "listIntents", "List intents")
+        .says("With `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`, at most 1,000 intents are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
         .query(
             agent,
             is("AgentId"),
@@ -38,18 +38,18 @@ fn list() -> Doc {
         .can_have(
             "partial",
             flag(),
-            "Only with `runId`, `from` or `to`: whether there are intents that were not read; `total` does not count them.",
+            "Only with `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`: whether there are intents that were not read; `total` does not count them.",
         )
 }
 
 fn get() -> Doc {
-    Doc::of("GET /intents/{id}", "getIntent", "Show an intent")
+    Doc::new("GET /intents/{id}", "getIntent", "Show an intent")
         .gives::<IntentAnswer<'_>>(200, "The intent with its timeline.")
         .refuses(&[Code::NotFound])
 }
 
 fn export() -> Doc {
-    Doc::of("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
+    Doc::new("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
         .says("The same bytes each time. In CSV what a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the file.")
         .document::<Document<'_>>("The intent document, or one row of it.")
@@ -58,7 +58,7 @@ fn export() -> Doc {
 }
 
 fn decision(name: &'static str) -> Body {
-    Body::of(name).may(
+    Body::new(name).may(
         "reason",
         lines(REASON_MAX).eg("Checked with the team."),
         "Kept in the audit trail.",
@@ -66,7 +66,7 @@ fn decision(name: &'static str) -> Body {
 }
 
 fn approve() -> Doc {
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /intents/{id}/approve",
         "approveIntent",
         "Approve a spend that waits",
@@ -79,7 +79,7 @@ fn approve() -> Doc {
 }
 
 fn deny() -> Doc {
-    Doc::of("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
+    Doc::new("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
         .takes(decision("Refusal"))
         .gives::<Denied<'_>>(200, "It is blocked for good.")
         .refuses(&[Code::NotFound, Code::IntentNotPending])

@@ -154,7 +154,7 @@ impl Links {
             others.retain(|other| other.intent != record.id);
             others.truncate(SIBLINGS_MAX);
             let reads = others.into_iter().map(|other| async move {
-                let intents = Intents::of(store, &call.state.archive, &other.account, mode);
+                let intents = Intents::new(store, &call.state.archive, &other.account, mode);
                 intents.read(&other.intent).await
             });
             let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
@@ -164,7 +164,7 @@ impl Links {
                 |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
             for found in found.into_iter().flatten().filter(is_sibling) {
                 require_intact(&found)?;
-                siblings.push(Sibling::of(found));
+                siblings.push(Sibling::new(found));
             }
         }
         Ok(Self {
@@ -175,7 +175,7 @@ impl Links {
 }
 
 impl Sibling {
-    fn of(record: IntentRecord) -> Self {
+    fn new(record: IntentRecord) -> Self {
         Self {
             kind: record.kind.as_str(),
             state: record.state.as_str(),
@@ -226,14 +226,14 @@ impl<'a> Document<'a> {
         Self {
             xor_siblings: Some(&links.siblings),
             timeline: Some(record.timeline()),
-            downstream: Some(Downstream::of(record, links)),
+            downstream: Some(Downstream::new(record, links)),
             ..Self::brief(record)
         }
     }
 }
 
 impl<'a> Downstream<'a> {
-    fn of(record: &'a IntentRecord, links: &'a Links) -> Self {
+    fn new(record: &'a IntentRecord, links: &'a Links) -> Self {
         match (&links.escrow, &record.transaction) {
             (Some(escrow), _) => Self::Escrow {
                 escrow_agreement: EscrowAgreement {

@@ -1,50 +1,25 @@
-//! Which intents a list shows: those of one index, and of these by run and time.
+//! Which intents a list shows: those of one index, and of these the ones that fit the other filters.
 
 use super::document::stored;
 use super::is_intent;
-use crate::calls::filter::{run, word};
+use crate::calls::filter::{run, value};
 use domain::intent::{Kind, State};
 use endpoint::{Problem, require_agent_id, time};
 use std::collections::BTreeMap;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 
-/// The filters that have an index, of which one can be given.
-pub(super) const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
-/// The filters by which each intent that is read is judged.
+/// The filters of which each has an index. A list goes through one index; the others are searched for.
+pub(super) const INDEXED: [&str; 3] = ["agentId", "kind", "state"];
+/// The filters without an index, by which each intent that is read is judged.
 pub(super) const SEARCHED: [&str; 3] = ["runId", "from", "to"];
 
-/// The list that a query asks for.
-pub(super) fn index(query: &BTreeMap<String, String>) -> Result<IntentIndex<'_>, Problem> {
-    let mut given = FILTERS.iter().filter_map(|name| query.get_key_value(*name));
-    let (Some((name, value)), another) = (given.next(), given.next()) else {
-        return Ok(IntentIndex::All);
-    };
-    if another.is_some() {
-        let names = FILTERS.join(", ");
-        return Err(Problem::validation(format!("Give one of {names} at a time.")));
-    }
-    match name.as_str() {
-        "kind" => {
-            let kinds = Kind::ALL.iter().filter(|kind| is_intent(**kind));
-            word(query, name, kinds.map(|kind| kind.as_str()))?;
-            Ok(IntentIndex::Kind(value))
-        }
-        "state" => {
-            word(query, name, State::ALL.map(State::as_str))?;
-            Ok(IntentIndex::State(value))
-        }
-        _ if value == USER => Ok(IntentIndex::Agent(value)),
-        _ => {
-            require_agent_id("agentId", value)?;
-            Ok(IntentIndex::Agent(value))
-        }
-    }
-}
-
-/// The filters without an index.
+/// The filters of a list beside its index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct IntentFilter {
+pub(super) struct IntentFilter<'a> {
+    agent: Option<&'a str>,
+    kind: Option<Kind>,
+    state: Option<State>,
     run: Option<String>,
     /// In ms since 1970.
     pub(super) from_ms: Option<u64>,
@@ -52,17 +27,47 @@ pub(super) struct IntentFilter {
     to_ms: Option<u64>,
 }
 
-impl IntentFilter {
-    /// Reads the filters of a query.
-    ///
-    /// # Errors
-    /// 400 names a parameter that is malformed.
-    pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        Ok(Self {
-            run: run(query)?,
-            from_ms: time(query, "from")?,
-            to_ms: time(query, "to")?,
-        })
+/// Reads the filters of a query: the index that the list goes through, and the filters beside it.
+///
+/// # Errors
+/// 400 names a parameter that is malformed.
+pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>, IntentFilter<'_>), Problem> {
+    let kinds = Kind::ALL.iter().copied().filter(|kind| is_intent(*kind));
+    let kind = value(query, "kind", kinds.map(Kind::as_str), Kind::parse)?;
+    let state = value(query, "state", State::ALL.map(State::as_str), State::parse)?;
+    let agent = query.get("agentId").map(String::as_str);
+    if let Some(agent) = agent.filter(|agent| *agent != USER) {
+        require_agent_id("agentId", agent)?;
+    }
+    let mut filter = IntentFilter {
+        agent,
+        kind,
+        state,
+        run: run(query)?,
+        from_ms: time(query, "from")?,
+        to_ms: time(query, "to")?,
+    };
+    Ok((filter.take_index(), filter))
+}
+
+impl<'a> IntentFilter<'a> {
+    /// Takes the filter whose index has the fewest intents as a rule: few wait, an agent has fewer than a kind, and a
+    /// kind fewer than the settled or blocked ones.
+    fn take_index(&mut self) -> IntentIndex<'a> {
+        let waiting = self.state.take_if(|state| *state == State::PendingApproval);
+        if let Some(state) = waiting {
+            return IntentIndex::State(state.as_str());
+        }
+        if let Some(agent) = self.agent.take() {
+            return IntentIndex::Agent(agent);
+        }
+        if let Some(kind) = self.kind.take() {
+            return IntentIndex::Kind(kind.as_str());
+        }
+        match self.state.take() {
+            Some(state) => IntentIndex::State(state.as_str()),
+            None => IntentIndex::All,
+        }
     }
 
     /// Whether it shows every intent.
@@ -72,7 +77,10 @@ impl IntentFilter {
 
     /// Whether an intent that was read is shown. Only spends have a run.
     pub(super) fn fits(&self, record: &IntentRecord) -> bool {
-        self.from_ms.is_none_or(|from| record.at_ms >= from)
+        self.agent.is_none_or(|agent| record.agent == agent)
+            && self.kind.is_none_or(|kind| record.kind == kind)
+            && self.state.is_none_or(|state| record.state == state)
+            && self.from_ms.is_none_or(|from| record.at_ms >= from)
             && self.to_ms.is_none_or(|to| record.at_ms < to)
             && (self.run.is_none() || stored(record).run_id == self.run)
     }

@@ -76,7 +76,7 @@ struct ItemsOfKind {
 }
 
 impl ItemsOfKind {
-    fn of(items: Vec<Item>) -> Self {
+    fn new(items: Vec<Item>) -> Self {
         let total = items.len() as u64;
         Self { items, total }
     }
@@ -127,7 +127,7 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
         },
         since: since.map(iso_from_ms),
     });
-    ItemsOfKind::of(items.collect())
+    ItemsOfKind::new(items.collect())
 }
 
 async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
@@ -184,7 +184,7 @@ async fn failing_webhooks(call: &Call) -> Result<ItemsOfKind, Problem> {
             since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
         });
     }
-    Ok(ItemsOfKind::of(items))
+    Ok(ItemsOfKind::new(items))
 }
 
 /// Returns the sentence about the number of the newest deliveries of the webhook `name` that failed, finally or
@@ -334,7 +334,7 @@ async fn low_balances(
         add(&wallet.id, None, wallet.balance, threshold);
     }
     low.sort_by_key(|(balance, _)| *balance);
-    Ok(ItemsOfKind::of(low.into_iter().map(|(_, item)| item).collect()))
+    Ok(ItemsOfKind::new(low.into_iter().map(|(_, item)| item).collect()))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(super) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    pub(super) fn of(days: &'a [Day]) -> Self {
+    pub(super) fn new(days: &'a [Day]) -> Self {
         let mut sums: HashMap<&str, Nanos> = HashMap::new();
         for (agent, spent) in days.iter().flat_map(|day| &day.agents) {
             let sum = sums.entry(agent).or_default();
@@ -146,7 +146,7 @@ mod tests {
         let names: Vec<String> = (1..=9).map(|n| format!("bot-{n}")).collect();
         let amounts: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(1..).collect();
         let days = [day(3, &amounts, 100), day(4, &[("bot-1", 50), ("idle", 0)], 0)];
-        let history = History::of(&days);
+        let history = History::new(&days);
         let top: Vec<&str> = history.top.iter().map(|(agent, _)| *agent).collect();
         assert_eq!(
             top,

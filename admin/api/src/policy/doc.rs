@@ -8,7 +8,7 @@ use endpoint::{CURRENCIES, Code, Done};
 pub(crate) fn section() -> Section {
     let about = "What agents may spend. An agent has one policy of its own; policies without an agent hold for all agents that have \
                  none, the strictest of each limit. Without a policy Cap denies every call.";
-    Section::of("Policies", about, vec![set(), list(), set_for_agent(), delete()])
+    Section::new("Policies", about, vec![set(), list(), set_for_agent(), delete()])
 }
 
 /// Adds the fields that both ways of setting a policy accept.
@@ -51,12 +51,12 @@ fn expecting(doc: Doc) -> Doc {
 }
 
 fn set() -> Doc {
-    let body = Body::of("PolicyFields").must(
+    let body = Body::new("PolicyFields").must(
         "name",
         line(NAME_MAX).eg("Research budget"),
         "What people call it.",
     );
-    let doc = Doc::of("POST /policies", "setPolicy", "Make or change a policy")
+    let doc = Doc::new("POST /policies", "setPolicy", "Make or change a policy")
         .says("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
         .takes(limits(body))
         .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
@@ -65,18 +65,18 @@ fn set() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /policies", "listPolicies", "List policies")
+    Doc::new("GET /policies", "listPolicies", "List policies")
         .query("agentId", agent_id(), "The policy of this agent only.")
         .lists::<PolicyView<'_>>("policies", "A page of policies.")
 }
 
 fn set_for_agent() -> Doc {
-    let body = Body::of("AgentPolicyFields").given(
+    let body = Body::new("AgentPolicyFields").given(
         "name",
         line(NAME_MAX).eg("Research budget"),
         "`default` where none was given.",
     );
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /policies/{id}",
         "setAgentPolicy",
         "Make or change the policy of an agent",
@@ -90,7 +90,7 @@ fn set_for_agent() -> Doc {
 }
 
 fn delete() -> Doc {
-    Doc::of("DELETE /policies/{id}", "deletePolicy", "Delete a policy")
+    Doc::new("DELETE /policies/{id}", "deletePolicy", "Delete a policy")
         .param("id", is("PolicyId"), "The policy.")
         .gives::<Done>(200, "It is deleted.")
         .refuses(&[Code::NotFound])

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn of(pairs: &[(HeaderName, &'static str)]) -> Result<Expected, Problem> {
+    fn expected_of(pairs: &[(HeaderName, &'static str)]) -> Result<Expected, Problem> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(name, HeaderValue::from_static(value));
@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn preconditions_are_read_and_others_are_refused() {
-        let matches = |text| of(&[(header::IF_MATCH, text)]);
-        assert_eq!(of(&[]), Ok(Expected::Anything));
+        let matches = |text| expected_of(&[(header::IF_MATCH, text)]);
+        assert_eq!(expected_of(&[]), Ok(Expected::Anything));
         assert_eq!(matches("\"3\""), Ok(Expected::Revisions(vec![3])));
         assert_eq!(matches("\"3\", \"12\""), Ok(Expected::Revisions(vec![3, 12])));
         assert_eq!(matches("*"), Ok(Expected::Some));
@@ -80,9 +80,9 @@ mod tests {
         for bad in ["3", "", "\"3", "\"3\",", "\"3\"4\""] {
             matches(bad).unwrap_err();
         }
-        assert_eq!(of(&[(header::IF_NONE_MATCH, "*")]), Ok(Expected::None));
-        of(&[(header::IF_NONE_MATCH, "\"3\"")]).unwrap_err();
-        of(&[(header::IF_MATCH, "*"), (header::IF_NONE_MATCH, "*")]).unwrap_err();
-        of(&[(header::IF_MATCH, "\"3\""), (header::IF_MATCH, "\"4\"")]).unwrap_err();
+        assert_eq!(expected_of(&[(header::IF_NONE_MATCH, "*")]), Ok(Expected::None));
+        expected_of(&[(header::IF_NONE_MATCH, "\"3\"")]).unwrap_err();
+        expected_of(&[(header::IF_MATCH, "*"), (header::IF_NONE_MATCH, "*")]).unwrap_err();
+        expected_of(&[(header::IF_MATCH, "\"3\""), (header::IF_MATCH, "\"4\"")]).unwrap_err();
     }
 }

@@ -8,7 +8,7 @@ use endpoint::problem::Code;
 pub(crate) fn section() -> Section {
     let about = "The keys of upstream providers that approved calls are sent with. They are sealed at once; only the last four \
                  characters are ever shown.";
-    Section::of("Provider keys", about, vec![store(), list()]).param("id", agent_id(), "The agent.")
+    Section::new("Provider keys", about, vec![store(), list()]).param("id", agent_id(), "The agent.")
 }
 
 fn store() -> Doc {
@@ -16,14 +16,14 @@ fn store() -> Doc {
     let key = pattern("^[!-~]{7,}$")
         .with("maxLength", KEY_MAX)
         .eg("sk-example-only-a1B2");
-    let body = Body::of("NewProviderKey")
+    let body = Body::new("NewProviderKey")
         .must(
             "provider",
             provider,
             "The provider, or the name of an upstream; upper and lower case are the same.",
         )
         .must("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
-    Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
+    Doc::new("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
         .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
         .param("id", new_agent_id(), "The agent.")
         .takes(body)
@@ -32,7 +32,7 @@ fn store() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /agents/{id}/provider-keys",
         "listProviderKeys",
         "List the provider keys of an agent",

@@ -8,13 +8,13 @@ use endpoint::problem::Code;
 pub(crate) fn section() -> Section {
     let about =
         "What each named run spent and waits for. A run begins with the first call or spend that names it.";
-    Section::of("Runs", about, vec![list(), get(), end()])
+    Section::new("Runs", about, vec![list(), get(), end()])
         .param("id", agent_id(), "The agent.")
         .param("runId", run_id(), "The run.")
 }
 
 fn list() -> Doc {
-    Doc::of("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
+    Doc::new("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
         .says("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
         .query(
             "status",
@@ -31,14 +31,14 @@ fn list() -> Doc {
 }
 
 fn get() -> Doc {
-    Doc::of("GET /agents/{id}/runs/{runId}", "getRun", "Show a run")
+    Doc::new("GET /agents/{id}/runs/{runId}", "getRun", "Show a run")
         .gives::<RunAnswer<'_>>(200, "The run.")
         .refuses(&[Code::NotFound])
 }
 
 fn end() -> Doc {
-    let body = Body::of("RunEnd").must("status", words(["completed", "failed"]), "How it ended.");
-    Doc::of("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
+    let body = Body::new("RunEnd").must("status", words(["completed", "failed"]), "How it ended.");
+    Doc::new("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .says("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
         .param("runId", new_run_id(), "The run.")
         .takes(body)

@@ -111,7 +111,7 @@ pub(super) struct PlanBody<'a> {
 
 impl<'a> Denied<'a> {
     /// Returns the first answer to a spend that is refused for this reason, without the plan.
-    pub(super) fn of(reason: Reason, intent_id: &'a str) -> Self {
+    pub(super) fn new(reason: Reason, intent_id: &'a str) -> Self {
         Self {
             success: false,
             error: reason.sentence(),
@@ -188,7 +188,7 @@ pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, 
     let body = Denied {
         plan,
         replayed,
-        ..Denied::of(reason, intent_id)
+        ..Denied::new(reason, intent_id)
     };
     Reply::with_status(status(reason), &body)
 }

@@ -12,14 +12,14 @@ use serde_json::json;
 pub(crate) fn section() -> Section {
     let about =
         "An agent spends: checked against its policy, the plan and its wallet, and carried out, in one step.";
-    Section::of("Spend", about, vec![spend()])
+    Section::new("Spend", about, vec![spend()])
 }
 
 /// The intent of examples.
 const EXAMPLE_INTENT: &str = "int_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
 
 fn refused_for(reason: Reason) -> Json {
-    Json::from_serialize(&Denied::of(reason, EXAMPLE_INTENT))
+    Json::from_serialize(&Denied::new(reason, EXAMPLE_INTENT))
 }
 
 /// Returns the answers that a spend and an approval have in common.
@@ -74,10 +74,10 @@ pub(crate) fn fields(body: Body) -> Body {
 }
 
 fn spend() -> Doc {
-    let body = Body::of("NewSpend")
+    let body = Body::new("NewSpend")
         .must("agent", new_agent_id(), "Who spends.")
         .must("amount", amount(), "USD, above zero.");
-    let doc = Doc::of("POST /spend", "spend", "Spend")
+    let doc = Doc::new("POST /spend", "spend", "Spend")
         .says("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
         .takes(fields(body))
         .once()

@@ -46,7 +46,7 @@ impl Injections {
     ///
     /// # Errors
     /// [`BadSettings`] with the unusable pattern.
-    pub fn of(settings: &InjectionSettings) -> Result<Option<Self>, BadSettings> {
+    pub fn from_settings(settings: &InjectionSettings) -> Result<Option<Self>, BadSettings> {
         if !settings.enabled {
             return Ok(None);
         }

@@ -99,7 +99,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn of(request: &Request, plan: Option<&SpendPlan>) -> Self {
+    pub(super) fn new(request: &Request, plan: Option<&SpendPlan>) -> Self {
         Self {
             recipient: request.recipient.clone(),
             run_id: request.run_id.clone(),
@@ -152,7 +152,7 @@ impl SpendPlan {
     ///
     /// # Errors
     /// 503 if there is no such plan.
-    pub(crate) fn of(call: &Call, name: &str) -> Result<Option<Self>, Problem> {
+    pub(crate) fn named(call: &Call, name: &str) -> Result<Option<Self>, Problem> {
         if call.caller.mode == Mode::Test {
             return Ok(None);
         }
@@ -205,7 +205,7 @@ mod tests {
             upgrade_to: Some("pro".to_owned()),
             upgrade_url: None,
         };
-        let kept = Stored::of(&request, Some(&plan));
+        let kept = Stored::new(&request, Some(&plan));
         let Stored {
             recipient,
             run_id,

@@ -7,7 +7,7 @@ use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
     let about = "Each movement of a wallet, with the balance after it.";
-    Section::of("Transactions", about, vec![list(), list_of_wallet()]).param(
+    Section::new("Transactions", about, vec![list(), list_of_wallet()]).param(
         "id",
         wallet_of_path(),
         "The wallet's number or its id.",
@@ -22,7 +22,7 @@ fn filtered(doc: Doc) -> Doc {
 }
 
 fn list() -> Doc {
-    let doc = Doc::of(
+    let doc = Doc::new(
         "GET /transactions",
         "listTransactions",
         "List the transactions of the account",
@@ -33,7 +33,7 @@ fn list() -> Doc {
 }
 
 fn list_of_wallet() -> Doc {
-    let doc = Doc::of(
+    let doc = Doc::new(
         "GET /wallets/{id}/transactions",
         "listWalletTransactions",
         "List the transactions of a wallet",

@@ -17,12 +17,12 @@ pub(crate) fn section() -> Section {
         "transferBetweenWallets",
         "Move money between two wallets, in the wallet-centric listing",
     );
-    Section::of("Transfers", about, vec![create(agent), create(wallet)])
+    Section::new("Transfers", about, vec![create(agent), create(wallet)])
 }
 
 /// Both paths have the same handler.
 fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> Doc {
-    let body = Body::of("NewTransfer")
+    let body = Body::new("NewTransfer")
         .must(
             "from",
             wallet(),
@@ -40,7 +40,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
             line(MEMO_MAX).eg("for the search API"),
             "Kept with both transactions.",
         );
-    Doc::of(route, id, summary)
+    Doc::new(route, id, summary)
         .takes(body)
         .once()
         .gives::<TransferAnswer<'_>>(

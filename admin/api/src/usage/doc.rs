@@ -17,11 +17,11 @@ const CSV_EXAMPLE: &str =
 pub(crate) fn section() -> Section {
     let about =
         "What was used: where an agent stands with each of its caps, and what the account used over time.";
-    Section::of("Usage", about, vec![of_agent(), over_time()]).param("id", agent_id(), "The agent.")
+    Section::new("Usage", about, vec![of_agent(), over_time()]).param("id", agent_id(), "The agent.")
 }
 
 fn of_agent() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /agents/{id}/usage",
         "getAgentUsage",
         "Show what an agent spent and what its caps leave",
@@ -35,7 +35,7 @@ fn over_time() -> Doc {
         .with("minLength", 1_u64)
         .with("maxLength", MODEL_MAX)
         .eg("gpt-4o");
-    Doc::of("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
+    Doc::new("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
         .says("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
         .query("groupBy", words(Group::ALL.map(Group::as_str)).with("x-default", Group::Model.as_str()), "What the rows are of. Calls without a run id are runs of their own, and share the row whose `group` is null.")
         .query("interval", words(Interval::ALL.map(Interval::as_str)).with("x-default", Interval::Day.as_str()), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")

@@ -18,7 +18,7 @@ use domain::call_record::{CallRecord, KINDS};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
-use history::trail::calls::{CallSelection, LateCalls, Place, STEP_MAX};
+use history::trail::calls::{CallSelection, CallsPosition, LateCalls, STEP_MAX};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -88,7 +88,7 @@ struct AddBounds {
 struct Added {
     sums: Sums,
     /// Where the rest begins; `None` when all was read.
-    rest: Option<Place>,
+    rest: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
     oldest_ms: Option<u64>,
 }
@@ -118,7 +118,7 @@ pub async fn get(call: Call) -> Answer {
     let added = usage_query
         .add(
             &call,
-            Place::START,
+            CallsPosition::START,
             AddBounds {
                 entries: CSV_READ_MAX,
                 rows: usize::MAX,
@@ -139,8 +139,8 @@ pub async fn get(call: Call) -> Answer {
 
 async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answer {
     let place = match paging.page().start {
-        Start::Offset(_) => Place::START,
-        Start::After(position) => Place::parse(position).ok_or(StoreError::BadPosition)?,
+        Start::Offset(_) => CallsPosition::START,
+        Start::After(position) => CallsPosition::parse(position).ok_or(StoreError::BadPosition)?,
     };
     let added = usage_query
         .add(
@@ -194,8 +194,8 @@ impl UsageQuery {
     }
 
     /// Adds up the calls from `place` on, within `bounds`.
-    async fn add(&self, call: &Call, place: Place, bounds: AddBounds) -> Result<Added, Problem> {
-        let trail = call_trail::of(call);
+    async fn add(&self, call: &Call, place: CallsPosition, bounds: AddBounds) -> Result<Added, Problem> {
+        let trail = call_trail::for_call(call);
         trail.seal().await?;
         let spread_ms = call.state.store.clock_spread_ms();
         let [approved, denied, _, window] = KINDS;

@@ -8,14 +8,14 @@ use endpoint::{Code, Done};
 pub(crate) fn section() -> Section {
     let about =
         "The keys that agents call the proxy with. They work nowhere else, and only their SHA-256 is stored.";
-    Section::of("Virtual keys", about, vec![create(), list(), revoke()])
+    Section::new("Virtual keys", about, vec![create(), list(), revoke()])
         .param("id", agent_id(), "The agent.")
         .param("keyId", is("VirtualKeyId"), "The virtual key.")
 }
 
 fn create() -> Doc {
-    let body = Body::of("NewVirtualKey").may("name", line(NAME_MAX).eg("laptop"), "What people call it.");
-    Doc::of("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
+    let body = Body::new("NewVirtualKey").may("name", line(NAME_MAX).eg("laptop"), "What people call it.");
+    Doc::new("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
         .says("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
         .param("id", new_agent_id(), "The agent.")
         .takes(body)
@@ -24,7 +24,7 @@ fn create() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /agents/{id}/virtual-keys",
         "listVirtualKeys",
         "List the virtual keys of an agent",
@@ -37,7 +37,7 @@ fn list() -> Doc {
 }
 
 fn revoke() -> Doc {
-    Doc::of(
+    Doc::new(
         "DELETE /agents/{id}/virtual-keys/{keyId}",
         "revokeVirtualKey",
         "Revoke a virtual key",

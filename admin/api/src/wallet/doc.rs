@@ -11,7 +11,7 @@ use endpoint::{Code, PAGE_MAX};
 pub(crate) fn section() -> Section {
     let about = "Wallets: one for each agent that was made with one, and the account's own user wallet. A wallet is named by its \
                  number or its id; in requests that move money also by its agent's id, or by `user`.";
-    Section::of("Wallets", about, vec![create(), get(), of_agent(), all()]).param(
+    Section::new("Wallets", about, vec![create(), get(), of_agent(), all()]).param(
         "id",
         wallet_of_path(),
         "The wallet's number or its id.",
@@ -19,14 +19,14 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::of("NewWallet")
+    let body = Body::new("NewWallet")
         .must("botId", new_agent_id(), "The id of the agent, which you choose.")
         .may(
             "name",
             line(NAME_MAX).eg("Research bot"),
             "What people call it; the id by default.",
         );
-    Doc::of(
+    Doc::new(
         "POST /wallets/create",
         "createWallet",
         "Make the wallet of an agent whose id you choose",
@@ -37,13 +37,13 @@ fn create() -> Doc {
 }
 
 fn get() -> Doc {
-    Doc::of("GET /wallets/{id}", "getWallet", "Show a wallet")
+    Doc::new("GET /wallets/{id}", "getWallet", "Show a wallet")
         .gives::<WalletAnswer<'_>>(200, "The wallet.")
         .refuses(&[Code::NotFound])
 }
 
 fn of_agent() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /agents/{id}/wallet",
         "getAgentWallet",
         "Show the wallet of an agent, exactly",
@@ -55,7 +55,7 @@ fn of_agent() -> Doc {
 
 fn all() -> Doc {
     let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT.parse().unwrap_or(PAGE_MAX));
-    Doc::of(
+    Doc::new(
         "GET /wallet",
         "listWallets",
         "Show the user wallet, a page of the agents' wallets, and the totals",

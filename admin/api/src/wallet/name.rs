@@ -50,7 +50,13 @@ impl FoundWallet {
 pub(crate) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<FoundWallet, Problem> {
     let found = look_up(&call.state.store, &call.scope(), name).await?;
     found.ok_or_else(|| {
-        let message = format!("{field}: there is no wallet `{}`.", name.text());
+        let hint = match name {
+            WalletName::Owner(owner) if owner.bytes().all(|byte| byte.is_ascii_digit()) => {
+                " The number of a wallet is sent without quotes; in quotes it names an agent."
+            }
+            _ => "",
+        };
+        let message = format!("{field}: there is no wallet `{}`.{hint}", name.text());
         Problem::new(Code::NotFound, message)
     })
 }

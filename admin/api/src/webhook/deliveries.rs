@@ -63,7 +63,7 @@ struct AttemptView<'a> {
 }
 
 impl<'a> AttemptView<'a> {
-    fn of(attempt: &'a Attempt) -> Self {
+    fn new(attempt: &'a Attempt) -> Self {
         Self {
             at: iso_from_ms(attempt.at_ms),
             duration_ms: attempt.took_ms,
@@ -75,7 +75,7 @@ impl<'a> AttemptView<'a> {
 }
 
 impl<'a> DeliveryView<'a> {
-    fn of(id: String, listed: &'a ListedDelivery) -> Self {
+    fn new(id: String, listed: &'a ListedDelivery) -> Self {
         let delivery = &listed.delivery;
         let last = delivery.attempts.last();
         let (status, error) = match delivery.state {
@@ -91,7 +91,7 @@ impl<'a> DeliveryView<'a> {
             error,
             created_at: iso_from_ms(delivery.created_at_ms),
             audit_seq: delivery.seq,
-            attempts: delivery.attempts.iter().map(AttemptView::of).collect(),
+            attempts: delivery.attempts.iter().map(AttemptView::new).collect(),
             next_attempt_at: listed.next_at_ms.map(iso_from_ms),
         }
     }
@@ -127,8 +127,8 @@ pub async fn deliveries(call: Call) -> Answer {
         .iter()
         .map(|listed| {
             let Delivery { seq, event, .. } = listed.delivery;
-            DeliveryView::of(delivery_id(account, mode, &webhook.id, seq, event), listed)
+            DeliveryView::new(delivery_id(account, mode, &webhook.id, seq, event), listed)
         })
         .collect();
-    Reply::ok(&Listing::of("deliveries", &records, &part, &paging))
+    Reply::ok(&Listing::new("deliveries", &records, &part, &paging))
 }

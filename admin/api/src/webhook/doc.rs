@@ -26,7 +26,7 @@ pub(crate) fn section() -> Section {
     ];
     // A plan without webhooks in the dashboard refuses sessions in all of them.
     let docs = docs.map(|doc| doc.refuses(&[Code::PlanFeature]));
-    Section::of("Webhooks", about, docs.into())
+    Section::new("Webhooks", about, docs.into())
         .param("id", is("WebhookId"), "The webhook.")
         .param("deliveryId", is("DeliveryId"), "The delivery.")
 }
@@ -53,7 +53,7 @@ fn description() -> Json {
 }
 
 fn create() -> Doc {
-    let body = Body::of("NewWebhook")
+    let body = Body::new("NewWebhook")
         .must(
             "url",
             url(),
@@ -66,26 +66,26 @@ fn create() -> Doc {
             "What deliveries are signed with. Never shown again.",
         )
         .may("description", description(), "What it is for.");
-    Doc::of("POST /webhooks", "createWebhook", "Register a webhook")
+    Doc::new("POST /webhooks", "createWebhook", "Register a webhook")
         .takes(body)
         .gives::<WebhookAnswer<'_>>(201, "The webhook.")
         .refuses(&[Code::WebhookLimit])
 }
 
 fn list() -> Doc {
-    Doc::of("GET /webhooks", "listWebhooks", "List webhooks")
+    Doc::new("GET /webhooks", "listWebhooks", "List webhooks")
         .lists::<WebhookView<'_>>("webhooks", "A page of webhooks.")
 }
 
 fn get() -> Doc {
-    Doc::of("GET /webhooks/{id}", "getWebhook", "Show a webhook")
+    Doc::new("GET /webhooks/{id}", "getWebhook", "Show a webhook")
         .gives::<WebhookAnswer<'_>>(200, "The webhook.")
         .refuses(&[Code::NotFound])
 }
 
 fn update() -> Doc {
     let status = words([Status::Active, Status::Disabled].map(Status::as_str));
-    let body = Body::of("WebhookChanges")
+    let body = Body::new("WebhookChanges")
         .given("url", url(), "A new address.")
         .given("events", events(), "All that it is told from now on.")
         .given(
@@ -96,7 +96,7 @@ fn update() -> Doc {
         .may("description", description(), "Null clears it.")
         .given("status", status, "`disabled` ones are sent nothing.")
         .some();
-    Doc::of("PATCH /webhooks/{id}", "updateWebhook", "Change a webhook")
+    Doc::new("PATCH /webhooks/{id}", "updateWebhook", "Change a webhook")
         .says("Give at least one field. Fields that are left out stay as they are.")
         .takes(body)
         .gives::<WebhookAnswer<'_>>(200, "The webhook as it now is.")
@@ -104,13 +104,13 @@ fn update() -> Doc {
 }
 
 fn delete() -> Doc {
-    Doc::of("DELETE /webhooks/{id}", "deleteWebhook", "Delete a webhook")
+    Doc::new("DELETE /webhooks/{id}", "deleteWebhook", "Delete a webhook")
         .gives::<Done>(200, "It is deleted.")
         .refuses(&[Code::NotFound])
 }
 
 fn test() -> Doc {
-    Doc::of(
+    Doc::new(
         "POST /webhooks/{id}/test",
         "testWebhook",
         "Send a test event to a webhook",
@@ -120,7 +120,7 @@ fn test() -> Doc {
 }
 
 fn deliveries() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /webhooks/{id}/deliveries",
         "listDeliveries",
         "List the deliveries of a webhook",
@@ -134,7 +134,7 @@ fn deliveries() -> Doc {
 }
 
 fn again() -> Doc {
-    Doc::of(
+    Doc::new(
         "POST /webhooks/{id}/deliveries/{deliveryId}/redeliver",
         "redeliver",
         "Deliver something again",

@@ -49,7 +49,7 @@ impl Request {
     /// Reads a body that registers a webhook.
     pub(super) fn of_new(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description"])?;
-        let request = Self::of(body)?;
+        let request = Self::parse(body)?;
         for (name, absent) in [
             ("url", request.url.is_none()),
             ("events", request.events.is_none()),
@@ -65,7 +65,7 @@ impl Request {
     /// Parses the body of a change.
     pub(super) fn of_change(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["url", "events", "secret", "description", "status"])?;
-        let request = Self::of(body)?;
+        let request = Self::parse(body)?;
         let nothing = request.changes().is_empty() && request.secret.is_none();
         if nothing {
             let message = "Give at least one of url, events, secret, description, status.";
@@ -74,7 +74,7 @@ impl Request {
         Ok(request)
     }
 
-    fn of(body: &Fields<'_>) -> Result<Self, Problem> {
+    fn parse(body: &Fields<'_>) -> Result<Self, Problem> {
         let secret = given("secret", body.string("secret")?)?;
         if let Some(secret) = &secret {
             check_secret(secret).map_err(|bad| Problem::validation(bad.to_string()))?;

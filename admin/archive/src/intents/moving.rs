@@ -85,7 +85,7 @@ impl Archive {
         let failed = |error: String| StoreError::Archive(error);
         let (name, records) = (account.to_owned(), chosen.records);
         let building = tokio::task::spawn_blocking(move || {
-            let built = Built::of((&name, mode), before, &records);
+            let built = Built::from_records((&name, mode), before, &records);
             (built, records)
         });
         let (built, records) = building.await.map_err(|error| failed(error.to_string()))?;

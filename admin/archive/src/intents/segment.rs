@@ -103,7 +103,7 @@ impl Built {
     ///
     /// # Errors
     /// It cannot be compressed or written as JSON.
-    pub(super) fn of(
+    pub(super) fn from_records(
         (account, mode): (&str, Mode),
         before: u64,
         records: &[(IntentRecord, HashMap<String, String>)],

@@ -127,7 +127,7 @@ impl Draft {
             decided,
             manifest: String::new(),
         };
-        let manifest = Manifest::of(account, mode, &descriptor, self.decisions.concat());
+        let manifest = Manifest::new(account, mode, &descriptor, self.decisions.concat());
         let manifest = serde_json::to_vec(&manifest)?;
         descriptor.manifest = hex::encode(Sha256::digest(&manifest));
         Ok(Some(Built {

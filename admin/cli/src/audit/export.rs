@@ -47,8 +47,8 @@ impl Export {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
-        let archive = Archive::of(&context.settings.audit)?;
-        let trail = Trail::of(&context.store, &archive, account, *mode);
+        let archive = Archive::from_settings(&context.settings.audit)?;
+        let trail = Trail::new(&context.store, &archive, account, *mode);
         let mut signing = None;
         let head = match &self.checkpoint {
             None => trail.seal().await?,
@@ -76,7 +76,7 @@ impl Export {
             Some(file) => write_to(file, lines).await?,
         }
         if let Some((file, key)) = signing {
-            let note = key.sign(&checkpoint::of(account, *mode, head));
+            let note = key.sign(&checkpoint::of_head(account, *mode, head));
             std::fs::write(file, note).map_err(|error| unwritable(file, &error))?;
         }
         let Some(file) = self.out else {

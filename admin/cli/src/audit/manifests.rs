@@ -21,7 +21,7 @@ impl Manifests {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
-        let archive = Archive::of(&context.settings.audit)?;
+        let archive = Archive::from_settings(&context.settings.audit)?;
         let chain = Chain::new(&context.store, account, *mode);
         let segments = archive.segments(&chain, account, *mode).await?;
         let (trail, mut made, mut failed) = ((account.as_str(), *mode), Vec::new(), Vec::new());

@@ -72,7 +72,7 @@ impl Verify {
 
     async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
         let context = Context::open(settings).await?;
-        let archive = Archive::of(&context.settings.audit)?;
+        let archive = Archive::from_settings(&context.settings.audit)?;
         let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let key = self.key(&context).await?;
@@ -132,8 +132,8 @@ impl Verify {
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
         let TrailArgs { account, mode } = &self.trail_args;
-        let archive = Archive::of(&context.settings.audit)?;
-        let trail = Trail::of(&context.store, &archive, account, *mode);
+        let archive = Archive::from_settings(&context.settings.audit)?;
+        let trail = Trail::new(&context.store, &archive, account, *mode);
         if both <= self.after {
             return Ok(());
         }
@@ -204,14 +204,16 @@ impl Verify {
         let TrailArgs { account, mode } = &self.trail_args;
         context.account(account).await?;
         let key = self.key(&context).await?;
-        let archive = Archive::of(&context.settings.audit)?;
+        let archive = Archive::from_settings(&context.settings.audit)?;
         let mut against = Against::default();
         // The note first: a server may move it on with what is sealed now.
         against
             .add_archived(&context.settings, &self.trail_args, key)
             .await;
-        let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
-        let end = checkpoint::of(account, *mode, head);
+        let head = Trail::new(&context.store, &archive, account, *mode)
+            .seal()
+            .await?;
+        let end = checkpoint::of_head(account, *mode, head);
         against.known.push(KnownEnd {
             source: Source::Store,
             size: end.size,
@@ -245,7 +247,7 @@ impl Against {
             seq: None,
             problem: format!("the checkpoint in the archive cannot be read: {why}."),
         };
-        let archive = match Archive::of(&settings.audit) {
+        let archive = match Archive::from_settings(&settings.audit) {
             Ok(archive) => archive,
             Err(error) => return self.add(Err(unread(error.to_string()))),
         };

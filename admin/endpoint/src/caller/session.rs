@@ -39,7 +39,7 @@ pub enum Sent {
 
 impl Sent {
     /// Reads the cookies of a request.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let mut found = Vec::new();
         for line in headers.get_all(header::COOKIE) {
             // Lossy: a line with non-text bytes may still contain a cookie with this name, which counts as sent.
@@ -218,7 +218,7 @@ mod tests {
         for line in lines {
             headers.append(header::COOKIE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
-        Sent::of(&headers)
+        Sent::from_headers(&headers)
     }
 
     #[test]

@@ -8,7 +8,7 @@ fn query(pairs: &[(&str, &str)]) -> Result<Paging, Problem> {
     let pairs = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Paging::of(&pairs.collect(), ListId::of(LIST))
+    Paging::from_query(&pairs.collect(), ListId::new(LIST))
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn pages_are_bounded() {
 #[test]
 fn a_cursor_leads_back_to_its_position() {
     for position in ["", "1764026629123 agent_1", "7", "live 1 2 3 4 5 int_1", "5 é"] {
-        let cursor = ListId::of(LIST).cursor(position);
+        let cursor = ListId::new(LIST).cursor(position);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         assert!(cursor.bytes().all(plain), "{cursor}");
         let paging = query(&[("cursor", &cursor), ("limit", "7")]).unwrap();
@@ -60,7 +60,7 @@ fn a_cursor_leads_back_to_its_position() {
 #[test]
 fn the_longest_position_fits() {
     let position = format!("1764026629123 {}", "r".repeat(200));
-    let cursor = ListId::of(LIST).cursor(&position);
+    let cursor = ListId::new(LIST).cursor(&position);
     assert!(cursor.len() <= CURSOR_MAX, "{}", cursor.len());
     assert!(query(&[("cursor", &cursor)]).is_ok());
 }
@@ -68,7 +68,7 @@ fn the_longest_position_fits() {
 #[test]
 fn every_other_cursor_is_refused() {
     let position = "1764026629123 agent_1";
-    let good = ListId::of(LIST).cursor(position);
+    let good = ListId::new(LIST).cursor(position);
     let mut bad: Vec<String> = ["", "x", "a+b/", "====", "AQ", "..", "bnVsbA"]
         .map(str::to_owned)
         .into();
@@ -78,7 +78,7 @@ fn every_other_cursor_is_refused() {
         ["acct_1", "live", "escrows"],
         ["acct_1l", "ive", "agents"],
     ] {
-        bad.push(ListId::of(other).cursor(position));
+        bad.push(ListId::new(other).cursor(position));
     }
     bad.push(format!("{good}A"));
     bad.push(format!("{good}="));
@@ -96,7 +96,7 @@ fn every_other_cursor_is_refused() {
 
 #[test]
 fn a_page_starts_at_one_place() {
-    let cursor = ListId::of(LIST).cursor("7");
+    let cursor = ListId::new(LIST).cursor("7");
     for offset in ["5", "x", "00"] {
         let error = query(&[("cursor", &cursor), ("offset", offset)]).unwrap_err();
         assert!(error.message().starts_with("cursor and offset"), "{error:?}");

@@ -1,7 +1,7 @@
 //! Positions in a list of intents: in the store after an intent, or in the archive after some intents of a segment.
 
 use store::StoreError;
-use store::intent::Place;
+use store::intent::IntentPosition;
 
 /// End of a page of intents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Live {
     /// The intent.
     pub(super) id: String,
     /// Position of that intent.
-    pub(super) place: Place,
+    pub(super) place: IntentPosition,
     /// Number of archived intents when the first page was read. Those are read when the store has no more.
     pub(super) archived: u64,
     /// Number of the last intent archived since then that has been read.
@@ -40,7 +40,7 @@ impl Position {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Live(live) => {
-                let Place { number, at_ms } = live.place;
+                let IntentPosition { number, at_ms } = live.place;
                 let (archived, drained, skip) = (live.archived, live.drained, live.skip);
                 format!("live {number} {at_ms} {archived} {drained} {skip} {}", live.id)
             }
@@ -58,7 +58,7 @@ impl Position {
         let mut number = || words.next()?.parse().ok();
         let position = match kind {
             "live" => {
-                let place = Place {
+                let place = IntentPosition {
                     number: number()?,
                     at_ms: number()?,
                 };
@@ -90,7 +90,7 @@ mod tests {
     fn positions_are_read_back_and_nothing_else_is() {
         let live = Position::Live(Live {
             id: "int_1".to_owned(),
-            place: Place { number: 7, at_ms: 9 },
+            place: IntentPosition { number: 7, at_ms: 9 },
             archived: 200,
             drained: 400,
             skip: 3,

@@ -6,7 +6,7 @@ use super::position::{Archived, Live, Position};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{IntentRecord, Listed, Place};
+use store::intent::{IntentPosition, IntentRecord, Listed};
 use store::keys::{AccountKeys, IntentIndex};
 use store::page::{Part, Start};
 
@@ -25,7 +25,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         intents: &'a Intents<'a>,
         index: IntentIndex<'a>,
         limit: usize,
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
     async fn older_in(
         &self,
         segment: &Arc<IntentsDescriptor>,
-        place: Place,
+        place: IntentPosition,
     ) -> Result<Vec<IntentRecord>, StoreError> {
         if segment.count(self.index) == 0 {
             return Ok(Vec::new());

@@ -48,7 +48,7 @@ pub struct LateCalls {
 
 /// Where a step begins. Those that ended late come first, then the others, each the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum CallsPosition {
     /// Late ones of this day below this number, and of the days before it.
     Late(u64, u64),
     /// Others below this number.
@@ -63,7 +63,7 @@ pub struct Step {
     /// Cost of the step, in entries that could have been read instead; at least one.
     pub cost: usize,
     /// Where the next step begins; `None` at the end.
-    pub next: Option<Place>,
+    pub next: Option<CallsPosition>,
     /// When the oldest entry that was read was recorded.
     pub oldest_ms: Option<u64>,
     /// Whether these are late ones.
@@ -79,11 +79,11 @@ struct Entries {
 /// Begins a text of a place among late calls.
 const LATE: &str = "late";
 
-impl Place {
+impl CallsPosition {
     /// The beginning.
     pub const START: Self = Self::Late(u64::MAX, u64::MAX);
 
-    /// Reads the text that [`Place`] writes.
+    /// Reads the text that [`CallsPosition`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix(LATE) {
             Some(place) => {
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CallsPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Late(day, number) => write!(f, "{LATE}{day}.{number}"),
@@ -140,20 +140,20 @@ impl Trail<'_> {
     pub async fn calls(
         &self,
         selection: &CallSelection<'_>,
-        place: Place,
+        place: CallsPosition,
         most: usize,
     ) -> Result<Step, StoreError> {
         let count = most.min(STEP_MAX);
         let before = match (place, selection.late) {
-            (Place::Late(day, before), Some(late)) => {
+            (CallsPosition::Late(day, before), Some(late)) => {
                 let step = self.late_calls(selection, late, (day, before), count).await?;
-                if !step.calls.is_empty() || matches!(step.next, Some(Place::Late(..))) {
+                if !step.calls.is_empty() || matches!(step.next, Some(CallsPosition::Late(..))) {
                     return Ok(step);
                 }
                 u64::MAX
             }
-            (Place::Late(..), None) => u64::MAX,
-            (Place::Below(before), _) => before,
+            (CallsPosition::Late(..), None) => u64::MAX,
+            (CallsPosition::Below(before), _) => before,
         };
         let entries = self.call_entries(selection, before, count as u64).await?;
         let mut calls: Vec<CallRecord> = entries.found.iter().filter_map(CallRecord::of_entry).collect();
@@ -164,7 +164,7 @@ impl Trail<'_> {
                 true => SHORT_STEP_COST,
                 false => count.max(1),
             },
-            next: entries.next.map(Place::Below),
+            next: entries.next.map(CallsPosition::Below),
             oldest_ms: entries.found.last().map(|entry| entry.at_ms),
             is_late: false,
         })
@@ -200,7 +200,9 @@ impl Trail<'_> {
         Ok(Step {
             calls,
             cost: numbers.len().max(1),
-            next: Some(next.map_or(Place::Below(u64::MAX), |(day, number)| Place::Late(day, number))),
+            next: Some(next.map_or(CallsPosition::Below(u64::MAX), |(day, number)| {
+                CallsPosition::Late(day, number)
+            })),
             oldest_ms: None,
             is_late: true,
         })

@@ -1,7 +1,7 @@
 //! Reading and comparing numbers, ids and keys.
 
 use super::{KeyKind, LookupContent, NamedRecord, called};
-use crate::book::Place;
+use crate::book::AccountMode;
 use crate::drive::{BATCH, Job, drive};
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
@@ -29,7 +29,13 @@ impl Pass<'_> {
     }
 
     /// Processes a wallet, which may be closed.
-    pub(crate) fn named_wallet(&mut self, place: Place, key: &str, owner: &str, (number, id): (u64, &str)) {
+    pub(crate) fn named_wallet(
+        &mut self,
+        place: AccountMode,
+        key: &str,
+        owner: &str,
+        (number, id): (u64, &str),
+    ) {
         let word = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Wallet, number.get());
@@ -47,7 +53,7 @@ impl Pass<'_> {
     }
 
     /// Processes an escrow: its number, and the parties whose lists must contain it.
-    pub(crate) fn named_escrow(&mut self, place: Place, number: u64, to_account: Option<&str>) {
+    pub(crate) fn named_escrow(&mut self, place: AccountMode, number: u64, to_account: Option<&str>) {
         let payer = self.accounts.word(place);
         if let Some(number) = Number::from_u64(number) {
             let name = called(Series::Escrow, number.get());
@@ -94,7 +100,7 @@ impl Pass<'_> {
     }
 
     /// Processes a pending deposit, which an operator finds by its reference.
-    pub(crate) fn named_deposit(&mut self, place: Place, key: &str, reference: &str) {
+    pub(crate) fn named_deposit(&mut self, place: AccountMode, key: &str, reference: &str) {
         self.names.outside.push(NamedRecord {
             record: key.to_owned(),
             lookup: keys::deposit_lookup(reference),

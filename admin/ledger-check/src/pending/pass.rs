@@ -1,27 +1,27 @@
 //! Reading and comparing pending deposits.
 
-use crate::book::Place;
+use crate::book::AccountMode;
 use crate::pass::Pass;
 use crate::violation::Invariant;
 use store::deposit::{Deposit, DepositState};
 
 impl Pass<'_> {
     /// Processes a deposit.
-    pub(crate) fn pending(&mut self, place: Place, deposit: &Deposit) {
+    pub(crate) fn pending(&mut self, place: AccountMode, deposit: &Deposit) {
         if deposit.state == DepositState::Pending {
             self.owner(place, &deposit.owner).pending += u128::from(deposit.amount.get());
         }
-        if self.asked.is_empty() {
+        if self.questions.is_empty() {
             return;
         }
-        if let Some(question) = self.asked.get_mut(&(place, deposit.owner.clone())) {
+        if let Some(question) = self.questions.get_mut(&(place, deposit.owner.clone())) {
             question.take(deposit);
         }
     }
 
     /// Answers the questions of the previous pass, once all deposits are read.
     pub(crate) fn answer_questions(&mut self) {
-        for ((place, owner), question) in std::mem::take(&mut self.asked) {
+        for ((place, owner), question) in std::mem::take(&mut self.questions) {
             if let Some(wrong) = question.answer() {
                 let key = self.accounts.keys(place).wallet(place.mode, &owner);
                 self.wrong(Invariant::Pending, &[&key], wrong);

@@ -2,7 +2,7 @@
 //! such a sum plus what is held for calls under way, which have no entry yet.
 
 use super::super::book::Counters;
-use super::legs::{Fields, MissingField};
+use super::legs::{EntryFields, MissingField};
 use domain::entry::{Entry, HoldOutcome};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
@@ -145,16 +145,16 @@ impl Charges {
     }
 
     fn charge<'a>(&mut self, entry: &'a Entry) -> Result<Option<Charge<'a>>, MissingField> {
-        let said = Fields(entry);
+        let fields = EntryFields(entry);
         let agent = || entry.agent.as_deref().ok_or(MissingField);
         match entry.kind.as_str() {
             "decision.approved" | "decision.voided" => {
-                let (charged, estimate) = (said.nanos("chargedNanos")?, said.nanos("estimateNanos")?);
+                let (charged, estimate) = (fields.nanos("chargedNanos")?, fields.nanos("estimateNanos")?);
                 let period = Period {
-                    day: said.number("day")?,
-                    month: said.number("month")?,
+                    day: fields.number("day")?,
+                    month: fields.number("month")?,
                 };
-                let how = HoldOutcome::parse(said.text("outcome")?).ok_or(MissingField)?;
+                let how = HoldOutcome::parse(fields.text("outcome")?).ok_or(MissingField)?;
                 let charged = i128::from(charged);
                 // The entry that kept the hold says what was charged. The estimate of a correction comes from the hold
                 // itself, which may have been changed since.
@@ -163,16 +163,16 @@ impl Charges {
                 let before = kept.or(unread).unwrap_or(0);
                 Ok(Some(Charge {
                     agent: agent()?,
-                    run: said.text("runId").ok(),
+                    run: fields.text("runId").ok(),
                     period,
                     nanos: charged - before,
                 }))
             }
-            "spend.requested" | "spend.approved" if said.is_settled() => Ok(Some(Charge {
+            "spend.requested" | "spend.approved" if fields.is_settled() => Ok(Some(Charge {
                 agent: agent()?,
-                run: said.text("runId").ok(),
+                run: fields.text("runId").ok(),
                 period: Period::at(entry.at_ms),
-                nanos: said.nanos("amountNanos")?.into(),
+                nanos: fields.nanos("amountNanos")?.into(),
             })),
             _ => Ok(None),
         }
@@ -321,8 +321,8 @@ mod tests {
     fn spend(seq: u64, nanos: u64, day: u64) -> Entry {
         let at_ms = day * DAY_MS;
         let data = format!(r#"{{"amountNanos":"{nanos}"}}"#);
-        let said = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
-        let line = format!("{seq} {at_ms} {said} outcome=settled");
+        let fields = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
+        let line = format!("{seq} {at_ms} {fields} outcome=settled");
         Entry::of_line(seq, line.as_bytes())
     }
 

@@ -61,9 +61,9 @@ pub(super) struct Reader {
 }
 
 /// The fields of an entry.
-pub(super) struct Fields<'a>(pub(super) &'a Entry);
+pub(super) struct EntryFields<'a>(pub(super) &'a Entry);
 
-impl<'a> Fields<'a> {
+impl<'a> EntryFields<'a> {
     pub(super) fn text(&self, name: &str) -> Result<&'a str, MissingField> {
         self.0.data.get(name).and_then(Value::as_str).ok_or(MissingField)
     }
@@ -106,11 +106,11 @@ impl Reader {
     /// The transactions that belong to an entry, in the order of their numbers.
     pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, MissingField> {
         self.note_agent(entry);
-        let said = Fields(entry);
+        let fields = EntryFields(entry);
         let leg = |kind: TransactionType, name: &str, wallet: Option<u64>| {
             Ok::<Leg, MissingField>(Leg {
                 key: (kind, name.to_owned()),
-                amount: said.nanos("amountNanos")?,
+                amount: fields.nanos("amountNanos")?,
                 wallet,
                 owner: None,
                 or_user: false,
@@ -120,24 +120,26 @@ impl Reader {
                 optional: false,
             })
         };
-        let escrow = || Ok::<String, MissingField>(format!("escrow:{}", said.number("escrowId")?));
+        let escrow = || Ok::<String, MissingField>(format!("escrow:{}", fields.number("escrowId")?));
         let one = |leg: Leg| Ok(vec![leg]);
         match entry.kind.as_str() {
-            "deposit.requested" if said.is_settled() && said.text("state")? != "confirmed" => Ok(Vec::new()),
-            "deposit.requested" if !said.is_settled() => Ok(Vec::new()),
+            "deposit.requested" if fields.is_settled() && fields.text("state")? != "confirmed" => {
+                Ok(Vec::new())
+            }
+            "deposit.requested" if !fields.is_settled() => Ok(Vec::new()),
             "deposit.requested" | "deposit.confirmed" => one(Leg {
-                balance: Some(said.nanos("balanceNanos")?),
+                balance: Some(fields.nanos("balanceNanos")?),
                 ..leg(
                     TransactionType::Deposit,
-                    said.text("transactionId")?,
-                    said.number("walletId").map(Some)?,
+                    fields.text("transactionId")?,
+                    fields.number("walletId").map(Some)?,
                 )?
             }),
-            "transfer.requested" if said.is_settled() => {
-                let (from, to) = (said.number("from")?, said.number("to")?);
+            "transfer.requested" if fields.is_settled() => {
+                let (from, to) = (fields.number("from")?, fields.number("to")?);
                 let mut legs = vec![leg(
                     TransactionType::TransferOut,
-                    said.text("transactionId")?,
+                    fields.text("transactionId")?,
                     Some(from),
                 )?];
                 if self.own.contains(&to) {
@@ -146,34 +148,34 @@ impl Reader {
                 }
                 Ok(legs)
             }
-            "transfer.received" if !waits(&said) => {
-                let name = received(&said.number("from")?.to_string(), entry.at_ms);
+            "transfer.received" if !waits(&fields) => {
+                let name = received(&fields.number("from")?.to_string(), entry.at_ms);
                 one(Leg {
-                    id: Some(said.text("transactionId")?.to_owned()),
+                    id: Some(fields.text("transactionId")?.to_owned()),
                     or_user: true,
-                    ..leg(TransactionType::TransferIn, &name, said.number("to").map(Some)?)?
+                    ..leg(TransactionType::TransferIn, &name, fields.number("to").map(Some)?)?
                 })
             }
-            "spend.requested" | "spend.approved" if said.is_settled() => {
+            "spend.requested" | "spend.approved" if fields.is_settled() => {
                 let agent = entry.agent.as_deref().ok_or(MissingField)?;
                 one(Leg {
                     optional: !self.agents.contains(agent),
                     owner: Some(agent.to_owned()),
-                    ..leg(TransactionType::Spend, said.text("intentId")?, None)?
+                    ..leg(TransactionType::Spend, fields.text("intentId")?, None)?
                 })
             }
-            "escrow.fund" if said.is_settled() => {
-                let wallet = said.number("fromWalletId")?;
+            "escrow.fund" if fields.is_settled() => {
+                let wallet = fields.number("fromWalletId")?;
                 one(leg(
                     TransactionType::EscrowFund,
-                    said.text("intentId")?,
+                    fields.text("intentId")?,
                     Some(wallet),
                 )?)
             }
-            "escrow.release" | "escrow.resolve" if said.is_settled() => {
-                let (kind, wallet) = match said.text("becomes")? {
-                    "refunded" => (TransactionType::EscrowRefund, said.number("fromWalletId")?),
-                    _ => (TransactionType::EscrowRelease, said.number("toWalletId")?),
+            "escrow.release" | "escrow.resolve" if fields.is_settled() => {
+                let (kind, wallet) = match fields.text("becomes")? {
+                    "refunded" => (TransactionType::EscrowRefund, fields.number("fromWalletId")?),
+                    _ => (TransactionType::EscrowRelease, fields.number("toWalletId")?),
                 };
                 // The trail of a payee in another account states what it gets.
                 if !self.own.contains(&wallet) {
@@ -184,12 +186,12 @@ impl Reader {
                     ..leg(kind, &escrow()?, Some(wallet))?
                 })
             }
-            "escrow.released" if !waits(&said) => one(Leg {
+            "escrow.released" if !waits(&fields) => one(Leg {
                 or_user: true,
                 ..leg(
                     TransactionType::EscrowRelease,
                     &escrow()?,
-                    said.number("toWalletId").map(Some)?,
+                    fields.number("toWalletId").map(Some)?,
                 )?
             }),
             _ => Ok(Vec::new()),
@@ -198,6 +200,6 @@ impl Reader {
 }
 
 /// Whether the money of an arrival waits for room: it has an entry of its own when it comes.
-pub(super) fn waits(said: &Fields<'_>) -> bool {
-    said.text("credit") == Ok("waiting")
+pub(super) fn waits(fields: &EntryFields<'_>) -> bool {
+    fields.text("credit") == Ok("waiting")
 }

@@ -1,6 +1,6 @@
 //! Records besides transactions, as the entries of the trail state them.
 
-use super::legs::{Fields, MissingField, waits};
+use super::legs::{EntryFields, MissingField, waits};
 use domain::entry::Entry;
 use domain::period::Period;
 use std::collections::HashSet;
@@ -57,12 +57,12 @@ pub(super) fn of_escrow(step: &str, amount: u64, wallets: Option<(u64, u64)>) ->
 }
 
 /// The records that an entry states. `noticed` are arrivals whose intent was written before their money came.
-pub(super) fn of(
+pub(super) fn stated_by(
     entry: &Entry,
     noticed: &mut HashSet<(String, u64)>,
 ) -> Result<Vec<RecordInTrail>, MissingField> {
-    let said = Fields(entry);
-    let amount = || said.nanos("amountNanos");
+    let fields = EntryFields(entry);
+    let amount = || fields.nanos("amountNanos");
     let intent = |kind: &str| {
         let agent = entry.agent.as_deref().ok_or(MissingField);
         let spend = match kind {
@@ -71,48 +71,48 @@ pub(super) fn of(
         };
         Ok::<RecordInTrail, MissingField>(RecordInTrail {
             kind: RecordKind::Intent,
-            name: said.text("intentId")?.to_owned(),
+            name: fields.text("intentId")?.to_owned(),
             parts: of_intent(kind, amount()?, spend),
         })
     };
     let escrow = |step: &str| {
         let wallets = match step {
-            MADE => Some((said.number("fromWalletId")?, said.number("toWalletId")?)),
+            MADE => Some((fields.number("fromWalletId")?, fields.number("toWalletId")?)),
             _ => None,
         };
         Ok::<RecordInTrail, MissingField>(RecordInTrail {
             kind: RecordKind::Escrow,
-            name: said.number("escrowId")?.to_string(),
+            name: fields.number("escrowId")?.to_string(),
             parts: of_escrow(step, amount()?, wallets),
         })
     };
     match entry.kind.as_str() {
-        "deposit.requested" if said.is_settled() => Ok(vec![RecordInTrail {
+        "deposit.requested" if fields.is_settled() => Ok(vec![RecordInTrail {
             kind: RecordKind::Deposit,
-            name: said.text("transactionId")?.to_owned(),
-            parts: of_deposit(said.text("state")?, amount()?, said.number("walletId")?),
+            name: fields.text("transactionId")?.to_owned(),
+            parts: of_deposit(fields.text("state")?, amount()?, fields.number("walletId")?),
         }]),
         "deposit.cancelled" => Ok(vec![RecordInTrail {
             kind: RecordKind::Deposit,
-            name: said.text("transactionId")?.to_owned(),
+            name: fields.text("transactionId")?.to_owned(),
             parts: of_deposit(
                 DepositState::Cancelled.as_str(),
                 amount()?,
-                said.number("walletId")?,
+                fields.number("walletId")?,
             ),
         }]),
-        "spend.requested" | "spend.approved" if said.is_settled() => Ok(vec![intent("spend")?]),
-        "escrow.create" if said.is_settled() => Ok(vec![intent("escrow_create")?, escrow(MADE)?]),
-        "escrow.fund" if said.is_settled() => Ok(vec![intent("escrow_fund")?]),
-        "escrow.resolve" if said.is_settled() => Ok(vec![escrow(said.text("becomes")?)?]),
-        "escrow.release" | "escrow.dispute" if said.is_settled() => {
-            let mut records = vec![escrow(said.text("becomes")?)?];
+        "spend.requested" | "spend.approved" if fields.is_settled() => Ok(vec![intent("spend")?]),
+        "escrow.create" if fields.is_settled() => Ok(vec![intent("escrow_create")?, escrow(MADE)?]),
+        "escrow.fund" if fields.is_settled() => Ok(vec![intent("escrow_fund")?]),
+        "escrow.resolve" if fields.is_settled() => Ok(vec![escrow(fields.text("becomes")?)?]),
+        "escrow.release" | "escrow.dispute" if fields.is_settled() => {
+            let mut records = vec![escrow(fields.text("becomes")?)?];
             if entry.actor != PAYEE_ELSEWHERE {
                 records.push(intent(&entry.kind.replace('.', "_"))?);
             }
             Ok(records)
         }
-        "escrow.released" | "escrow.disputed" => arrived(entry, &said, noticed, intent),
+        "escrow.released" | "escrow.disputed" => arrived(entry, &fields, noticed, intent),
         _ => Ok(Vec::new()),
     }
 }
@@ -120,15 +120,15 @@ pub(super) fn of(
 /// The intent of a payee in another account than the payer's. Without one, the other party did it.
 fn arrived(
     entry: &Entry,
-    said: &Fields<'_>,
+    fields: &EntryFields<'_>,
     noticed: &mut HashSet<(String, u64)>,
     intent: impl Fn(&str) -> Result<RecordInTrail, MissingField>,
 ) -> Result<Vec<RecordInTrail>, MissingField> {
-    if said.text("intentId").is_err() {
+    if fields.text("intentId").is_err() {
         return Ok(Vec::new());
     }
-    let name = (entry.kind.clone(), said.number("escrowId")?);
-    if waits(said) {
+    let name = (entry.kind.clone(), fields.number("escrowId")?);
+    if waits(fields) {
         // Entries may repeat that the money waits; the record says it once.
         if !noticed.insert(name) {
             return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! Reading and comparing transit rows, and the sum over everything.
 
 use super::{CLOCKS_APART_MS, Sum, escrow_of};
-use crate::book::Place;
+use crate::book::AccountMode;
 use crate::drive::{Job, drive};
 use crate::pass::Pass;
 use crate::reconcile::{Comparison, Side};
@@ -65,7 +65,7 @@ impl Pass<'_> {
     }
 
     /// Reads whether a row has arrived, and the escrow that it is about.
-    fn row_job(&mut self, bucket: Bucket, row: Transit) -> Option<Job<(Place, Transit)>> {
+    fn row_job(&mut self, bucket: Bucket, row: Transit) -> Option<Job<(AccountMode, Transit)>> {
         let place = self.accounts.find(&row.from_account).zip(row.mode());
         let Some((account, mode)) = place else {
             if !self.accounts.partial {
@@ -74,7 +74,7 @@ impl Pass<'_> {
             }
             return None;
         };
-        let place = Place { account, mode };
+        let place = AccountMode { account, mode };
         let to = AccountKeys::new(&row.to_account).bucket();
         let mut reads = vec![Read::text(to, to.arrived(&row.id))];
         if let Some(number) = escrow_of(&row.id) {
@@ -84,7 +84,7 @@ impl Pass<'_> {
         Some(Job::new(reads, (place, row)))
     }
 
-    fn row(&mut self, place: Place, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
+    fn row(&mut self, place: AccountMode, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
         let amount = row.credit.as_ref().map_or(0, |credit| credit.nanos);
         let table = self.accounts.keys(place).bucket().transit();
         match escrow_of(&row.id) {
@@ -145,12 +145,12 @@ impl Pass<'_> {
             return;
         };
         let parts = [credit.transaction.as_str(), &credit.nanos.to_string()];
-        let receiver = (Place { account, mode }, intent);
+        let receiver = (AccountMode { account, mode }, intent);
         self.reconcile(Comparison::IntentTransaction, Side::Perhaps, receiver, &parts);
     }
 
     /// Adds a transaction to the sums.
-    pub(crate) fn flow(&mut self, place: Place, transaction: &Transaction) {
+    pub(crate) fn flow(&mut self, place: AccountMode, transaction: &Transaction) {
         let window = (self.rows.from_ms, self.rows.cut_ms);
         self.flows[place.index() % 2].take(transaction, window);
         if transaction.kind != TransactionType::TransferOut || self.rows.wanted.is_empty() {

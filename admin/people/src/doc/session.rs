@@ -61,7 +61,7 @@ pub(super) fn totp() -> Vec<Doc> {
 }
 
 fn login() -> Doc {
-    let body = Body::of("Login")
+    let body = Body::new("Login")
         .must(
             "email",
             email().eg("ada@example.com"),
@@ -78,7 +78,7 @@ fn login() -> Doc {
             string().with("maxLength", ACCOUNT_MAX).eg("acct_01KAH3V9J80123456789ABCDEF"),
             "The account, where users of several have this e-mail and password: then the answer without it is a 400 that names them in accounts.",
         );
-    let doc = Doc::of("POST /user/login", "login", "Sign in")
+    let doc = Doc::new("POST /user/login", "login", "Sign in")
         .says("Ten wrong passwords in 15 minutes lock the login for 15 minutes.")
         .takes(body)
         .refuses(&GUESSED)
@@ -87,19 +87,19 @@ fn login() -> Doc {
 }
 
 fn logout() -> Doc {
-    Doc::of("POST /user/logout", "logout", "Sign out").gives::<Done>(200, "The session has ended.")
+    Doc::new("POST /user/logout", "logout", "Sign out").gives::<Done>(200, "The session has ended.")
 }
 
 fn me() -> Doc {
-    Doc::of("GET /user/me", "getMe", "Show who is signed in")
+    Doc::new("GET /user/me", "getMe", "Show who is signed in")
         .gives::<MeView<'_>>(200, "The user, the account and the session.")
 }
 
 fn change() -> Doc {
-    let body = Body::of("PasswordChange")
+    let body = Body::new("PasswordChange")
         .must("currentPassword", password(), "The present password.")
         .must("newPassword", new_password(), "The new one.");
-    Doc::of("POST /user/password", "changePassword", "Change the password")
+    Doc::new("POST /user/password", "changePassword", "Change the password")
         .says("Ends all other sessions; this one goes on under a new cookie.")
         .takes(body)
         .gives::<PasswordChanged>(200, "It is changed.")
@@ -112,7 +112,7 @@ fn change() -> Doc {
 }
 
 fn reset() -> Doc {
-    let body = Body::of("PasswordReset")
+    let body = Body::new("PasswordReset")
         .must("token", token(), "The token of the link that the operator made.")
         .must("newPassword", new_password(), "The new password.")
         .may(
@@ -120,7 +120,7 @@ fn reset() -> Doc {
             code(),
             "A code of the second factor, where the user has one.",
         );
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /user/password/reset",
         "resetPassword",
         "Set a new password with a link",
@@ -133,7 +133,7 @@ fn reset() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /user/sessions",
         "listSessions",
         "List where you are signed in",
@@ -142,7 +142,7 @@ fn list() -> Doc {
 }
 
 fn revoke() -> Doc {
-    Doc::of(
+    Doc::new(
         "DELETE /user/sessions/{id}",
         "revokeSession",
         "End one of your sessions",
@@ -152,17 +152,17 @@ fn revoke() -> Doc {
 }
 
 fn revoke_others() -> Doc {
-    Doc::of(
+    Doc::new(
         "POST /user/sessions/revoke-others",
         "revokeOtherSessions",
         "End all your other sessions",
     )
-    .takes(Body::of("NothingToSay"))
+    .takes(Body::new("NothingToSay"))
     .gives::<Done>(200, "They have ended.")
 }
 
 fn begin() -> Doc {
-    Doc::of("POST /user/totp", "beginTotp", "Begin a second factor")
+    Doc::new("POST /user/totp", "beginTotp", "Begin a second factor")
         .says("It counts once a code of it was confirmed.")
         .takes(password_proof())
         .gives::<TotpEnrollment<'_>>(200, "The secret for an app.")
@@ -171,8 +171,8 @@ fn begin() -> Doc {
 }
 
 fn confirm() -> Doc {
-    let body = Body::of("TotpCode").must("code", code(), "A code of the app.");
-    Doc::of(
+    let body = Body::new("TotpCode").must("code", code(), "A code of the app.");
+    Doc::new(
         "POST /user/totp/confirm",
         "confirmTotp",
         "Confirm a second factor",
@@ -184,7 +184,7 @@ fn confirm() -> Doc {
 }
 
 fn disable() -> Doc {
-    Doc::of(
+    Doc::new(
         "POST /user/totp/disable",
         "disableTotp",
         "Disable the second factor",
@@ -196,5 +196,5 @@ fn disable() -> Doc {
 }
 
 fn password_proof() -> Body {
-    Body::of("PasswordProof").must("password", password(), "The password.")
+    Body::new("PasswordProof").must("password", password(), "The password.")
 }

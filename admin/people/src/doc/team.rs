@@ -23,13 +23,13 @@ pub(super) fn docs() -> Vec<Doc> {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /user/team", "listTeam", "List the users of the account")
+    Doc::new("GET /user/team", "listTeam", "List the users of the account")
         .lists::<UserView<'_>>("users", "A page of users, the newest first.")
 }
 
 fn change() -> Doc {
-    let body = Body::of("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
-    Doc::of("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
+    let body = Body::new("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
+    Doc::new("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
         .says("The API keys that the user made are revoked where the new role can make none, unless they are to be kept.")
         .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
         .takes(body)
@@ -38,7 +38,7 @@ fn change() -> Doc {
 }
 
 fn remove() -> Doc {
-    Doc::of("DELETE /user/team/{id}", "removeUser", "Remove a user")
+    Doc::new("DELETE /user/team/{id}", "removeUser", "Remove a user")
         .says("Their sessions end at once, and the API keys that they made are revoked, unless they are to be kept.")
         .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
         .gives::<Removed<'_>>(200, "The user is removed.")
@@ -46,12 +46,10 @@ fn remove() -> Doc {
 }
 
 fn invite() -> Doc {
-    let body = Body::of("NewInvitation").must("email", somebody(), "Whom.").must(
-        "role",
-        is("RoleName"),
-        "What they may do.",
-    );
-    Doc::of("POST /user/invitations", "invite", "Invite somebody")
+    let body = Body::new("NewInvitation")
+        .must("email", somebody(), "Whom.")
+        .must("role", is("RoleName"), "What they may do.");
+    Doc::new("POST /user/invitations", "invite", "Invite somebody")
         .says("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
         .takes(body)
         .gives::<InvitationCreated<'_>>(200, "The invitation with its link.")
@@ -59,7 +57,7 @@ fn invite() -> Doc {
 }
 
 fn invitations() -> Doc {
-    Doc::of(
+    Doc::new(
         "GET /user/invitations",
         "listInvitations",
         "List open invitations",
@@ -68,7 +66,7 @@ fn invitations() -> Doc {
 }
 
 fn revoke() -> Doc {
-    Doc::of(
+    Doc::new(
         "DELETE /user/invitations/{id}",
         "revokeInvitation",
         "Revoke an invitation",
@@ -79,8 +77,8 @@ fn revoke() -> Doc {
 }
 
 fn look() -> Doc {
-    let body = Body::of("InvitationToken").must("token", token(), "The token of the link.");
-    Doc::of(
+    let body = Body::new("InvitationToken").must("token", token(), "The token of the link.");
+    Doc::new(
         "POST /user/invitations/look",
         "lookAtInvitation",
         "Look at an invitation",
@@ -91,10 +89,10 @@ fn look() -> Doc {
 }
 
 fn accept() -> Doc {
-    let body = Body::of("InvitationAnswer")
+    let body = Body::new("InvitationAnswer")
         .must("token", token(), "The token of the link.")
         .must("password", new_password(), "The password of the new user.");
-    let doc = Doc::of(
+    let doc = Doc::new(
         "POST /user/invitations/accept",
         "acceptInvitation",
         "Accept an invitation",

@@ -2,7 +2,7 @@
 
 use super::{Event, Fault, Script};
 use crate::completion::{chat_id, finish_reason};
-use crate::plan::Place;
+use crate::plan::UsagePlacement;
 use crate::usage::with_member;
 use clock::now_ms;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ impl super::Shape for Shape {
         let mut events: Vec<Event> = (0..script.request.choices)
             .map(|choice| chunk(script, &[of_choice(choice, &role, None)], 0))
             .collect();
-        if script.plan.place == Place::First {
+        if script.plan.place == UsagePlacement::First {
             events.extend(usage_alone(script));
         }
         events
@@ -38,16 +38,16 @@ impl super::Shape for Shape {
             .collect();
         let place = script.plan.place;
         let times = match place {
-            Place::Last | Place::AfterDone => usize::from(script.request.include_usage),
-            Place::Twice => 2,
-            Place::First | Place::Each => 0,
+            UsagePlacement::Last | UsagePlacement::AfterDone => usize::from(script.request.include_usage),
+            UsagePlacement::Twice => 2,
+            UsagePlacement::First | UsagePlacement::Each => 0,
         };
         let usage = (0..times).filter_map(|_| usage_alone(script));
         let done = script.plan.done.then(|| Event {
             data: "[DONE]".to_owned(),
             ..Event::default()
         });
-        if place == Place::AfterDone {
+        if place == UsagePlacement::AfterDone {
             events.extend(done);
             events.extend(usage);
         } else {
@@ -83,7 +83,9 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
         "system_fingerprint": "fp_sandbox",
         "choices": choices,
     });
-    let usage = script.usage().filter(|_| script.plan.place == Place::Each);
+    let usage = script
+        .usage()
+        .filter(|_| script.plan.place == UsagePlacement::Each);
     let data = match &usage {
         Some(usage) => with_member(&body, "usage", usage),
         None => {

@@ -2,7 +2,7 @@
 
 use super::{Event, Fault, Script};
 use crate::completion::{Status, message, message_id, response, text_part};
-use crate::plan::Place;
+use crate::plan::UsagePlacement;
 use crate::usage::with_member;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl super::Shape for Shape {
     }
 
     fn tail(&mut self, script: &Script) -> Vec<Event> {
-        let status = Status::of(script.text.is_cut());
+        let status = Status::from_cut(script.text.is_cut());
         let text = script.text.whole();
         let of_item =
             || json!({ "output_index": 0, "content_index": 0, "item_id": message_id(script.number) });
@@ -58,7 +58,11 @@ impl super::Shape for Shape {
                 Status::Incomplete => "response.incomplete",
                 _ => "response.completed",
             };
-            let times = if script.plan.place == Place::Twice { 2 } else { 1 };
+            let times = if script.plan.place == UsagePlacement::Twice {
+                2
+            } else {
+                1
+            };
             events.extend((0..times).map(|_| self.of_response(script, name, status)));
         }
         events
@@ -96,7 +100,7 @@ impl Shape {
         let is_over = status != Status::InProgress;
         let usage = script
             .usage()
-            .filter(|_| is_over || matches!(script.plan.place, Place::First | Place::Each));
+            .filter(|_| is_over || matches!(script.plan.place, UsagePlacement::First | UsagePlacement::Each));
         let body = response(&script.request, script.number, &text, status);
         let body = with_member(&body, "usage", usage.as_deref().unwrap_or("null"));
         let head = json!({ "type": name, "sequence_number": self.sequence });

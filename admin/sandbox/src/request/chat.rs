@@ -66,7 +66,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Request, Reply> {
         user: body.user.map(Cow::into_owned),
         stream: body.stream == Some(true),
         include_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
-        ..Request::of(Endpoint::Chat, model)
+        ..Request::new(Endpoint::Chat, model)
     })
 }
 

@@ -28,7 +28,7 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
         inputs,
         dimensions: dimensions.and_then(Result::ok).unwrap_or(DIMENSIONS),
         base64: body.get("encoding_format").and_then(Value::as_str) == Some("base64"),
-        ..Request::of(Endpoint::Embeddings, model)
+        ..Request::new(Endpoint::Embeddings, model)
     })
 }
 

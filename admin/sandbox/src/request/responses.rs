@@ -35,7 +35,7 @@ pub(super) fn read(body: &Value) -> Result<Request, Reply> {
         service_tier: string(body, "service_tier"),
         stream: body.get("stream") == Some(&Value::Bool(true)),
         include_usage: true,
-        ..Request::of(Endpoint::Responses, model)
+        ..Request::new(Endpoint::Responses, model)
     })
 }
 

@@ -35,7 +35,7 @@ pub(super) enum Rest {
 
 impl RequestBody {
     /// Takes the body of a request.
-    pub(super) fn of(request: Request<Incoming>) -> (Request<Self>, Rest) {
+    pub(super) fn split(request: Request<Incoming>) -> (Request<Self>, Rest) {
         if request.body().is_end_stream() {
             let without = |body| Self {
                 body: Some(body),

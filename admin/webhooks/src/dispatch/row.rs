@@ -35,7 +35,7 @@ pub(super) struct Row {
 impl Row {
     /// Creates a step of as many entries as yield at most [`DELIVERIES_MAX`] deliveries, but at least one entry; and
     /// none of a later minute while violations wait for the end of this one.
-    pub(super) fn of(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
+    pub(super) fn new(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
         let mut row = Self {
             last: 0,
             events: 0,
@@ -202,20 +202,20 @@ mod tests {
             .collect();
         let two = [EventName::AgentFrozen, EventName::WalletLowBalance];
         let entries: VecDeque<Read> = (6..40).map(|seq| read(seq, 1, &two)).collect();
-        let row = Row::of(&entries, Tally::default(), &hooks);
+        let row = Row::new(&entries, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, deliveries(&row)), (15, 20, 400));
         assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
         let odd: VecDeque<Read> = std::iter::once(read(6, 1, &two[..1]))
             .chain((7..40).map(|seq| read(seq, 1, &two)))
             .collect();
-        let row = Row::of(&odd, Tally::default(), &hooks);
+        let row = Row::new(&odd, Tally::default(), &hooks);
         assert_eq!(
             (row.last, deliveries(&row)),
             (15, 380),
             "not one more than there may be"
         );
         let quiet: VecDeque<Read> = (6..8).map(|seq| read(seq, 1, &[])).collect();
-        let quiet = Row::of(&quiet, Tally::default(), &hooks);
+        let quiet = Row::new(&quiet, Tally::default(), &hooks);
         assert_eq!((quiet.last, quiet.events, quiet.batches.len()), (7, 0, 0));
     }
 
@@ -226,14 +226,14 @@ mod tests {
         let entries: VecDeque<Read> = (6..506)
             .map(|seq| read(seq, if seq < 406 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = Row::of(&entries, Tally::default(), &hooks);
+        let row = Row::new(&entries, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (405, AT_ONCE_MAX, 390));
         assert_eq!(deliveries(&row), 10);
         assert!(row.tally.minute.waits);
         let few: VecDeque<Read> = (6..26)
             .map(|seq| read(seq, if seq < 16 { 1 } else { MINUTE_MS }, &violation))
             .collect();
-        let row = Row::of(&few, Tally::default(), &hooks);
+        let row = Row::new(&few, Tally::default(), &hooks);
         assert_eq!((row.last, row.events, row.coalesced), (25, 20, 0));
         assert_eq!((row.tally.minute.number, row.tally.begun), (1, true));
     }

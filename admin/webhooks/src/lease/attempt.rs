@@ -114,7 +114,7 @@ async fn attempt_once(
     } = &lease.endpoint;
     let (delivery, content) = match Delivery::parse(text) {
         Some(delivery) => {
-            let trail = Trail::of(&webhooks.store, &webhooks.archive, account, *mode);
+            let trail = Trail::new(&webhooks.store, &webhooks.archive, account, *mode);
             let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }

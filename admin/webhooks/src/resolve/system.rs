@@ -57,7 +57,7 @@ impl Name {
 
 impl Default for System {
     fn default() -> Self {
-        Self::of(LOOKUPS_AT_ONCE)
+        Self::new(LOOKUPS_AT_ONCE)
     }
 }
 
@@ -70,10 +70,10 @@ impl Lookup for System {
 impl System {
     /// Creates a resolver for the registration of webhooks, with separate limits.
     pub(crate) fn of_registrations() -> Self {
-        Self::of(REGISTRATIONS_AT_ONCE)
+        Self::new(REGISTRATIONS_AT_ONCE)
     }
 
-    fn of(at_once: usize) -> Self {
+    fn new(at_once: usize) -> Self {
         Self {
             under_way: Arc::default(),
             turns: Arc::new(Semaphore::new(at_once)),

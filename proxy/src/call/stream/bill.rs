@@ -25,7 +25,7 @@ impl StreamBill {
     /// the usage so far, and the reported cost. This is never less than the estimate, since reasoning is not seen.
     pub fn new(
         request: &CallRequest,
-        asked: &StreamRequest,
+        stream_request: &StreamRequest,
         held: Nanos,
         (filter, end): (&Filter, StreamEnd),
     ) -> Self {
@@ -44,7 +44,7 @@ impl StreamBill {
                 how: HoldOutcome::Settled,
             },
             so_far => {
-                let seen = asked.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
+                let seen = stream_request.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
                 let least = [so_far, seen, reported].into_iter().flatten();
                 Self {
                     cost: least.fold(held, Nanos::max),

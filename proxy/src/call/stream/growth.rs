@@ -20,9 +20,9 @@ pub struct Growth {
 impl Growth {
     /// Creates the growth of a hold at its estimate; `None` for a call with a token limit, whose hold already covers
     /// all of it.
-    pub fn of(request: &CallRequest, asked: &StreamRequest) -> Option<Self> {
+    pub fn from_request(request: &CallRequest, stream_request: &StreamRequest) -> Option<Self> {
         let price_name = request.price_name();
-        let call = asked.shape(request, &price_name);
+        let call = stream_request.shape(request, &price_name);
         call.unlimited.then(|| {
             let step = request.prices.held_tokens(&call);
             Self { held: step, step }

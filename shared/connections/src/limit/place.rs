@@ -11,7 +11,7 @@ const CLOSED: u32 = u32::MAX;
 
 /// The place of a connection.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     /// Later connections have higher numbers.
     pub(super) number: u64,
     /// Address that the connection counts against.
@@ -26,7 +26,7 @@ pub(super) struct Place {
     closing: Notify,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Creates the place of an idle connection.
     pub(super) fn new(number: u64, counted_as: Option<IpAddr>, started: Instant) -> Self {
         let place = Self {

@@ -52,8 +52,8 @@ impl CheckedAmount {
 }
 
 impl Check {
-    /// Explains why `asked` does not pass; `resets_at_ms` is when the check's counter restarts.
-    pub fn sentence(&self, asked: CheckedAmount, resets_at_ms: Option<u64>) -> String {
+    /// Explains why `amount` does not pass; `resets_at_ms` is when the check's counter restarts.
+    pub fn sentence(&self, amount: CheckedAmount, resets_at_ms: Option<u64>) -> String {
         let limit = self.limit.unwrap_or_default();
         let limit = match self.name.unit() {
             Unit::Usd => usd(limit),
@@ -67,7 +67,7 @@ impl Check {
             ("{limit}", limit),
             ("{spent}", spent_words(self.spent.unwrap_or_default())),
             ("{held}", held),
-            ("{asked}", asked.clause()),
+            ("{asked}", amount.clause()),
             ("{end}", end_of(self.name.reset(), resets_at_ms)),
         ]
         .iter()

@@ -56,7 +56,7 @@ pub struct Skipped {
 }
 
 /// The fields of one entry, unread.
-type Fields<'a> = BTreeMap<String, &'a RawValue>;
+type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Kind of a model's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ fn read_entry(
     provider: &str,
     left_out: &mut Vec<String>,
 ) -> Result<ModelEntry, String> {
-    let fields: Fields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
+    let fields: RawFields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
     let answers = check_usable(name, &fields, provider)?;
     let mut figures = Figures::read(&fields)?;
     if answers == Answers::Embeddings {
@@ -159,7 +159,7 @@ fn read_entry(
 }
 
 /// Checks that the entry is a model of `provider` whose calls the edge can forward.
-fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<Answers, String> {
+fn check_usable(name: &str, fields: &RawFields<'_>, provider: &str) -> Result<Answers, String> {
     if !is_model_name(name) {
         return Err("the name cannot name a model".to_owned());
     }
@@ -196,12 +196,12 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<Answe
 }
 
 /// Returns the search fee for the dearest context size, because the request need not specify the size.
-fn search_fee(fields: &Fields<'_>) -> Result<Option<CallPrice>, String> {
+fn search_fee(fields: &RawFields<'_>) -> Result<Option<CallPrice>, String> {
     const FIELD: &str = "search_context_cost_per_query";
     let Some(sizes) = fields.get(FIELD).filter(|value| value.get() != "null") else {
         return Ok(None);
     };
-    let sizes: Fields =
+    let sizes: RawFields =
         serde_json::from_str(sizes.get()).map_err(|_| format!("`{FIELD}` is no JSON object"))?;
     let fees = sizes.values().map(|fee| CallPrice::parse_usd_per_unit(fee.get()));
     let fees = fees
@@ -224,7 +224,7 @@ struct TierFigures {
 }
 
 impl Figures {
-    fn read(fields: &Fields<'_>) -> Result<Self, String> {
+    fn read(fields: &RawFields<'_>) -> Result<Self, String> {
         let mut figures = Self::default();
         for (name, value) in fields {
             let Some(field) = Field::parse(name).filter(|_| value.get() != "null") else {

@@ -15,7 +15,7 @@ pub(super) struct Names(HashMap<String, usize>);
 
 impl Names {
     /// Collects the names and aliases of these models.
-    pub(super) fn of(models: &BTreeMap<String, ModelEntry>) -> Self {
+    pub(super) fn from_models(models: &BTreeMap<String, ModelEntry>) -> Self {
         let mut positions: HashMap<String, usize> = models.keys().cloned().zip(0..).collect();
         for (position, entry) in models.values().enumerate() {
             for alias in &entry.aliases {

@@ -106,13 +106,13 @@ impl ModelPrice {
     /// Returns whether a call for `model` with this price pays the search fee: it requests a search, or the model
     /// searches on every call. For a model without a price this is judged by its name, which is reliable for all models
     /// of OpenAI.
-    pub(super) fn searches(&self, model: &str, asked: bool) -> bool {
+    pub(super) fn searches(&self, model: &str, requested: bool) -> bool {
         let mark = SEARCH_MARK.as_bytes();
         let is_named_so = || {
             let mut windows = model.as_bytes().windows(mark.len());
             windows.any(|window| window.eq_ignore_ascii_case(mark))
         };
-        asked || self.always_searches || self.name.is_empty() && is_named_so()
+        requested || self.always_searches || self.name.is_empty() && is_named_so()
     }
 
     /// Returns the rates of a call by requested or reported tier and by prompt length. A tier without a price has the
@@ -131,11 +131,11 @@ impl ModelPrice {
     /// tier and the table's `auto_tier`, which applies to upstreams without tiers.
     pub(super) fn rates_unreported(
         &self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         names: &TierNames,
         prompt_tokens: u64,
     ) -> Rates {
         let unasked = self.rates(None, names, prompt_tokens);
-        self.rates(asked, names, prompt_tokens).dearer(unasked)
+        self.rates(requested, names, prompt_tokens).dearer(unasked)
     }
 }

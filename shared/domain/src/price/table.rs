@@ -82,7 +82,7 @@ impl PriceTable {
 
     fn build(mut content: Content) -> Result<Self, PriceError> {
         check_count("price table", content.models.len())?;
-        let names = Names::of(&content.models);
+        let names = Names::from_models(&content.models);
         content.share_allowances(&names);
         let fees = content.models.values().filter_map(|entry| entry.web_search);
         let fallback = Fallback {

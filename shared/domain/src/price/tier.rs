@@ -25,9 +25,9 @@ pub(super) struct TierNames {
 }
 
 impl TierNames {
-    /// Returns the table's name for the tier `asked` for.
-    pub(super) fn canonical<'a>(&'a self, asked: Option<&'a str>) -> &'a str {
-        let word = match asked {
+    /// Returns the table's name for the `requested` tier.
+    pub(super) fn canonical<'a>(&'a self, requested: Option<&'a str>) -> &'a str {
+        let word = match requested {
             None | Some(AUTO) => self.auto_tier.as_str(),
             Some(word) => word,
         };
@@ -95,7 +95,7 @@ mod tests {
             auto_tier: DEFAULT.to_owned(),
             aliases,
         };
-        for (asked, tier) in [
+        for (requested, tier) in [
             (None, "standard"),
             (Some("auto"), "standard"),
             (Some("default"), "standard"),
@@ -104,7 +104,7 @@ mod tests {
             (Some("fast"), "priority"),
             (Some("warp"), "warp"),
         ] {
-            assert_eq!(names.canonical(asked), tier, "{asked:?}");
+            assert_eq!(names.canonical(requested), tier, "{requested:?}");
         }
         let names = TierNames {
             auto_tier: "fast".to_owned(),

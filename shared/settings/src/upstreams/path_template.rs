@@ -71,7 +71,7 @@ impl PathTemplate {
     }
 
     /// Returns path and query for a call of `model`, which is percent-encoded.
-    pub fn of(&self, model: &str) -> Cow<'_, str> {
+    pub fn for_model(&self, model: &str) -> Cow<'_, str> {
         match &self.after {
             None => Cow::Borrowed(&self.before),
             Some(after) => Cow::Owned(format!(
@@ -125,14 +125,14 @@ mod tests {
             ("\r\nHost: x", "%0D%0AHost%3A%20x"),
         ] {
             assert_eq!(
-                azure.of(model),
+                azure.for_model(model),
                 format!("/base/openai/deployments/{segment}/chat/completions?api-version=2024-10-21")
             );
         }
         let plain = PathTemplate::parse("/chat/completions", "").unwrap().under("/v1");
-        assert_eq!(plain.of("a/b"), "/v1/chat/completions");
+        assert_eq!(plain.for_model("a/b"), "/v1/chat/completions");
         let plain = PathTemplate::parse("/chat/completions", "a=b&c").unwrap();
-        assert_eq!(plain.of("m"), "/chat/completions?a=b&c");
+        assert_eq!(plain.for_model("m"), "/chat/completions?a=b&c");
     }
 
     #[test]

@@ -83,11 +83,14 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
         [StreamUsage::Unasked, StreamUsage::Ask, StreamUsage::Ask]
     );
     assert_eq!(
-        zeta.chat_path.of("gpt-4o"),
+        zeta.chat_path.for_model("gpt-4o"),
         "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21"
     );
-    assert_eq!(zeta.embeddings_path.of("m"), "/embeddings?api-version=2024-10-21");
-    assert_eq!(alpha.responses_path.of("m"), "/responses");
+    assert_eq!(
+        zeta.embeddings_path.for_model("m"),
+        "/embeddings?api-version=2024-10-21"
+    );
+    assert_eq!(alpha.responses_path.for_model("m"), "/responses");
     assert_eq!((&*zeta.price_prefix, &*alpha.price_prefix), ("zeta/", ""));
 
     let providers = settings.providers();

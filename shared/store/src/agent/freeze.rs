@@ -58,7 +58,7 @@ pub async fn set_frozen(
         Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
-    let event = Event::new(kind, json!({ "authority": authority })).of(agent);
+    let event = Event::new(kind, json!({ "authority": authority })).with_agent(agent);
     let account = scope.keys();
     let keys = FreezeKeys {
         agent: account.agent(scope.mode, agent),

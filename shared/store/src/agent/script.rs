@@ -135,7 +135,7 @@ impl NewAgent<'_> {
         };
         let data = json!({ "name": self.name, "type": self.kind, "wallet": new.id,
             "walletId": new.number.get() });
-        let event = Event::new("agent.created", data).of(self.id);
+        let event = Event::new("agent.created", data).with_agent(self.id);
         let number = new.number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -170,7 +170,7 @@ pub async fn update(
         "spend_limit" => Shown::Amount("spendLimit"),
         other => Shown::Text(other),
     };
-    let event = Event::new("agent.updated", shown(changes, form).into()).of(agent);
+    let event = Event::new("agent.updated", shown(changes, form).into()).with_agent(agent);
     let keys = UpdateKeys {
         agent: scope.keys().agent(scope.mode, agent),
     };
@@ -310,7 +310,7 @@ async fn try_delete(
     let count = virtual_keys.len() + forgotten.len();
     let data = json!({ "policyId": policy, "virtualKeys": logged, "virtualKeyCount": count,
         "walletId": number });
-    let event = Event::new("agent.deleted", data).of(agent);
+    let event = Event::new("agent.deleted", data).with_agent(agent);
     let number = number.to_string();
     let args = DeleteArgs {
         agent,

@@ -1,9 +1,11 @@
 -- Purpose: change fields of an agent's wallet row.
 -- KEYS: of a change, then as script.rs names them
 -- ARGV: of a change, then as script.rs names them. `fields` are in threes: 'set' field value, or 'clear' field ''
--- Returns: {'updated'} | {'missing'} (no wallet row) | {'no_account'}
--- Cost: O(fields); 7 calls and one per field
+-- Returns: {'updated'} (also if the fields had these values; nothing was written then) | {'missing'} (no wallet row)
+--   | {'no_account'}
+-- Cost: O(fields); 7 calls and two per field
 if redis.call('HEXISTS', KEYS.agent, 'wallet') == 0 then return {'missing'} end
+if has_fields(@KEYS.agent, @ARGV.fields) then return {'updated'} end
 
 change_fields(@KEYS.agent, @ARGV.fields)
 redis.call('HSET', KEYS.agent, 'updated_at', now)

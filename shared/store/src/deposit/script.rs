@@ -234,7 +234,7 @@ impl NewDeposit<'_> {
         let data = json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
             "reference": self.reference, "amountNanos": amount, "amount": self.amount,
             "currency": self.currency, "state": self.state.as_str() });
-        let event = Event::new("deposit.requested", data).of(self.wallet.agent());
+        let event = Event::new("deposit.requested", data).with_agent(self.wallet.agent());
         let mut reply = scope.execute(store, &MAKE, event, keys, args).await?;
         match reply.word()?.as_str() {
             "made" => Ok(MakeOutcome::New),

@@ -4,13 +4,14 @@
 --   intent. Last: budgets
 -- Returns: {'blocked'} | {'known'} (an intent with this id exists, or another request's claim) | {'no_account'}; only
 --   the first writes anything | {'over_budget', kind} (the claim is removed nevertheless)
--- Cost: O(1); up to 18 calls
+-- Cost: O(1); up to 19 calls
 local function is_free(record) return not record[1] or record[1] == 'claimed' and record[2] == ARGV.fingerprint end
 if not is_free(redis.call('HMGET', KEYS.intent, 'state', 'fp')) then return {'known'} end
-local full = is_full('intents', redis.call('LLEN', KEYS.intent_index))
+local full = is_full('intents', redis.call('LLEN', KEYS.intent_index)) and 'intents'
+  or is_full('text_bytes', counted('text_bytes')) and 'text_bytes'
 
 if is_free(redis.call('HMGET', KEYS.claim, 'state', 'fp')) then redis.call('DEL', KEYS.claim) end
-if full then return over_budget('intents') end
+if full then return over_budget(full) end
 keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'blocked', ARGV.reason, ARGV.heads, @ARGV.fields)
 recorded(string.format('outcome=blocked reason=%s intentId=%s', ARGV.reason, ARGV.intent))
 return {'blocked'}

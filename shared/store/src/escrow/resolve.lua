@@ -15,7 +15,7 @@
 --   elsewhere; the refusal if it was archived there) | {'closed'} (the wallet is not the expected one any more) |
 --   {'too_much'} (the balance would exceed its maximum) | {'missing'} (no such escrow) | {'over_budget', kind} |
 --   {'no_account'}; only the first moves money
--- Cost: O(1); 3 to 17 calls for a refusal, up to 32 otherwise
+-- Cost: O(1); 3 to 18 calls for a refusal, up to 32 otherwise
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV.receiver_number ~= '', ARGV.heads ~= '', ARGV.intent ~= ''
 local escrow = redis.call('HMGET', KEYS.escrow, 'status', 'winner', 'winner_account')
@@ -34,7 +34,10 @@ if status ~= ARGV.required_status then
   local id = spare and ARGV.spare_intent or ARGV.intent
   -- The key of the deciding request is free again once its intent is archived, and its id is already among the
   -- siblings.
-  if here and is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
+  if here then
+    if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
+    if is_full('text_bytes', counted('text_bytes')) then return over_budget('text_bytes') end
+  end
   local won = escrow[2] == ARGV.intent and escrow[3] == ARGV.requester
   if won and not here then return {'again', status, reason, id} end
   if not won then add_sibling(id, SIBLINGS_MAX - 1) end

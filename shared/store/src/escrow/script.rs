@@ -117,9 +117,9 @@ fn mint_transaction() -> Result<String, StoreError> {
 }
 
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
-async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError> {
-    let once = asked.once;
-    let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
+async fn claim(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreError> {
+    let once = requester.once;
+    let key = requester.scope.keys().intent(requester.scope.mode, &once.id);
     let keys = ClaimKeys { intent: &key };
     let args = ClaimArgs {
         intent: &once.id,
@@ -132,16 +132,16 @@ async fn claim(store: &Store, asked: &Requester<'_>) -> Result<bool, StoreError>
 /// Stores `new` as refused, under the id of `refusal`, in the caller's account.
 async fn keep_blocked<T>(
     store: &Store,
-    asked: &Requester<'_>,
+    requester: &Requester<'_>,
     new: &NewIntent<'_>,
     event: Event<'_>,
     refusal: Blocked,
 ) -> Result<CallOutcome<T>, StoreError> {
-    let (account, mode) = (asked.scope.keys(), asked.scope.mode);
+    let (account, mode) = (requester.scope.keys(), requester.scope.mode);
     let keys = BlockedKeys {
         intent: account.intent(mode, &refusal.intent),
         intent_index: new.place().index(&account, mode),
-        claim: account.intent(mode, &asked.once.id),
+        claim: account.intent(mode, &requester.once.id),
     };
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
     let args = BlockedArgs {
@@ -151,7 +151,10 @@ async fn keep_blocked<T>(
         fingerprint: new.fingerprint,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let mut reply = asked.scope.execute(store, &BLOCKED, event, keys, args).await?;
+    let mut reply = requester
+        .scope
+        .execute(store, &BLOCKED, event, keys, args)
+        .await?;
     match reply.word()?.as_str() {
         "blocked" => Ok(CallOutcome::Blocked(refusal)),
         "known" => Ok(CallOutcome::Known),

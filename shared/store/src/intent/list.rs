@@ -14,7 +14,7 @@ const BESIDE_MAX: u64 = 200;
 
 /// Position of an intent in a list. Intents of an earlier version have no number: they come first, by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct IntentPosition {
     /// Its number in the list; 0 if an earlier version listed it.
     pub number: u64,
     /// Time of the request, or of the change to its state, in ms since 1970.
@@ -34,13 +34,13 @@ pub struct Listed {
 
 impl IntentRecord {
     /// Returns its position in a list.
-    pub fn place_in(&self, index: IntentIndex<'_>) -> Place {
+    pub fn place_in(&self, index: IntentIndex<'_>) -> IntentPosition {
         match index {
-            IntentIndex::State(_) => Place {
+            IntentIndex::State(_) => IntentPosition {
                 number: self.filed.unwrap_or(self.seq),
                 at_ms: self.updated_at_ms(),
             },
-            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => Place {
+            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => IntentPosition {
                 number: self.seq,
                 at_ms: self.at_ms,
             },
@@ -78,7 +78,7 @@ impl IntentRecord {
         store: &Store,
         (account, mode): (&AccountKeys, Mode),
         index: IntentIndex<'_>,
-        (id, place): (&str, Place),
+        (id, place): (&str, IntentPosition),
         limit: u64,
     ) -> Result<Listed, StoreError> {
         let list = List::new(store, (account, mode), index);
@@ -141,7 +141,7 @@ impl<'a> List<'a> {
     }
 
     /// Finds the first index before `end` with this position or a later one; `end` if there is none.
-    async fn first_at(&self, place: Place, end: u64) -> Result<u64, StoreError> {
+    async fn first_at(&self, place: IntentPosition, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
         while let Some(indexes) = search.places() {
             let found = self.places(&indexes).await?;
@@ -153,7 +153,7 @@ impl<'a> List<'a> {
     }
 
     /// Reads the positions of the intents at these indexes.
-    async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<Place>>, StoreError> {
+    async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<IntentPosition>>, StoreError> {
         let items = indexes.iter().map(|index| (&self.key, index));
         let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
         let fields = ids.iter().map(|id| {
@@ -165,7 +165,7 @@ impl<'a> List<'a> {
         let is_state = matches!(self.index, IntentIndex::State(_));
         let places = found.into_iter().map(|(seq, filed, at, decided)| {
             let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };
-            Some(Place {
+            Some(IntentPosition {
                 number: filed.or(seq).unwrap_or(0),
                 at_ms: decided.or(at)?,
             })

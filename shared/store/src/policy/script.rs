@@ -159,7 +159,7 @@ impl SetPolicy<'_> {
             changes: field_args(&changes),
         };
         let data = json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) });
-        let event = Event::new("policy.set", data).of(self.agent);
+        let event = Event::new("policy.set", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &SET, event, keys, args).await?;
         match reply.word()?.as_str() {
             "set" => {
@@ -186,7 +186,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         policy_id: id,
         reach: reach(agent),
     };
-    let event = Event::new("policy.deleted", json!({ "policyId": id })).of(agent);
+    let event = Event::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
     let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
     match reply.word()?.as_str() {
         "deleted" => Ok(Deleted::Done),

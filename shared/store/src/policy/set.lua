@@ -4,10 +4,11 @@
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' if the
 --   policy must exist; `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted
 --   revisions, each between spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
--- Returns: {'set', field, value, …} (the whole policy) | {'too_many'} | {'over_budget', kind} | {'no_account'}
+-- Returns: {'set', field, value, …} (the whole policy; nothing was written if it was so before)
+--   | {'too_many'} | {'over_budget', kind} | {'no_account'}
 --   | {'mismatch'} (it does not match `expected`; nothing changed)
 --   | {'changed'} (the agent's policy is not the one that the caller read; nothing changed, read again)
--- Cost: O(log policies), and O(account-wide policies) for an account-wide one; 15 calls and one per field
+-- Cost: O(log policies), and O(account-wide policies) for an account-wide one; 15 calls and two per field
 local is_new = ARGV.state == 'new'
 if is_new == (redis.call('EXISTS', KEYS.policy) == 1) then return {'changed'} end
 if ARGV.reach == 'agent' then
@@ -25,6 +26,7 @@ elseif expected ~= '' then
   if is_new then return {'mismatch'} end
   if expected ~= 'any' and not string.find(expected, string.format(' %s ', revision), 1, true) then return {'mismatch'} end
 end
+if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return {'set', unpack(redis.call('HGETALL', KEYS.policy))} end
 if is_new and is_full('policies', redis.call('ZCARD', KEYS.policies)) then return over_budget('policies') end
 
 change_fields(@KEYS.policy, @ARGV.changes)

@@ -52,7 +52,7 @@ impl Reseal<'_> {
     pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
         let scope = Scope::live(self.account, self.actor);
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
-        let event = Event::new("keys.rotated", data).of(self.agent);
+        let event = Event::new("keys.rotated", data).with_agent(self.agent);
         let keys = ResealKeys {
             agent: scope.keys().agent(Mode::Live, self.agent),
         };

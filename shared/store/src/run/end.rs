@@ -64,7 +64,7 @@ pub async fn end(
     how: End,
 ) -> Result<Ended, StoreError> {
     let status = how.status().as_str();
-    let event = Event::new(how.event(), json!({ "runId": run, "status": status })).of(agent);
+    let event = Event::new(how.event(), json!({ "runId": run, "status": status })).with_agent(agent);
     let keys = EndKeys {
         run: scope.keys().run(scope.mode, agent, run),
     };

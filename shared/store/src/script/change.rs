@@ -79,7 +79,7 @@ impl<'a> Event<'a> {
         Self { kind, agent, data }
     }
 
-    pub(crate) fn of(self, agent: impl Into<Option<&'a str>>) -> Self {
+    pub(crate) fn with_agent(self, agent: impl Into<Option<&'a str>>) -> Self {
         let agent = agent.into();
         Self { agent, ..self }
     }
@@ -100,23 +100,23 @@ pub(crate) enum Shown {
 
 /// Composes the changed fields for the audit log; a cleared field is `null`.
 pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
-    let mut told = Map::new();
+    let mut data = Map::new();
     for (field, value) in changes {
         match form(field) {
             Shown::Text(name) => {
-                told.insert(name.to_owned(), json!(value));
+                data.insert(name.to_owned(), json!(value));
             }
             Shown::Flag(name) => {
-                told.insert(name.to_owned(), json!(value.as_ref().map(|value| value == "1")));
+                data.insert(name.to_owned(), json!(value.as_ref().map(|value| value == "1")));
             }
             Shown::Amount(name) => {
                 let nanos = value.as_ref().and_then(|value| value.parse().ok());
-                told.insert(name.to_owned(), json!(nanos.map(Nanos::from_stored)));
-                told.insert(format!("{name}Nanos"), json!(value));
+                data.insert(name.to_owned(), json!(nanos.map(Nanos::from_stored)));
+                data.insert(format!("{name}Nanos"), json!(value));
             }
         }
     }
-    told
+    data
 }
 
 impl<'a> Scope<'a> {

@@ -1,5 +1,14 @@
--- Fragment: sets and clears fields of the hash KEYS[hash]. The arguments from number `first` on come in threes: 'set'
--- field value, or 'clear' field ''.
+-- Fragment: compares, sets and clears fields of the hash KEYS[hash]. The arguments from number `first` on come in
+-- threes: 'set' field value, or 'clear' field ''.
+
+-- Returns whether all fields have these values already: then nothing is to be changed, and no entry is made of it.
+local function has_fields(hash, first)
+  for at = first, #ARGV, 3 do
+    if redis.call('HGET', KEYS[hash], ARGV[at + 1]) ~= (ARGV[at] == 'set' and ARGV[at + 2]) then return false end
+  end
+  return true
+end
+
 local function change_fields(hash, first)
   for at = first, #ARGV, 3 do
     if ARGV[at] == 'set' then

@@ -55,7 +55,7 @@ pub async fn deny(
         "currency": record.currency,
         "why": why,
     });
-    let event = Event::new("spend.denied", data).of(record.agent.as_str());
+    let event = Event::new("spend.denied", data).with_agent(record.agent.as_str());
     let reply = scope.execute(store, &DENY, event, keys, args).await?;
     reply.is("denied", &["changed"])
 }

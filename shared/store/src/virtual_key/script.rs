@@ -132,7 +132,7 @@ impl NewVirtualKey<'_> {
             fields: fields.concat(),
         };
         let data = json!({ "keyId": self.key_id, "name": self.name });
-        let event = Event::new("virtual_key.created", data).of(self.agent);
+        let event = Event::new("virtual_key.created", data).with_agent(self.agent);
         let mut reply = match scope.execute(store, &CREATE, event, keys, args).await {
             Err(error @ (StoreError::OverBudget { .. } | StoreError::NotPermitted(_))) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
@@ -165,7 +165,7 @@ pub async fn revoke(
 ) -> Result<Revoked, StoreError> {
     let keys = VirtualKeyKeys::new(scope, agent, key_id);
     let args = RevokeArgs { key_id };
-    let event = Event::new("virtual_key.revoked", json!({ "keyId": key_id })).of(agent);
+    let event = Event::new("virtual_key.revoked", json!({ "keyId": key_id })).with_agent(agent);
     let mut reply = scope.execute(store, &REVOKE, event, keys, args).await?;
     match reply.word()?.as_str() {
         "revoked" => Ok(Revoked::Done),

@@ -16,7 +16,7 @@ fn line(seq: u64, rest: &str) -> Recorded {
 }
 
 fn told_of(entries: &[Recorded], is_open: bool) -> Value {
-    serde_json::to_value(Explained::of(entries, is_open).unwrap()).unwrap()
+    serde_json::to_value(Explained::from_entries(entries, is_open).unwrap()).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
     let rest = format!(
         r#"{{"type":"decisions.denied","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","approved":false,"reason":"rate_limited","outcome":"denied","keyId":"vk_1","count":27,"windowEndsAt":"2026-11-18T11:06:40.000Z"}}}}"#
     );
-    let told = told_of(&[line(7, &rest)], false);
+    let explained = told_of(&[line(7, &rest)], false);
     for (field, value) in [
         ("id", json!(window)),
         ("count", json!(27)),
@@ -36,10 +36,10 @@ fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
         ("model", json!(null)),
         ("checks", json!([])),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(explained[field], value, "{field}");
     }
     assert_eq!(
-        told["message"],
+        explained["message"],
         "27 more calls were denied in the minute of this virtual key that ends at 2026-11-18 11:06:40 UTC, behind the first 10, \
          which have a record each. This virtual key has used up its requests for this minute. Wait 60 seconds."
     );
@@ -55,7 +55,7 @@ fn a_denial_names_the_check_that_decided_with_its_numbers() {
     let rest = format!(
         "D daily_limit {ID} 750000000 0:10:,3:120:,,9500000000:10000000000:1200000000,,, acct_1 bot run-1 vk_1 p1 m"
     );
-    let told = told_of(&[line(7, &rest)], false);
+    let explained = told_of(&[line(7, &rest)], false);
     for (field, value) in [
         ("id", json!(ID)),
         ("approved", json!(false)),
@@ -75,49 +75,49 @@ fn a_denial_names_the_check_that_decided_with_its_numbers() {
         ("resetsAt", json!("2026-11-19T00:00:00.000Z")),
         ("auditSeq", json!(7)),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(explained[field], value, "{field}");
     }
     assert_eq!(
-        told["message"],
+        explained["message"],
         "The daily cap of 10.00 USD would be passed: 9.50 USD are spent today (of which 1.20 USD in calls under way), \
          this call is estimated at 0.75 USD. The day ends at 2026-11-19 00:00 UTC."
     );
-    let daily = &told["checks"][2];
+    let daily = &explained["checks"][2];
     assert_eq!(
         (&daily["check"], &daily["passes"]),
         (&json!("daily_limit"), &json!(false))
     );
-    assert_eq!(daily["resetsAt"], told["resetsAt"]);
-    assert_eq!(told["checks"][0]["resetsAt"], json!(null));
+    assert_eq!(daily["resetsAt"], explained["resetsAt"]);
+    assert_eq!(explained["checks"][0]["resetsAt"], json!(null));
 }
 
 #[test]
 fn denials_without_numbers_have_a_sentence_too() {
     for denial in Denial::ALL {
         let rest = format!("D {} {ID} - ,,,,,, acct_1 bot - vk_1 - ", denial.reason());
-        let told = told_of(&[line(1, &rest)], false);
+        let explained = told_of(&[line(1, &rest)], false);
         let message = match denial {
             // The store decided: an estimate beyond any amount.
             Denial::ServiceUnavailable => "The estimate is beyond any amount that can be charged.",
             _ => denial.message(),
         };
-        assert_eq!(told["message"], json!(message), "{denial:?}");
-        assert_eq!(told["reason"], json!(denial.reason()));
-        assert_eq!(told["estimateUsd"], json!(null));
+        assert_eq!(explained["message"], json!(message), "{denial:?}");
+        assert_eq!(explained["reason"], json!(denial.reason()));
+        assert_eq!(explained["estimateUsd"], json!(null));
     }
     let rest = format!("D service_unavailable {ID} 9 ,,,,,, acct_1 bot r vk_1 p1 m");
-    let told = told_of(&[line(1, &rest)], false);
+    let explained = told_of(&[line(1, &rest)], false);
     assert_eq!(
-        told["message"],
+        explained["message"],
         "The counters of the agent or its account cannot hold the sum."
     );
     let rest = format!("D rate_limited {ID} - 0:10:,120:120:,,,,, acct_1 bot - vk_1 - ");
-    let told = told_of(&[line(1, &rest)], false);
+    let explained = told_of(&[line(1, &rest)], false);
     assert_eq!(
-        told["message"],
+        explained["message"],
         "The key has used up the 120 requests a minute that the plan allows. Its minute ends by 2026-11-18 11:07:41 UTC."
     );
-    assert_eq!(told["resetsAt"], "2026-11-18T11:07:40.123Z");
+    assert_eq!(explained["resetsAt"], "2026-11-18T11:07:40.123Z");
 }
 
 #[test]
@@ -130,15 +130,21 @@ fn every_end_of_an_approved_call_is_told() {
         ("corrected", 1, "corrected to 0.000000001 USD"),
         ("voided", 0, "nothing was forwarded"),
     ] {
-        let told = told_of(&[line(8, &format!("A {how} {cost} {ID} {HOLD}"))], false);
-        assert!(told["message"].as_str().unwrap().contains(part), "{how}: {told}");
-        assert_eq!(told["outcome"], json!(how));
-        assert_eq!(told["chargedNanos"], json!(cost.to_string()));
-        assert_eq!(told["endedAt"], "2026-11-18T11:06:40.123Z");
+        let explained = told_of(&[line(8, &format!("A {how} {cost} {ID} {HOLD}"))], false);
+        assert!(
+            explained["message"].as_str().unwrap().contains(part),
+            "{how}: {explained}"
+        );
+        assert_eq!(explained["outcome"], json!(how));
+        assert_eq!(explained["chargedNanos"], json!(cost.to_string()));
+        assert_eq!(explained["endedAt"], "2026-11-18T11:06:40.123Z");
         let made = made_at_ms(ID).map(iso_from_ms);
-        assert_eq!(told["at"], json!(made), "an approval is as old as its id");
-        assert_eq!((&told["reason"], &told["resetsAt"]), (&json!(null), &json!(null)));
-        assert_eq!(told["model"], "gpt-4o mini");
+        assert_eq!(explained["at"], json!(made), "an approval is as old as its id");
+        assert_eq!(
+            (&explained["reason"], &explained["resetsAt"]),
+            (&json!(null), &json!(null))
+        );
+        assert_eq!(explained["model"], "gpt-4o mini");
     }
 }
 
@@ -148,12 +154,12 @@ fn a_kept_call_that_was_corrected_shows_both() {
         line(8, &format!("A kept 750000000 {ID} {HOLD}")),
         line(12, &format!("A corrected 5 {ID} {HOLD}")),
     ];
-    let told = told_of(&entries, false);
+    let explained = told_of(&entries, false);
     assert_eq!(
-        (&told["outcome"], &told["auditSeq"]),
+        (&explained["outcome"], &explained["auditSeq"]),
         (&json!("corrected"), &json!(12))
     );
-    let history: Vec<_> = told["history"].as_array().unwrap().iter().collect();
+    let history: Vec<_> = explained["history"].as_array().unwrap().iter().collect();
     assert_eq!(history.len(), 2);
     assert_eq!(history[0]["outcome"], "kept");
     assert_eq!(history[0]["chargedNanos"], "750000000");
@@ -170,21 +176,21 @@ fn a_call_under_way_is_read_from_its_hold() {
         entry,
         hash: String::new(),
     };
-    let told = told_of(&[hold], true);
+    let explained = told_of(&[hold], true);
     assert_eq!(
-        (&told["outcome"], &told["approved"]),
+        (&explained["outcome"], &explained["approved"]),
         (&json!("open"), &json!(true))
     );
     assert_eq!(
-        (&told["chargedNanos"], &told["actualNanos"]),
+        (&explained["chargedNanos"], &explained["actualNanos"]),
         (&json!("750000000"), &json!(null))
     );
     assert_eq!(
-        (&told["auditSeq"], &told["endedAt"]),
+        (&explained["auditSeq"], &explained["endedAt"]),
         (&json!(null), &json!(null))
     );
-    assert_eq!(told["history"], json!([]));
-    assert_eq!(told["checks"].as_array().unwrap().len(), 7);
+    assert_eq!(explained["history"], json!([]));
+    assert_eq!(explained["checks"].as_array().unwrap().len(), 7);
 
     assert_eq!(
         entry_of_hold(ID, "acct_2", HOLD).unwrap().map(|entry| entry.id),
@@ -228,9 +234,9 @@ fn an_approved_call_resets_with_the_day_and_month_that_it_was_charged_to() {
             "A settled 5 {id} H 9 {} {month} 0 0:10:,3:120:,,0:9:0,0:99:,, acct_1 bot - vk_1 p1 m",
             day_ms / DAY_MS
         );
-        let told = told_of(&[line(7, &rest)], false);
-        assert_eq!(told["at"], decided);
-        let checks = told["checks"].as_array().unwrap();
+        let explained = told_of(&[line(7, &rest)], false);
+        assert_eq!(explained["at"], decided);
+        let checks = explained["checks"].as_array().unwrap();
         let resets = |name: &str| {
             let check = checks.iter().find(|check| check["check"] == name).unwrap();
             check["resetsAt"].as_str().unwrap().to_owned()

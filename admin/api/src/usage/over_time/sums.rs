@@ -90,7 +90,7 @@ pub(super) struct Sums {
 
 impl Group {
     /// The group of a call. One without a run id has one of its own, which is no group.
-    fn of(self, call: &CallRecord) -> Option<String> {
+    fn key_of(self, call: &CallRecord) -> Option<String> {
         match self {
             Self::Model => call.model.clone(),
             Self::Agent => call.agent.clone(),
@@ -101,7 +101,7 @@ impl Group {
 }
 
 impl Amounts {
-    fn of(call: &CallRecord) -> Self {
+    fn from_call(call: &CallRecord) -> Self {
         let (calls, measures) = (call.calls(), &call.measures);
         let is_measured = measures.input_tokens.is_some() || measures.output_tokens.is_some();
         Self {
@@ -138,11 +138,11 @@ impl Sums {
 
     /// Adds a call to the interval that begins at `at_ms`. What counts as nothing makes no row.
     pub(super) fn add(&mut self, at_ms: u64, call: &CallRecord) {
-        let amounts = Amounts::of(call);
+        let amounts = Amounts::from_call(call);
         if amounts == Amounts::default() {
             return;
         }
-        let row = self.rows.entry((at_ms, self.group.of(call))).or_default();
+        let row = self.rows.entry((at_ms, self.group.key_of(call))).or_default();
         *row = row.plus(amounts);
     }
 

@@ -1,5 +1,5 @@
 /**
- * Spends and escrow calls, each with its proof: all of them, or those of one agent, kind or state.
+ * Spends and escrow calls, each with its proof: all of them, or those of an agent, a kind and a state.
  */
 import { html, useState } from '../html.js';
 import { get } from '../api.js';
@@ -32,6 +32,7 @@ const PARTIES = { escrow_release: 'released by', escrow_dispute: 'disputed by' }
 /** The page. */
 export default function Intents({ query }) {
   const [spending, setSpending] = useState(false);
+  const [partial, setPartial] = useState(false);
   const names = useNames();
   const filter = chosen(query);
   const filtered = Object.keys(filter).length > 0;
@@ -39,13 +40,18 @@ export default function Intents({ query }) {
   const empty = filtered
     ? html`<${Empty} title=${filter.state === 'pending_approval' ? 'Nothing waits for approval.' : 'No intent matches.'}><${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`
     : html`<${None} spend=${spend} />`;
+  const onData = (answer) => {
+    setPartial(answer.partial);
+    names.want(answer.intents.map(({ agentId }) => agentId));
+  };
   return html`<div>
     <${PageHead} title="Intents" actions=${spend}>What agents and people asked to pay, also what was refused. Each intent is a chain of hashes that anyone can check.<//>
     ${!filtered && html`<${Waiting} />`}
-    <${OneFilter} filter=${filter} />
+    <${Filters} filter=${filter} />
+    ${partial && filtered && html`<p class="hint entry-alert">1,000 intents are searched at a time, the newest first: “Next” searches those behind them.</p>`}
     <div class="card card-flush"><div class="card-body">
       <${ListTable} path="/intents" plural="intents" query=${filter} caption="Intents" columns=${columns(names)} keyOf=${(intent) => intent.intent_id}
-        onData=${({ intents }) => names.want(intents.map(({ agentId }) => agentId))} empty=${empty} />
+        onData=${onData} empty=${empty} />
     </div></div>
     ${spending && html`<${Spend} onClose=${() => setSpending(false)} onDone=${(id) => go(href('/intents', id))} />`}
   </div>`;
@@ -58,22 +64,19 @@ function Waiting() {
   return html`<p class="alert alert-warn entry-alert"><a href=${href('/intents', { state: 'pending_approval' })}>${count(data.total, 'spend')} ${data.total === 1 ? 'waits' : 'wait'} for approval</a></p>`;
 }
 
-/** The API takes one of them at a time: the first that is set. */
+/** Those that are set. */
 function chosen({ state, kind, agentId }) {
-  if (state) return { state };
-  if (kind) return { kind };
-  return agentId ? { agentId } : {};
+  return Object.fromEntries(Object.entries({ state, kind, agentId }).filter(([, value]) => value));
 }
 
-function OneFilter({ filter }) {
-  const set = (name) => (value) => setQuery({ ...NONE, [name]: value || null });
+function Filters({ filter }) {
+  const set = (name) => (value) => setQuery({ [name]: value || null });
   const select = (name, label, options) => html`<label class="filter"><span class="filter-label">${label}</span>
     <select class="input" onChange=${(event) => set(name)(event.target.value)}>${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === (filter[name] ?? '')}>${text}</option>`)}</select></label>`;
   return html`<div class="filters" role="search" aria-label="Intents">
     ${select('state', 'State', STATES)}
     ${select('kind', 'Kind', KINDS)}
     <${AgentChoice} label="Paid by" first=${PAYERS} value=${filter.agentId ?? ''} choose=${set('agentId')} />
-    <p class="filter-note hint">One filter at a time.</p>
   </div>`;
 }
 

@@ -2,7 +2,7 @@
 //! accounted for.
 
 use super::field::Field;
-use super::{Fields, STANDARD};
+use super::{RawFields, STANDARD};
 use crate::price::entry::ModelEntry;
 use crate::price::picos::TokenPrice;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ const HARMLESS: [&str; 10] = [
 
 /// Returns the names of the cost fields of an imported entry that are not understood and could make a call dearer.
 pub(super) fn fields(json: &RawValue, entry: &ModelEntry) -> Vec<String> {
-    let fields: Fields<'_> = serde_json::from_str(json.get()).unwrap_or_default();
+    let fields: RawFields<'_> = serde_json::from_str(json.get()).unwrap_or_default();
     let unknown = fields.iter().filter(|(name, value)| {
         let is_cost = name.contains(MARK) || *name == TIERED;
         let is_understood =

@@ -323,7 +323,7 @@ impl Chain<'_> {
             let found = found.filter(|(_, number)| wanted.contains(*number));
             Ok::<Vec<u64>, StoreError>(found.map(|(rank, _)| rank).collect())
         };
-        let ranks = TimeSpan::of(read(first..start).await?, start..end, read(end..last).await?);
+        let ranks = TimeSpan::new(read(first..start).await?, start..end, read(end..last).await?);
         let below = match part.before {
             u64::MAX => ranks.len(),
             before => ranks.count_before(self.place_of(list, length, before).await?),

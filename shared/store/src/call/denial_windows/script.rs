@@ -34,7 +34,7 @@ pub enum Recorded {
 pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
     // Virtual keys have no test mode.
     let scope = Scope::live(&counted.account, &counted.key_id);
-    let event = Event::new(KIND, counted.data()).of(counted.agent.as_str());
+    let event = Event::new(KIND, counted.data()).with_agent(counted.agent.as_str());
     let keys = WindowKeys {
         counted_denials: scope.keys().bucket().counted_denials(),
     };

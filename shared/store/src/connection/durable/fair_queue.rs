@@ -33,8 +33,8 @@ pub(super) struct FairQueue {
 /// A permit; released when dropped.
 #[derive(Debug)]
 pub(super) struct QueuePermit {
-    _server: Place<Address>,
-    _share: Place<Share>,
+    _server: QueuePlace<Address>,
+    _share: QueuePlace<Share>,
 }
 
 impl FairQueue {
@@ -63,7 +63,7 @@ impl<K> Default for Queues<K> {
 
 impl<K: Clone + Eq + Hash> Queues<K> {
     /// Waits for one of the `most` places of a queue.
-    async fn enter(self: &Arc<Self>, of: K, most: u32) -> RedisResult<Place<K>> {
+    async fn enter(self: &Arc<Self>, of: K, most: u32) -> RedisResult<QueuePlace<K>> {
         let mut place = self.begin(of, most);
         if let Some(queue) = &place.queue {
             place.permit = Some(Arc::clone(queue).acquire_owned().await.map_err(closed)?);
@@ -71,11 +71,11 @@ impl<K: Clone + Eq + Hash> Queues<K> {
         Ok(place)
     }
 
-    fn begin(self: &Arc<Self>, of: K, most: u32) -> Place<K> {
+    fn begin(self: &Arc<Self>, of: K, most: u32) -> QueuePlace<K> {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queues.entry(of.clone());
         let queue = queue.or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
-        Place {
+        QueuePlace {
             queues: Arc::clone(self),
             of,
             queue: Some(Arc::clone(queue)),
@@ -86,14 +86,14 @@ impl<K: Clone + Eq + Hash> Queues<K> {
 
 /// A permit, or the wait for one.
 #[derive(Debug)]
-struct Place<K: Eq + Hash> {
+struct QueuePlace<K: Eq + Hash> {
     queues: Arc<Queues<K>>,
     of: K,
     queue: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl<K: Eq + Hash> Drop for Place<K> {
+impl<K: Eq + Hash> Drop for QueuePlace<K> {
     /// Removes an unused queue.
     fn drop(&mut self) {
         let mut queues = self.queues.0.lock().unwrap_or_else(PoisonError::into_inner);

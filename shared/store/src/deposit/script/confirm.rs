@@ -125,7 +125,7 @@ impl Confirmation<'_> {
         let data = json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id,
             "reference": self.reference, "amountNanos": amount, "amount": deposit.amount,
             "currency": deposit.currency });
-        let event = Event::new("deposit.confirmed", data).of(agent_of_owner(owner));
+        let event = Event::new("deposit.confirmed", data).with_agent(agent_of_owner(owner));
         scope.execute(store, &CONFIRM, event, keys, args).await
     }
 }

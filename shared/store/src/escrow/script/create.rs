@@ -64,15 +64,15 @@ impl NewEscrow<'_> {
     pub async fn create(
         &self,
         store: &Store,
-        asked: &Requester<'_>,
+        requester: &Requester<'_>,
     ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let number = number::draw(store, asked.scope.keys().bucket(), Series::Escrow).await?;
-            let mode = asked.scope.mode;
+            let number = number::draw(store, requester.scope.keys().bucket(), Series::Escrow).await?;
+            let mode = requester.scope.mode;
             let row = self
                 .crosses_accounts()
                 .then(|| listing::row(number, mode, (self.payer, self.payee)));
-            let mut reply = self.execute(store, asked, number, row.as_ref()).await?;
+            let mut reply = self.execute(store, requester, number, row.as_ref()).await?;
             return match reply.word()?.as_str() {
                 "settled" => {
                     let at_ms = reply.number()?;
@@ -82,7 +82,7 @@ impl NewEscrow<'_> {
                     Ok(CallOutcome::Done(CreatedEscrow { number, at_ms }))
                 }
                 "known" => Ok(CallOutcome::Known),
-                "closed" => self.refuse(store, asked).await,
+                "closed" => self.refuse(store, requester).await,
                 "taken" => continue,
                 _ => reply.unexpected(),
             };
@@ -95,36 +95,36 @@ impl NewEscrow<'_> {
     pub async fn refuse(
         &self,
         store: &Store,
-        asked: &Requester<'_>,
+        requester: &Requester<'_>,
     ) -> Result<CallOutcome<CreatedEscrow>, StoreError> {
         let refusal = Blocked {
-            intent: asked.once.id.clone(),
+            intent: requester.once.id.clone(),
             reason: Reason::WalletClosed,
             status: None,
         };
-        let intent = self.intent(asked, None);
-        keep_blocked(store, asked, &intent, self.event(asked, None), refusal).await
+        let intent = self.intent(requester, None);
+        keep_blocked(store, requester, &intent, self.event(requester, None), refusal).await
     }
 
     async fn execute(
         &self,
         store: &Store,
-        asked: &Requester<'_>,
+        requester: &Requester<'_>,
         number: Number,
         row: Option<&Transit>,
     ) -> Result<Reply, StoreError> {
-        let (account, mode) = (asked.scope.keys(), asked.scope.mode);
+        let (account, mode) = (requester.scope.keys(), requester.scope.mode);
         let elsewhere = self.crosses_accounts();
         let payee_owner = if elsewhere {
             &self.payer.owner
         } else {
             &self.payee.owner
         };
-        let intent = self.intent(asked, Some(number.get()));
+        let intent = self.intent(requester, Some(number.get()));
         let keys = CreateKeys {
             payer: account.wallet(mode, &self.payer.owner),
             payee: account.wallet(mode, payee_owner),
-            intent: account.intent(mode, &asked.once.id),
+            intent: account.intent(mode, &requester.once.id),
             intent_index: intent.place().index(&account, mode),
             escrow: account.escrow(mode, number.get()),
             escrows: account.escrows(mode),
@@ -132,11 +132,11 @@ impl NewEscrow<'_> {
             transit: account.bucket().transit(),
         };
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
-        let own = self.fields(&from, &to, &asked.once.id);
+        let own = self.fields(&from, &to, &requester.once.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
-        let event = self.event(asked, Some(number.get()));
-        let (place, number) = (format!("{} {mode}", asked.scope.account), number.to_string());
+        let event = self.event(requester, Some(number.get()));
+        let (place, number) = (format!("{} {mode}", requester.scope.account), number.to_string());
         let row_id = row.map_or("", |row| row.id.as_str());
         let row = row.map(serde_json::to_string).transpose();
         let row = row.map_err(|_| StoreError::unexpected("transit row"))?;
@@ -145,7 +145,7 @@ impl NewEscrow<'_> {
             payer_number: &from,
             payee_number: if elsewhere { "" } else { &to },
             number: &number,
-            intent: &asked.once.id,
+            intent: &requester.once.id,
             heads: &heads,
             place: &place,
             transit: row_id,
@@ -153,7 +153,7 @@ impl NewEscrow<'_> {
             own_count: &own_count,
             fields: own.iter().chain(&fields).map(String::as_str).collect(),
         };
-        asked.scope.execute(store, &CREATE, event, keys, args).await
+        requester.scope.execute(store, &CREATE, event, keys, args).await
     }
 
     /// Returns the immutable fields of the record.
@@ -176,15 +176,15 @@ impl NewEscrow<'_> {
             .collect()
     }
 
-    fn intent<'a>(&'a self, asked: &'a Requester<'_>, escrow: Option<u64>) -> NewIntent<'a> {
+    fn intent<'a>(&'a self, requester: &'a Requester<'_>, escrow: Option<u64>) -> NewIntent<'a> {
         NewIntent {
             kind: Kind::EscrowCreate,
-            fingerprint: &asked.once.fingerprint,
+            fingerprint: &requester.once.fingerprint,
             amount: self.amount,
             currency: self.currency,
-            actor: asked.scope.actor,
+            actor: requester.scope.actor,
             agent: &self.payer.owner,
-            at_ms: asked.at_ms,
+            at_ms: requester.at_ms,
             note: None,
             request: "{}",
             transaction: None,
@@ -192,10 +192,10 @@ impl NewEscrow<'_> {
         }
     }
 
-    fn event(&self, asked: &Requester<'_>, number: Option<u64>) -> Event<'_> {
+    fn event(&self, requester: &Requester<'_>, number: Option<u64>) -> Event<'_> {
         let amount = (self.amount, self.currency);
-        let data = facts(number, (self.payer, self.payee), amount, Some(&asked.once.id));
-        Event::new("escrow.create", data).of(self.payer.agent())
+        let data = facts(number, (self.payer, self.payee), amount, Some(&requester.once.id));
+        Event::new("escrow.create", data).with_agent(self.payer.agent())
     }
 
     fn crosses_accounts(&self) -> bool {

@@ -45,11 +45,11 @@ script! {
 /// Safe to retry.
 pub async fn fund(
     store: &Store,
-    asked: &Requester<'_>,
+    requester: &Requester<'_>,
     escrow: &Escrow,
 ) -> Result<CallOutcome<Nanos>, StoreError> {
     let closed = escrow.crosses_accounts() && payee_is_closed(store, escrow).await?;
-    let mut reply = execute(store, asked, escrow, closed).await?;
+    let mut reply = execute(store, requester, escrow, closed).await?;
     match reply.word()?.as_str() {
         "settled" => reply.nanos().map(CallOutcome::Done),
         "blocked" => Ok(CallOutcome::Blocked(Blocked {
@@ -75,11 +75,11 @@ async fn payee_is_closed(store: &Store, escrow: &Escrow) -> Result<bool, StoreEr
 
 async fn execute(
     store: &Store,
-    asked: &Requester<'_>,
+    requester: &Requester<'_>,
     escrow: &Escrow,
     payee_closed: bool,
 ) -> Result<Reply, StoreError> {
-    let (account, mode, once) = (asked.scope.keys(), asked.scope.mode, asked.once);
+    let (account, mode, once) = (requester.scope.keys(), requester.scope.mode, requester.once);
     let kind = TransactionType::EscrowFund;
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_of(escrow.number);
@@ -88,9 +88,9 @@ async fn execute(
         fingerprint: &once.fingerprint,
         amount: escrow.amount,
         currency: &escrow.currency,
-        actor: asked.scope.actor,
+        actor: requester.scope.actor,
         agent: &payer.owner,
-        at_ms: asked.at_ms,
+        at_ms: requester.at_ms,
         note: None,
         request: &request,
         transaction: None,
@@ -138,6 +138,6 @@ async fn execute(
         heads: &heads,
         fields: fields.iter().map(String::as_str).collect(),
     };
-    let event = Event::new("escrow.fund", facts_of(escrow, Some(&once.id))).of(payer.agent());
-    asked.scope.execute(store, &FUND, event, keys, args).await
+    let event = Event::new("escrow.fund", facts_of(escrow, Some(&once.id))).with_agent(payer.agent());
+    requester.scope.execute(store, &FUND, event, keys, args).await
 }

@@ -89,11 +89,11 @@ impl<'a> Verdict<'a> {
 /// [`StoreError`]; safe to retry with the same key. If the script may have run, the escrow may be resolved.
 pub async fn decide(
     store: &Store,
-    asked: &Requester<'_>,
+    requester: &Requester<'_>,
     escrow: &Escrow,
     verdict: Verdict<'_>,
 ) -> Result<CallOutcome<()>, StoreError> {
-    let by_payer = asked.scope.account == escrow.payer.account;
+    let by_payer = requester.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
     let moves = verdict == Verdict::Release;
     // Before the claim, since a refusal leaves no record. An escrow that is no longer funded is refused for that
@@ -108,23 +108,23 @@ pub async fn decide(
     if moves && is_funded && escrow.crosses_accounts() && !has_payee_room(store, escrow, most).await? {
         return Ok(CallOutcome::TooMuch);
     }
-    if by_remote_payee && !claim(store, asked).await? {
+    if by_remote_payee && !claim(store, requester).await? {
         return Ok(CallOutcome::Known);
     }
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
     let intent = NewIntent {
         kind: verdict.kind(),
-        fingerprint: &asked.once.fingerprint,
+        fingerprint: &requester.once.fingerprint,
         amount: escrow.amount,
         currency: &escrow.currency,
-        actor: asked.scope.actor,
+        actor: requester.scope.actor,
         agent: if by_payer {
             &escrow.payer.owner
         } else {
             &escrow.payee.owner
         },
-        at_ms: asked.at_ms,
+        at_ms: requester.at_ms,
         note: verdict.note(),
         request: &request,
         // Additions of the script in the payer's account.
@@ -136,15 +136,15 @@ pub async fn decide(
             escrow,
             name: verdict.becomes().as_str(),
             becomes: verdict.becomes(),
-            actor: if by_payer { PAYER } else { asked.scope.actor },
+            actor: if by_payer { PAYER } else { requester.scope.actor },
             credit: moves.then_some(&transaction),
-            intent: by_remote_payee.then_some((asked, &intent)),
+            intent: by_remote_payee.then_some((requester, &intent)),
         };
         outbound_transfer.transit()
     });
     let step = Step {
         escrow,
-        actor: if by_payer { asked.scope.actor } else { PAYEE },
+        actor: if by_payer { requester.scope.actor } else { PAYEE },
         audit: verdict.audit(),
         needs: EscrowStatus::Funded,
         becomes: verdict.becomes(),
@@ -153,7 +153,7 @@ pub async fn decide(
         transaction: &transaction,
         note: verdict.note(),
         transit: transit.as_ref(),
-        asked: Some((asked, &intent)),
+        request: Some((requester, &intent)),
     };
     match step.take(store).await? {
         Stepped::Won => {
@@ -167,10 +167,10 @@ pub async fn decide(
             deliver_pending(store, escrow).await?;
             // The intent exists now, unless it is archived. In that case the key was free for this request, which is
             // refused.
-            keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
+            keep_refused(store, requester, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {
-            keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
+            keep_refused(store, requester, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) => Ok(CallOutcome::Blocked(refusal)),
         Stepped::Known => Ok(CallOutcome::Known),
@@ -182,17 +182,18 @@ pub async fn decide(
 /// Stores the refused intent of a payee in its own account, without a transaction.
 async fn keep_refused(
     store: &Store,
-    asked: &Requester<'_>,
+    requester: &Requester<'_>,
     escrow: &Escrow,
     intent: NewIntent<'_>,
     (verdict, refusal): (Verdict<'_>, Blocked),
 ) -> Result<CallOutcome<()>, StoreError> {
-    let event = Event::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent))).of(escrow.payee.agent());
+    let event =
+        Event::new(verdict.audit(), facts_of(escrow, Some(&refusal.intent))).with_agent(escrow.payee.agent());
     let intent = NewIntent {
         transaction: None,
         ..intent
     };
-    keep_blocked(store, asked, &intent, event, refusal).await
+    keep_blocked(store, requester, &intent, event, refusal).await
 }
 
 /// Ends the dispute of an escrow as the operator decided.
@@ -239,7 +240,7 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
         transaction: &transaction,
         note: None,
         transit: transit.as_ref(),
-        asked: None,
+        request: None,
     };
     match step.take(store).await? {
         Stepped::Won => {

@@ -57,7 +57,7 @@ pub(crate) struct Step<'a> {
     /// Data that the payee's account receives.
     pub(crate) transit: Option<&'a Transit>,
     /// Caller and intent; `None` if the operator ends a dispute.
-    pub(crate) asked: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
+    pub(crate) request: Option<(&'a Requester<'a>, &'a NewIntent<'a>)>,
 }
 
 /// Outcome of the script.
@@ -99,8 +99,8 @@ impl Step<'_> {
 
     /// Returns caller and intent if the intent is stored in the payer's account.
     fn keeps_intent(&self) -> Option<(&Requester<'_>, &NewIntent<'_>)> {
-        self.asked
-            .filter(|(asked, _)| asked.scope.account == self.escrow.payer.account)
+        self.request
+            .filter(|(requester, _)| requester.scope.account == self.escrow.payer.account)
     }
 
     /// Executes the script once; `None` if the wallet is closed.
@@ -110,19 +110,19 @@ impl Step<'_> {
         target: Option<Target<'_>>,
     ) -> Result<Option<Stepped>, StoreError> {
         let (keys, args) = (self.keys(target), self.args(target)?);
-        let intent = self.asked.map(|(asked, _)| asked.once.id.as_str());
+        let intent = self.request.map(|(requester, _)| requester.once.id.as_str());
         let mut data = facts_of(self.escrow, intent);
         if let Some(data) = data.as_object_mut() {
             data.insert("becomes".to_owned(), self.becomes.as_str().into());
             data.extend(self.note.map(|note| ("why".to_owned(), note.into())));
         }
-        let event = Event::new(self.audit, data).of(self.escrow.payer.agent());
+        let event = Event::new(self.audit, data).with_agent(self.escrow.payer.agent());
         let mut reply = self.scope().execute(store, &RESOLVE, event, keys, args).await?;
         let stepped = match reply.word()?.as_str() {
             "won" => Stepped::Won,
             "known" => Stepped::Known,
             "too_much" => Stepped::TooMuch,
-            "refused" if self.asked.is_none() => Stepped::WrongState(reply.parsed(EscrowStatus::parse)?),
+            "refused" if self.request.is_none() => Stepped::WrongState(reply.parsed(EscrowStatus::parse)?),
             "refused" => Stepped::Refused(refusal(&mut reply)?),
             "again" => Stepped::Again(refusal(&mut reply)?),
             "closed" => return Ok(None),
@@ -154,8 +154,10 @@ impl Step<'_> {
             payer_open: account.open_escrows(mode, &escrow.payer.owner),
             payee_open: account.open_escrows(mode, &here.owner),
             transit: account.bucket().transit(),
-            intent: kept.map_or_else(unused, |(asked, _)| account.intent(mode, &asked.once.id)),
-            spare_intent: kept.map_or_else(unused, |(asked, _)| account.intent(mode, &asked.once.spare_id)),
+            intent: kept.map_or_else(unused, |(requester, _)| account.intent(mode, &requester.once.id)),
+            spare_intent: kept.map_or_else(unused, |(requester, _)| {
+                account.intent(mode, &requester.once.spare_id)
+            }),
             intent_index: kept.map_or_else(
                 || std::array::from_fn(|_| unused()),
                 |(_, intent)| intent.place().index(&account, mode),
@@ -165,14 +167,14 @@ impl Step<'_> {
 
     fn args(&self, target: Option<Target<'_>>) -> Result<ResolveArgs, StoreError> {
         let escrow = self.escrow;
-        let asked = self.asked.map(|(asked, _)| asked);
+        let requester = self.request.map(|(requester, _)| requester);
         let kept = self.keeps_intent();
         let words = target.zip(self.credit).map(|((owner, _), (_, kind))| {
             let new = NewTransaction {
                 id: self.transaction,
                 kind,
                 owner,
-                intent: asked.map(|asked| asked.once.id.as_str()),
+                intent: requester.map(|requester| requester.once.id.as_str()),
                 currency: &escrow.currency,
                 tail: Tail {
                     counterparty: Some(format!("escrow:{}", escrow.number)),
@@ -193,10 +195,10 @@ impl Step<'_> {
             transit: text(self.transit.map(|transit| transit.id.as_str())),
             transit_row: row.unwrap_or_default(),
             number: escrow.number.to_string(),
-            intent: text(asked.map(|asked| asked.once.id.as_str())),
-            spare_intent: text(asked.map(|asked| asked.once.spare_id.as_str())),
-            requester: text(asked.map(|asked| asked.scope.account)),
-            kind: text(self.asked.map(|(_, intent)| intent.kind.as_str())),
+            intent: text(requester.map(|requester| requester.once.id.as_str())),
+            spare_intent: text(requester.map(|requester| requester.once.spare_id.as_str())),
+            requester: text(requester.map(|requester| requester.scope.account)),
+            kind: text(self.request.map(|(_, intent)| intent.kind.as_str())),
             dispute_reason: text(self.note),
             transaction: text(target.and(kept).map(|_| self.transaction)),
             heads: kept

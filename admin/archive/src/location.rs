@@ -41,9 +41,9 @@ const S3: &str = "s3://";
 /// and folders 0700. The umask applies to the whole process, so no file is accessible to others at any time.
 const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 
-/// An archive.
+/// Where an archive is: a directory, or a part of a bucket.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ArchiveLocation {
     objects: Arc<dyn ObjectStore>,
     /// Common prefix of all paths.
     base: Path,
@@ -52,7 +52,7 @@ pub struct Place {
 /// A failed operation of the archive.
 #[derive(Debug, thiserror::Error)]
 #[error("the archive cannot {what} `{path}`: {cause}")]
-pub struct PlaceError {
+pub struct LocationError {
     /// `write`, `read` or `list`.
     what: &'static str,
     /// The object, or the part of the archive.
@@ -60,12 +60,12 @@ pub struct PlaceError {
     cause: String,
 }
 
-impl Place {
+impl ArchiveLocation {
     /// Opens the configured location. A directory is created with the first object.
     ///
     /// # Errors
     /// [`BadSettings`] with the key.
-    pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
+    pub fn from_settings(settings: &AuditSettings) -> Result<Self, BadSettings> {
         match settings.archive.strip_prefix(S3) {
             Some(name) => Self::bucket(settings, name),
             None => Self::directory(&settings.archive),
@@ -148,8 +148,8 @@ impl Place {
     /// Writes `bytes` to `path`, replacing existing content.
     ///
     /// # Errors
-    /// [`PlaceError`]; the object may have been written nevertheless.
-    pub async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), PlaceError> {
+    /// [`LocationError`]; the object may have been written nevertheless.
+    pub async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), LocationError> {
         let writing = async {
             let at = self.at(path)?;
             self.objects.put(&at, bytes.into()).await.map(drop)
@@ -160,8 +160,8 @@ impl Place {
     /// Reads the object at `path`; `None` if there is none.
     ///
     /// # Errors
-    /// [`PlaceError`], also for an object longer than [`OBJECT_BYTES_MAX`].
-    pub async fn get(&self, path: &str) -> Result<Option<Bytes>, PlaceError> {
+    /// [`LocationError`], also for an object longer than [`OBJECT_BYTES_MAX`].
+    pub async fn get(&self, path: &str) -> Result<Option<Bytes>, LocationError> {
         let reading = async {
             let found = match self.objects.get(&self.at(path)?).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(None),
@@ -178,8 +178,8 @@ impl Place {
     /// Returns the paths of all objects below `prefix`, a path that ends where a name ends, sorted.
     ///
     /// # Errors
-    /// [`PlaceError`], also for more than [`NAMES_MAX`] objects.
-    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, PlaceError> {
+    /// [`LocationError`], also for more than [`NAMES_MAX`] objects.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<String>, LocationError> {
         let listing = async {
             let below = self.at(prefix.trim_end_matches('/'))?;
             let skipped = match self.base.as_ref().len() {
@@ -239,8 +239,8 @@ async fn within<T>(
     what: &'static str,
     path: &str,
     operation: impl Future<Output = object_store::Result<T>>,
-) -> Result<T, PlaceError> {
-    let failed = |cause: &str| PlaceError {
+) -> Result<T, LocationError> {
+    let failed = |cause: &str| LocationError {
         what,
         path: path.to_owned(),
         cause: brief(cause),

@@ -15,47 +15,47 @@ fn settings(archive: &str, more: &[(&str, &str)]) -> AuditSettings {
     load_from(None, variables).unwrap().audit
 }
 
-fn directory() -> (tempfile::TempDir, Place) {
+fn directory() -> (tempfile::TempDir, ArchiveLocation) {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("a b#/%41");
-    let place = Place::of(&settings(path.to_str().unwrap(), &[])).unwrap();
-    (root, place)
+    let location = ArchiveLocation::from_settings(&settings(path.to_str().unwrap(), &[])).unwrap();
+    (root, location)
 }
 
 #[tokio::test]
 async fn what_was_put_is_read_listed_and_replaced() {
-    let (root, place) = directory();
-    assert_eq!(place.list("segments").await.unwrap(), Vec::<String>::new());
-    assert_eq!(place.get("segments/x").await.unwrap(), None);
+    let (root, location) = directory();
+    assert_eq!(location.list("segments").await.unwrap(), Vec::<String>::new());
+    assert_eq!(location.get("segments/x").await.unwrap(), None);
     for path in [
         "segments/b/2.json",
         "segments/b/1.json",
         "segments/bb/1.json",
         "other",
     ] {
-        place.put(path, path.as_bytes().to_vec()).await.unwrap();
+        location.put(path, path.as_bytes().to_vec()).await.unwrap();
     }
-    place.put("segments/b/2.json", b"new".to_vec()).await.unwrap();
-    assert_eq!(place.get("segments/b/2.json").await.unwrap().unwrap(), "new");
-    assert_eq!(place.get("other").await.unwrap().unwrap(), "other");
+    location.put("segments/b/2.json", b"new".to_vec()).await.unwrap();
+    assert_eq!(location.get("segments/b/2.json").await.unwrap().unwrap(), "new");
+    assert_eq!(location.get("other").await.unwrap().unwrap(), "other");
     assert_eq!(
-        place.list("segments/b").await.unwrap(),
+        location.list("segments/b").await.unwrap(),
         ["segments/b/1.json", "segments/b/2.json"]
     );
-    assert_eq!(place.list("segments").await.unwrap().len(), 3);
-    assert_eq!(place.list("").await.unwrap().len(), 4);
+    assert_eq!(location.list("segments").await.unwrap().len(), 3);
+    assert_eq!(location.list("").await.unwrap().len(), 4);
     let plain = root.path().join("a b#/%41/segments/bb/1.json");
     assert_eq!(std::fs::read(plain).unwrap(), b"segments/bb/1.json");
 }
 
 #[tokio::test]
 async fn paths_stay_within_the_archive() {
-    let (root, place) = directory();
+    let (root, location) = directory();
     std::fs::write(root.path().join("secret"), "x").unwrap();
     for path in ["../../secret", "segments/../../../secret", "/../secret"] {
-        let error = place.get(path).await.unwrap_err().to_string();
+        let error = location.get(path).await.unwrap_err().to_string();
         assert!(error.starts_with("the archive cannot read"), "{error}");
-        assert!(place.put(path, Vec::new()).await.is_err(), "{path}");
+        assert!(location.put(path, Vec::new()).await.is_err(), "{path}");
     }
     assert_eq!(std::fs::read(root.path().join("secret")).unwrap(), b"x");
 }
@@ -64,9 +64,10 @@ async fn paths_stay_within_the_archive() {
 async fn a_directory_that_cannot_be_made_fails_when_something_is_put() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("file");
-    let place = Place::of(&settings(file.join("below").to_str().unwrap(), &[])).unwrap();
+    let location =
+        ArchiveLocation::from_settings(&settings(file.join("below").to_str().unwrap(), &[])).unwrap();
     std::fs::write(&file, "x").unwrap();
-    let error = place.put("segments/1", vec![1]).await.unwrap_err().to_string();
+    let error = location.put("segments/1", vec![1]).await.unwrap_err().to_string();
     assert!(
         error.starts_with("the archive cannot write `segments/1`: "),
         "{error}"
@@ -99,7 +100,9 @@ fn bad_settings_name_their_key() {
         ),
     ];
     for (archive, more, key) in cases {
-        let error = Place::of(&settings(archive, more)).unwrap_err().to_string();
+        let error = ArchiveLocation::from_settings(&settings(archive, more))
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(key) && error.lines().count() == 1, "{error}");
         assert!(!error.contains("hush"), "{error}");
     }
@@ -107,18 +110,18 @@ fn bad_settings_name_their_key() {
         "s3://bucket/a/b/",
         &[id, secret, ("s3_endpoint", "http://127.0.0.1:1/")],
     );
-    let place = Place::of(&good).unwrap();
-    assert_eq!(place.at("segments/x").unwrap().as_ref(), "a/b/segments/x");
-    assert!(!format!("{place:?}").contains("hush"), "secrets are not shown");
+    let location = ArchiveLocation::from_settings(&good).unwrap();
+    assert_eq!(location.at("segments/x").unwrap().as_ref(), "a/b/segments/x");
+    assert!(!format!("{location:?}").contains("hush"), "secrets are not shown");
 }
 
 /// Decision records are for their operator alone, whatever the process was started with.
 #[tokio::test]
 async fn files_and_folders_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let (root, place) = directory();
-    place.put("segments/b/1.json", b"x".to_vec()).await.unwrap();
-    place.put("segments/b/1.json", b"y".to_vec()).await.unwrap();
+    let (root, location) = directory();
+    location.put("segments/b/1.json", b"x".to_vec()).await.unwrap();
+    location.put("segments/b/1.json", b"y".to_vec()).await.unwrap();
     let mut paths = vec![root.path().join("a b#")];
     let mut seen = 0;
     while let Some(path) = paths.pop() {
