@@ -75,10 +75,6 @@ pub const LIST: &[(&str, &str)] = &[
         KEYED,
     ),
     (
-        "script/intent: local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '') | 64: '' -> 'x'",
-        "every intent keeps its request",
-    ),
-    (
         "script/refusals: if tonumber(at or '0') == span - 1 then return span, 0, tonumber(this) end | 19: '0' -> '1'",
         SPAN,
     ),

@@ -30,7 +30,7 @@ local function keep_intent(intent, index, id, state, reason, heads, first)
   redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
     'seq', next_place(), unpack(ARGV, first))
   local texts = redis.call('HMGET', KEYS[intent], 'request', 'note')
-  local bytes = #(texts[1] or '') + #(texts[2] or '')
+  local bytes = #texts[1] + #(texts[2] or '')
   redis.call('HINCRBY', KEYS.account, string.format('%s_text_bytes', ARGV.mode), bytes)
   redis.call('RPUSH', KEYS[index], id)
   redis.call('RPUSH', KEYS[index + 1], id)
