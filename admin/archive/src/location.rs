@@ -41,7 +41,7 @@ const S3: &str = "s3://";
 /// and folders 0700. The umask applies to the whole process, so no file is accessible to others at any time.
 const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 
-/// Where an archive is: a directory, or a part of a bucket.
+/// Location of an archive: a directory, or a part of a bucket.
 #[derive(Debug, Clone)]
 pub struct ArchiveLocation {
     objects: Arc<dyn ObjectStore>,

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 
-/// The filters of which each has an index. A list goes through one index; the others are searched for.
+/// Filters with an index each. A list goes through one index; the others are searched for.
 pub(super) const INDEXED: [&str; 3] = ["agentId", "kind", "state"];
-/// The filters without an index, by which each intent that is read is judged.
+/// Filters without an index, by which each intent that is read is judged.
 pub(super) const SEARCHED: [&str; 3] = ["runId", "from", "to"];
 
 /// The filters of a list beside its index.

@@ -64,7 +64,7 @@ function Waiting() {
   return html`<p class="alert alert-warn entry-alert"><a href=${href('/intents', { state: 'pending_approval' })}>${count(data.total, 'spend')} ${data.total === 1 ? 'waits' : 'wait'} for approval</a></p>`;
 }
 
-/** Those that are set. */
+/** Filters of the query that are set. */
 function chosen({ state, kind, agentId }) {
   return Object.fromEntries(Object.entries({ state, kind, agentId }).filter(([, value]) => value));
 }
