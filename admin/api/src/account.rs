@@ -12,7 +12,7 @@ use domain::period::Period;
 use domain::plan::{Plan, Plans};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Problem, Reply, operations};
 use serde::Serialize;
 use store::account::Account;
 use store::account::counters::AccountCounters;
@@ -161,7 +161,7 @@ pub async fn get(call: Call) -> Answer {
 /// 400; 403 `PLAN_BY_OPERATOR` if only the operator changes plans; 503.
 pub async fn choose_plan(call: Call) -> Answer {
     let body = call.body()?.only(&["plan"])?;
-    let plan = body.string("plan")?.value().ok_or_else(|| missing("plan"))?;
+    let plan = body.string("plan")?.required("plan")?;
     let plans = call.state.plans.load_full();
     if plans.get(&plan).is_none() {
         let names: Vec<&str> = plans.by_rank();

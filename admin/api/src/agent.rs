@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, Text, missing, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, Text, missing, operations};
 use serde::Serialize;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script as agent;
@@ -113,11 +113,8 @@ fn source(row: &WalletRow) -> &'static str {
 /// `POST /agents`
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["name", "type", "description"])?;
-    let name = match body.text("name", Text::Line, NAME_MAX)? {
-        FieldValue::Value(name) => name,
-        FieldValue::Absent => return Err(missing("name")),
-        FieldValue::Null => return Err(must_not_be_null("name")),
-    };
+    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    let name = name.ok_or_else(|| missing("name"))?;
     let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
     let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
     let id = Kind::Agent.mint(now_ms())?;
@@ -191,26 +188,15 @@ pub async fn update(call: Call) -> Answer {
 fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
     body.require_only(&["name", "type", "description", "spendLimit"])?;
     let mut changes = Vec::new();
-    match body.text("name", Text::Line, NAME_MAX)? {
-        FieldValue::Value(name) => changes.push(("name", Some(name))),
-        FieldValue::Null => return Err(must_not_be_null("name")),
-        FieldValue::Absent => {}
-    }
-    match body.text("type", Text::Line, TYPE_MAX)? {
-        FieldValue::Value(kind) => changes.push(("type", Some(kind))),
-        FieldValue::Null => changes.push(("type", Some(TYPE_DEFAULT.to_owned()))),
-        FieldValue::Absent => {}
-    }
-    match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
-        FieldValue::Value(description) => changes.push(("description", Some(description))),
-        FieldValue::Null => changes.push(("description", None)),
-        FieldValue::Absent => {}
-    }
-    match body.limit("spendLimit")? {
-        FieldValue::Value(limit) => changes.push(("spend_limit", Some(limit.get().to_string()))),
-        FieldValue::Null => changes.push(("spend_limit", None)),
-        FieldValue::Absent => {}
-    }
+    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    changes.extend(name.map(|name| ("name", Some(name))));
+    let kind = body.text("type", Text::Line, TYPE_MAX)?.nullable();
+    let default = || TYPE_DEFAULT.to_owned();
+    changes.extend(kind.map(|kind| ("type", Some(kind.unwrap_or_else(default)))));
+    let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?;
+    changes.extend(description.nullable().map(|text| ("description", text)));
+    let limit = body.limit("spendLimit")?.nullable();
+    changes.extend(limit.map(|limit| ("spend_limit", limit.map(|limit| limit.get().to_string()))));
     Ok(changes)
 }
 
@@ -292,8 +278,4 @@ fn not_found(id: &str) -> Problem {
 /// Returns the complaint about an agent without a wallet row.
 pub(super) fn no_wallet(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is no agent `{id}` with a wallet."))
-}
-
-fn must_not_be_null(name: &str) -> Problem {
-    Problem::validation(format!("{name} must not be null."))
 }

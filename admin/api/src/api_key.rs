@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::{LAST_MS, iso_from_ms, ms_from_iso};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Fields, Listing, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, Listing, Problem, Reply, Text, operations};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -168,7 +168,7 @@ impl ApiKeyRequest {
 }
 
 fn permissions(body: &Fields<'_>) -> Result<Vec<Permission>, Problem> {
-    let FieldValue::Value(words) = body.strings("permissions", Permission::ALL.len())? else {
+    let Some(words) = body.strings("permissions", Permission::ALL.len())?.value() else {
         return Ok(vec![Permission::Read, Permission::Write]);
     };
     let permissions: Option<Vec<Permission>> = words.iter().map(|word| Permission::parse(word)).collect();

@@ -20,9 +20,7 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::Credential;
 use endpoint::doc::is;
-use endpoint::{
-    Answer, Code, FieldValue, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, missing, operations,
-};
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
@@ -194,10 +192,7 @@ fn require_owner(call: &Call) -> Result<(), Problem> {
 }
 
 fn reference(body: &Fields<'_>) -> Result<String, Problem> {
-    let reference = match body.string("reference")? {
-        FieldValue::Value(reference) => reference,
-        FieldValue::Absent | FieldValue::Null => return Err(missing("reference")),
-    };
+    let reference = body.string("reference")?.required("reference")?;
     match is_reference(&reference) {
         true => Ok(reference),
         false => {

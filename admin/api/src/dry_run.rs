@@ -15,7 +15,7 @@ use domain::denial::no_named_provider_key;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Fields, Problem, Reply, missing, operations, require_new_agent_id};
+use endpoint::{Answer, Fields, Problem, Reply, operations, require_new_agent_id};
 use serde::Serialize;
 use settings::upstreams::Served;
 use store::account::refused::Cause;
@@ -101,7 +101,7 @@ pub async fn predict(call: Call) -> Answer {
 }
 
 fn agent(body: &Fields<'_>) -> Result<String, Problem> {
-    let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+    let agent = body.string("agent")?.required("agent")?;
     require_new_agent_id("agent", &agent)?;
     Ok(agent)
 }

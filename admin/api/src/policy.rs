@@ -12,8 +12,8 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, FieldValue, Fields, Listing, Problem, Reply, Text, missing, operations,
-    require_agent_id, require_new_agent_id,
+    Answer, CURRENCIES, Code, Fields, Listing, Problem, Reply, Text, missing, operations, require_agent_id,
+    require_new_agent_id,
 };
 use serde::Serialize;
 use store::page::Order;
@@ -137,13 +137,11 @@ pub async fn set_for_agent(call: Call) -> Answer {
 }
 
 fn agent_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
-    match body.string("agentId")? {
-        FieldValue::Value(agent) => {
-            require_new_agent_id("agentId", &agent)?;
-            Ok(Some(agent))
-        }
-        FieldValue::Absent | FieldValue::Null => Ok(None),
+    let agent = body.string("agentId")?.value();
+    if let Some(agent) = &agent {
+        require_new_agent_id("agentId", agent)?;
     }
+    Ok(agent)
 }
 
 /// Returns the changes of a body. `null` clears a field; a name cannot be cleared.
@@ -154,30 +152,16 @@ fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
         .collect();
     body.require_only(&known)?;
     let mut changes: Vec<FieldChange> = Vec::new();
-    match body.text("name", Text::Line, NAME_MAX)? {
-        FieldValue::Value(name) => changes.push(("name", Some(name))),
-        FieldValue::Null => return Err(Problem::validation("name must not be null.")),
-        FieldValue::Absent => {}
+    let name = body.text("name", Text::Line, NAME_MAX)?.not_null("name")?;
+    changes.extend(name.map(|name| ("name", Some(name))));
+    if body.contains("currency") {
+        changes.push(("currency", Some(body.currency()?.to_owned())));
     }
-    match body.string("currency")? {
-        FieldValue::Value(currency) if CURRENCIES.contains(&currency.as_str()) => {
-            changes.push(("currency", Some(currency)));
-        }
-        FieldValue::Value(_) => return Err(Problem::validation("currency must be USD or USDC.")),
-        FieldValue::Null => changes.push(("currency", Some(CURRENCIES[0].to_owned()))),
-        FieldValue::Absent => {}
-    }
-    match body.flag("capEnabled")? {
-        FieldValue::Value(enabled) => changes.push(("cap", Some(u8::from(enabled).to_string()))),
-        FieldValue::Null => changes.push(("cap", Some("1".to_owned()))),
-        FieldValue::Absent => {}
-    }
+    let cap = body.flag("capEnabled")?.nullable();
+    changes.extend(cap.map(|cap| ("cap", Some(u8::from(cap.unwrap_or(true)).to_string()))));
     for (name, field) in LIMITS {
-        match body.limit(name)? {
-            FieldValue::Value(limit) => changes.push((field, Some(limit.get().to_string()))),
-            FieldValue::Null => changes.push((field, None)),
-            FieldValue::Absent => {}
-        }
+        let limit = body.limit(name)?.nullable();
+        changes.extend(limit.map(|limit| (field, limit.map(|limit| limit.get().to_string()))));
     }
     Ok(changes)
 }

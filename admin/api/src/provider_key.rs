@@ -11,7 +11,7 @@ use crypto::seal::SealedFor;
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use settings::upstreams::{NAME_MAX, is_provider_name};
@@ -83,14 +83,8 @@ impl<'a> ProviderKeyView<'a> {
 pub async fn store(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?.only(&["provider", "apiKey"])?;
-    let provider = provider(match body.string("provider")? {
-        FieldValue::Value(provider) => provider,
-        FieldValue::Absent | FieldValue::Null => return Err(missing("provider")),
-    })?;
-    let key: SecretString = match body.string("apiKey")? {
-        FieldValue::Value(key) => key.into(),
-        FieldValue::Absent | FieldValue::Null => return Err(missing("apiKey")),
-    };
+    let provider = provider(body.string("provider")?.required("provider")?)?;
+    let key: SecretString = body.string("apiKey")?.required("apiKey")?.into();
     check_key(
         key.expose_secret(),
         &provider,

@@ -12,9 +12,7 @@ use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{
-    Answer, Code, Listing, Problem, Reply, missing, operations, require_new_run_id, require_run_id,
-};
+use endpoint::{Answer, Code, Listing, Problem, Reply, operations, require_new_run_id, require_run_id};
 use serde::Serialize;
 use store::run::Run;
 use store::run::end::{End, Ended, end as end_run};
@@ -122,7 +120,7 @@ pub async fn end(call: Call) -> Answer {
     let (agent, run) = (call.agent()?, call.param("runId"));
     require_new_run_id("The run id", run)?;
     let body = call.body()?.only(&["status"])?;
-    let status = body.string("status")?.value().ok_or_else(|| missing("status"))?;
+    let status = body.string("status")?.required("status")?;
     let how = match status.as_str() {
         "completed" => End::Completed,
         "failed" => End::Failed,

@@ -13,7 +13,7 @@ use domain::id::Kind;
 use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Listing, PAGING, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, Text, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::sanity;
@@ -92,10 +92,8 @@ impl<'a> VirtualKeyView<'a> {
 pub async fn create(call: Call) -> Answer {
     let agent = call.new_agent()?;
     let body = call.body()?.only(&["name"])?;
-    let name = match body.text("name", Text::Line, NAME_MAX)? {
-        FieldValue::Value(name) => name,
-        FieldValue::Absent | FieldValue::Null => NAME_DEFAULT.to_owned(),
-    };
+    let name = body.text("name", Text::Line, NAME_MAX)?.value();
+    let name = name.as_deref().unwrap_or(NAME_DEFAULT);
     let store = &call.state.store;
     let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;
     let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
@@ -110,7 +108,7 @@ pub async fn create(call: Call) -> Answer {
         let new = NewVirtualKey {
             agent,
             key_id: &key_id,
-            name: &name,
+            name,
             secret: well_formed,
             limit,
         };
@@ -121,7 +119,7 @@ pub async fn create(call: Call) -> Answer {
                     virtual_key: VirtualKeyView {
                         key_id: &key_id,
                         agent_id: agent,
-                        name: &name,
+                        name,
                         prefix: well_formed.shown(),
                         status: "active",
                         created_at: iso_from_ms(created_at_ms),

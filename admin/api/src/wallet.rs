@@ -12,8 +12,7 @@ use domain::money::{Nanos, NanosSum};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, FieldValue, PAGING, Problem, Reply, Text, WalletName, missing, operations,
-    require_new_agent_id,
+    Answer, CURRENCIES, Code, PAGING, Problem, Reply, Text, WalletName, operations, require_new_agent_id,
 };
 use serde::Serialize;
 use store::wallet::Wallet;
@@ -169,10 +168,7 @@ impl<'a> Snapshot<'a> {
 /// 400, 403 `TIER_LIMIT`, 409 if the bot already has a wallet, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?.only(&["botId", "name"])?;
-    let bot = match body.string("botId")? {
-        FieldValue::Value(bot) => bot,
-        FieldValue::Absent | FieldValue::Null => return Err(missing("botId")),
-    };
+    let bot = body.string("botId")?.required("botId")?;
     require_new_agent_id("botId", &bot)?;
     let name = body.text("name", Text::Line, NAME_MAX)?.value();
     make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;

@@ -31,6 +31,47 @@ impl<T> FieldValue<T> {
             Self::Absent | Self::Null => None,
         }
     }
+
+    /// Returns the value of the field `name`, which must have one.
+    ///
+    /// # Errors
+    /// 400 if it is absent or `null`.
+    pub fn required(self, name: &str) -> Result<T, Problem> {
+        self.value().ok_or_else(|| missing(name))
+    }
+
+    /// Returns the value of the field `name`, if it is present.
+    ///
+    /// # Errors
+    /// 400 if it is `null`.
+    pub fn not_null(self, name: &str) -> Result<Option<T>, Problem> {
+        match self {
+            Self::Value(value) => Ok(Some(value)),
+            Self::Null => Err(Problem::validation(format!("{name} must not be null."))),
+            Self::Absent => Ok(None),
+        }
+    }
+
+    /// Returns `None` if the field is absent, and `Some(None)` if it is `null`.
+    pub fn nullable(self) -> Option<Option<T>> {
+        match self {
+            Self::Value(value) => Some(Some(value)),
+            Self::Null => Some(None),
+            Self::Absent => None,
+        }
+    }
+
+    /// Parses the value, if there is one.
+    ///
+    /// # Errors
+    /// Those of `parse`.
+    fn try_map<U>(self, parse: impl FnOnce(T) -> Result<U, Problem>) -> Result<FieldValue<U>, Problem> {
+        match self {
+            Self::Value(value) => parse(value).map(FieldValue::Value),
+            Self::Null => Ok(FieldValue::Null),
+            Self::Absent => Ok(FieldValue::Absent),
+        }
+    }
 }
 
 /// Maximum number of fields of a body; more than any operation has.
@@ -110,17 +151,16 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field.
     pub fn string(&self, name: &str) -> Result<FieldValue<String>, Problem> {
-        match self.get(name) {
-            FieldValue::Absent => Ok(FieldValue::Absent),
-            FieldValue::Null => Ok(FieldValue::Null),
-            FieldValue::Value(json) => match serde_json::from_str(json) {
-                Ok(text) => Ok(FieldValue::Value(text)),
-                Err(_) if json.starts_with('"') => Err(Problem::validation(format!(
-                    "{name} must be a string of valid Unicode."
-                ))),
-                Err(_) => Err(Problem::validation(format!("{name} must be a string."))),
-            },
-        }
+        self.get(name).try_map(|json| {
+            serde_json::from_str(json).map_err(|_| {
+                let of_unicode = if json.starts_with('"') {
+                    " of valid Unicode"
+                } else {
+                    ""
+                };
+                Problem::validation(format!("{name} must be a string{of_unicode}."))
+            })
+        })
     }
 
     /// Parses a limit in USD, which may be 0.
@@ -128,14 +168,8 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field.
     pub fn limit(&self, name: &str) -> Result<FieldValue<Nanos>, Problem> {
-        match self.get(name) {
-            FieldValue::Absent => Ok(FieldValue::Absent),
-            FieldValue::Null => Ok(FieldValue::Null),
-            FieldValue::Value(json) => match amount::parse_limit(json) {
-                Ok(amount) => Ok(FieldValue::Value(amount)),
-                Err(error) => Err(bad_amount(name, json, error)),
-            },
-        }
+        self.get(name)
+            .try_map(|json| amount::parse_limit(json).map_err(|error| bad_amount(name, json, error)))
     }
 
     /// Parses a positive amount to be moved (decision D4).
@@ -143,13 +177,8 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field, also if it is missing.
     pub fn amount(&self, name: &str) -> Result<Nanos, Problem> {
-        match self.get(name) {
-            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
-            FieldValue::Value(json) => match amount::parse_amount(json) {
-                Ok(amount) => Ok(amount),
-                Err(error) => Err(bad_amount(name, json, error)),
-            },
-        }
+        let json = self.get(name).required(name)?;
+        amount::parse_amount(json).map_err(|error| bad_amount(name, json, error))
     }
 
     /// Parses the currency: `USD` by default, or `USDC` (decision D4).
@@ -158,11 +187,11 @@ impl<'a> Fields<'a> {
     /// 400 for anything else.
     pub fn currency(&self) -> Result<&'static str, Problem> {
         let [default, other] = CURRENCIES;
-        match self.string("currency")? {
-            FieldValue::Absent | FieldValue::Null => Ok(default),
-            FieldValue::Value(text) if text == default => Ok(default),
-            FieldValue::Value(text) if text == other => Ok(other),
-            FieldValue::Value(_) => Err(Problem::validation("currency must be USD or USDC.")),
+        match self.string("currency")?.value() {
+            None => Ok(default),
+            Some(text) if text == default => Ok(default),
+            Some(text) if text == other => Ok(other),
+            Some(_) => Err(Problem::validation("currency must be USD or USDC.")),
         }
     }
 
@@ -171,13 +200,11 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field, also if it is missing.
     pub fn wallet(&self, name: &str) -> Result<WalletName, Problem> {
-        match self.get(name) {
-            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
-            FieldValue::Value(json) => WalletName::parse(json).ok_or_else(|| {
-                let must = "must name a wallet: its number, its id `wal_…`, an agent's id, or `user`";
-                Problem::validation(format!("{name} {must}."))
-            }),
-        }
+        let json = self.get(name).required(name)?;
+        WalletName::parse(json).ok_or_else(|| {
+            let must = "must name a wallet: its number, its id `wal_…`, an agent's id, or `user`";
+            Problem::validation(format!("{name} {must}."))
+        })
     }
 
     /// Parses a JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels.
@@ -185,26 +212,18 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field.
     pub fn object(&self, name: &str) -> Result<FieldValue<Value>, Problem> {
-        let json = match self.get(name) {
-            FieldValue::Absent => return Ok(FieldValue::Absent),
-            FieldValue::Null => return Ok(FieldValue::Null),
-            FieldValue::Value(json) => json,
-        };
-        if json.len() > OBJECT_MAX {
-            let message = format!("{name} must have at most {OBJECT_MAX} bytes.");
-            return Err(Problem::validation(message));
-        }
-        match serde_json::from_str(json) {
-            Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => {
-                Ok(FieldValue::Value(object))
+        self.get(name).try_map(|json| {
+            let bad = |what: String| Err(Problem::validation(format!("{name} {what}.")));
+            if json.len() > OBJECT_MAX {
+                return bad(format!("must have at most {OBJECT_MAX} bytes"));
             }
-            Ok(Value::Object(_)) => {
-                let message = format!("{name} must be nested at most {OBJECT_DEPTH_MAX} deep.");
-                Err(Problem::validation(message))
+            match serde_json::from_str(json) {
+                Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => Ok(object),
+                Ok(Value::Object(_)) => bad(format!("must be nested at most {OBJECT_DEPTH_MAX} deep")),
+                Ok(_) => bad("must be a JSON object".to_owned()),
+                Err(error) => bad(format!("is not valid: {error}")),
             }
-            Ok(_) => Err(Problem::validation(format!("{name} must be a JSON object."))),
-            Err(error) => Err(Problem::validation(format!("{name} is not valid: {error}."))),
-        }
+        })
     }
 
     /// Parses a positive integer, as a number or a string of digits.
@@ -212,17 +231,10 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field, also if it is missing.
     pub fn number(&self, name: &str) -> Result<u64, Problem> {
+        let json = self.get(name).required(name)?;
+        let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
         let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
-        match self.get(name) {
-            FieldValue::Absent | FieldValue::Null => Err(missing(name)),
-            FieldValue::Value(json) => {
-                let text = json
-                    .strip_prefix('"')
-                    .and_then(|json| json.strip_suffix('"'))
-                    .unwrap_or(json);
-                whole_number(text).ok_or_else(bad)
-            }
-        }
+        whole_number(quoted.unwrap_or(json)).ok_or_else(bad)
     }
 
     /// Parses `true` or `false`.
@@ -230,13 +242,11 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// 400 with the field.
     pub fn flag(&self, name: &str) -> Result<FieldValue<bool>, Problem> {
-        match self.get(name) {
-            FieldValue::Absent => Ok(FieldValue::Absent),
-            FieldValue::Null => Ok(FieldValue::Null),
-            FieldValue::Value("true") => Ok(FieldValue::Value(true)),
-            FieldValue::Value("false") => Ok(FieldValue::Value(false)),
-            FieldValue::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
-        }
+        self.get(name).try_map(|json| match json {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(Problem::validation(format!("{name} must be true or false."))),
+        })
     }
 }
 

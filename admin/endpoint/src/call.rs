@@ -1,6 +1,6 @@
 //! The argument of a handler: a call with its parameters, its body and its caller.
 
-use super::body::{FieldValue, Fields, quoted};
+use super::body::{Fields, quoted};
 use super::paging::{ListId, PAGING, Paging};
 use crate::admission::Admission;
 use crate::caller::Caller;
@@ -61,7 +61,7 @@ impl IdempotencyKey {
                 .ok_or_else(|| bad("Idempotency-Key"));
         }
         for name in IDEMPOTENCY_FIELDS {
-            if let FieldValue::Value(key) = body.string(name)? {
+            if let Some(key) = body.string(name)?.value() {
                 let key = is_key(&key).then_some(Some(Self::Body(key)));
                 return key.ok_or_else(|| bad(name));
             }

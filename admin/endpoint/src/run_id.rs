@@ -1,6 +1,6 @@
 //! Run ids in paths and bodies, with the rules of the edge's `X-Service-Run-Id` (specification §4.4).
 
-use super::body::{FieldValue, Fields};
+use super::body::Fields;
 use super::call::require_no_dot_segment;
 use crate::problem::Problem;
 use crypto::virtual_key::WellFormed;
@@ -35,9 +35,10 @@ impl Fields<'_> {
     /// # Errors
     /// 400 for an invalid run id.
     pub fn run_id(&self) -> Result<Option<String>, Problem> {
-        match self.string("runId")? {
-            FieldValue::Absent | FieldValue::Null => Ok(None),
-            FieldValue::Value(id) => require_new_run_id("runId", &id).map(|()| Some(id)),
+        let id = self.string("runId")?.value();
+        if let Some(id) = &id {
+            require_new_run_id("runId", id)?;
         }
+        Ok(id)
     }
 }

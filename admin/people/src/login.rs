@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session::{self, Sent};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, operations};
 use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -226,11 +226,11 @@ pub(super) fn log_failed_cleanup(done: Result<(), Problem>) {
 }
 
 fn given_account(body: &Fields<'_>) -> Result<Option<String>, Problem> {
-    match body.string("account")? {
-        FieldValue::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
-        FieldValue::Value(_) => Err(Problem::validation("account is too long.")),
-        FieldValue::Absent | FieldValue::Null => Ok(None),
+    let account = body.string("account")?.value();
+    if account.as_ref().is_some_and(|text| text.len() > ACCOUNT_MAX) {
+        return Err(Problem::validation("account is too long."));
     }
+    Ok(account)
 }
 
 /// Continues a sign-in with a correct password: requires the second factor and opens the session. The attempts `right`

@@ -8,7 +8,7 @@ use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use crypto::token::Token;
 use endpoint::caller::session;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, operations};
 use password::Salt;
 use serde::Serialize;
 use serde_json::json;
@@ -92,10 +92,7 @@ pub async fn change(call: Call) -> Answer {
 /// # Errors
 /// 400 if it is missing, 404 if it is malformed.
 pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
-    match body.string("token")? {
-        FieldValue::Value(text) => Token::parse(&text).ok_or_else(no_link),
-        FieldValue::Absent | FieldValue::Null => Err(missing("token")),
-    }
+    Token::parse(&body.string("token")?.required("token")?).ok_or_else(no_link)
 }
 
 /// Returns 404 for a link that is unknown, used or expired; the answer does not tell which.

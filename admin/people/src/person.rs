@@ -11,7 +11,7 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::{Credential, require_no_loss, session};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, FieldValue, Fields, Problem, Reply, missing};
+use endpoint::{Answer, Code, Fields, Problem, Reply};
 use password::NotHashed;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -266,14 +266,12 @@ pub(super) async fn find(
 /// # Errors
 /// 400 if it is missing, or longer than any password.
 pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
-    match body.string(name)? {
-        FieldValue::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
-        FieldValue::Value(_) => Err(Problem::validation(format!(
-            "{name} must have at most {} bytes.",
-            password::LONGEST
-        ))),
-        FieldValue::Absent | FieldValue::Null => Err(missing(name)),
+    let text = body.string(name)?.required(name)?;
+    if text.len() > password::LONGEST {
+        let message = format!("{name} must have at most {} bytes.", password::LONGEST);
+        return Err(Problem::validation(message));
     }
+    Ok(text.into())
 }
 
 /// Parses the e-mail address of a new user in a body.
@@ -293,12 +291,8 @@ pub(super) fn known_email(body: &Fields<'_>) -> Result<String, Problem> {
 }
 
 fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result<String, Problem> {
-    match body.string("email")? {
-        FieldValue::Value(text) => {
-            parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
-        }
-        FieldValue::Absent | FieldValue::Null => Err(missing("email")),
-    }
+    let text = body.string("email")?.required("email")?;
+    parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
 }
 
 /// Parses a new password of a body.
@@ -306,13 +300,9 @@ fn email_by(parse: impl Fn(&str) -> Option<String>, body: &Fields<'_>) -> Result
 /// # Errors
 /// 400 if it is missing, or does not satisfy the rules.
 pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
-    match body.string(name)? {
-        FieldValue::Value(text) => match password::require(&text) {
-            Ok(()) => Ok(text.into()),
-            Err(why) => Err(Problem::validation(format!("{name}: {why}."))),
-        },
-        FieldValue::Absent | FieldValue::Null => Err(missing(name)),
-    }
+    let text = body.string(name)?.required(name)?;
+    password::require(&text).map_err(|why| Problem::validation(format!("{name}: {why}.")))?;
+    Ok(text.into())
 }
 
 /// Parses the code of a second factor, if there is one.
@@ -320,11 +310,11 @@ pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString
 /// # Errors
 /// 400 for a text that is much longer than any code.
 pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
-    match body.string(name)? {
-        FieldValue::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),
-        FieldValue::Value(_) => Err(Problem::validation(format!("{name} is too long."))),
-        FieldValue::Absent | FieldValue::Null => Ok(None),
+    let code = body.string(name)?.value();
+    if code.as_ref().is_some_and(|code| code.len() > CODE_MAX) {
+        return Err(Problem::validation(format!("{name} is too long.")));
     }
+    Ok(code.map(|code| code.trim().to_owned()))
 }
 
 /// Longest code of a second factor in a body.

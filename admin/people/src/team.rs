@@ -7,7 +7,7 @@ use api::ApiKeyView as KeyView;
 use clock::now_ms;
 use domain::id::Kind;
 use domain::role::Role;
-use endpoint::{Answer, Code, FieldValue, Fields, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, Fields, Listing, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
@@ -48,11 +48,8 @@ pub async fn list(call: Call) -> Answer {
 /// # Errors
 /// 400 if it is missing or unknown.
 pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
-    match body.string("role")? {
-        FieldValue::Value(word) => Role::parse(&word)
-            .ok_or_else(|| Problem::validation("role must be owner, admin, manager or viewer.")),
-        FieldValue::Absent | FieldValue::Null => Err(missing("role")),
-    }
+    let bad = || Problem::validation("role must be owner, admin, manager or viewer.");
+    Role::parse(&body.string("role")?.required("role")?).ok_or_else(bad)
 }
 
 async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {

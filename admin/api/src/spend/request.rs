@@ -5,7 +5,7 @@ use crate::state::Call;
 use domain::cap::CapPlan;
 use domain::mode::Mode;
 use domain::money::Nanos;
-use endpoint::{Code, Fields, IDEMPOTENCY_FIELDS, Problem, Text, missing, require_new_agent_id};
+use endpoint::{Code, Fields, IDEMPOTENCY_FIELDS, Problem, Text, require_new_agent_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::spend::PlanCap;
@@ -44,7 +44,7 @@ impl Request {
     pub(crate) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
         let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
         body.require_only(&known)?;
-        let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+        let agent = body.string("agent")?.required("agent")?;
         require_new_agent_id("agent", &agent)?;
         Ok(Self {
             agent,

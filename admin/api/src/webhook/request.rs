@@ -4,7 +4,7 @@ use crate::state::Call;
 use axum::http::header;
 use domain::event::EventName;
 use domain::printable::is_direction;
-use endpoint::{Code, FieldValue, Fields, Problem, Text, missing};
+use endpoint::{Code, Fields, Problem, Text, missing};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
@@ -75,25 +75,21 @@ impl Request {
     }
 
     fn parse(body: &Fields<'_>) -> Result<Self, Problem> {
-        let secret = given("secret", body.string("secret")?)?;
+        let secret = body.string("secret")?.not_null("secret")?;
         if let Some(secret) = &secret {
             check_secret(secret).map_err(|bad| Problem::validation(bad.to_string()))?;
         }
-        let names = given("events", body.strings("events", NAMES_MAX)?)?;
-        let status = given("status", body.string("status")?)?;
+        let names = body.strings("events", NAMES_MAX)?.not_null("events")?;
+        let status = body.string("status")?.not_null("status")?;
         let status = status.map(|word| {
             let bad = || Problem::validation("status must be active or disabled.");
             Status::parse(&word).ok_or_else(bad)
         });
         Ok(Self {
-            url: given("url", body.string("url")?)?.map(|url| readable(&url)),
+            url: body.string("url")?.not_null("url")?.map(|url| readable(&url)),
             events: names.map(events).transpose()?,
             secret: secret.map(SecretString::from),
-            description: match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
-                FieldValue::Absent => None,
-                FieldValue::Null => Some(None),
-                FieldValue::Value(text) => Some(Some(text)),
-            },
+            description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.nullable(),
             status: status.transpose()?,
         })
     }
@@ -145,15 +141,6 @@ impl Request {
             shown.insert("secretChanged".to_owned(), true.into());
         }
         shown
-    }
-}
-
-/// A field that cannot be cleared.
-fn given<T>(name: &str, field: FieldValue<T>) -> Result<Option<T>, Problem> {
-    match field {
-        FieldValue::Absent => Ok(None),
-        FieldValue::Null => Err(Problem::validation(format!("{name} must not be null."))),
-        FieldValue::Value(value) => Ok(Some(value)),
     }
 }
 

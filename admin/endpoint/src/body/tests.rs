@@ -150,3 +150,19 @@ fn amounts_are_exact_and_complaints_name_the_field() {
         assert_eq!(read(json), Err(complaint.to_owned()), "{json}");
     }
 }
+
+#[test]
+fn absent_and_null_differ_where_a_field_can_be_cleared() {
+    let fields = Fields::parse(br#"{"null":null,"name":"a"}"#).unwrap();
+    let read = |name: &str| fields.string(name).unwrap();
+    let error = |result: Result<String, Problem>| result.unwrap_err().message().to_owned();
+    assert_eq!(read("name").required("name").unwrap(), "a");
+    assert_eq!(error(read("null").required("null")), "null is required.");
+    assert_eq!(error(read("absent").required("absent")), "absent is required.");
+    assert_eq!(read("name").not_null("name").unwrap().as_deref(), Some("a"));
+    assert_eq!(read("absent").not_null("absent").unwrap(), None);
+    let refused = read("null").not_null("null").map(|_| String::new());
+    assert_eq!(error(refused), "null must not be null.");
+    let nullable = ["name", "null", "absent"].map(|name| read(name).nullable());
+    assert_eq!(nullable, [Some(Some("a".to_owned())), Some(None), None]);
+}
