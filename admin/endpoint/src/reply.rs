@@ -52,6 +52,16 @@ const JSON: &str = "application/json";
 const JSON_LINES: &str = "application/x-ndjson";
 
 impl Reply {
+    const fn new(status: StatusCode, content_type: &'static str, body: Body) -> Self {
+        Self {
+            status,
+            body,
+            content_type,
+            file_name: None,
+            headers: Vec::new(),
+        }
+    }
+
     /// Builds 200 with this body.
     ///
     /// # Errors
@@ -79,11 +89,8 @@ impl Reply {
     /// Builds 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
     pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
         Ok(Self {
-            status: StatusCode::OK,
-            body: Body::from(body),
-            content_type,
             file_name: Some(name.to_owned()),
-            headers: Vec::new(),
+            ..Self::new(StatusCode::OK, content_type, Body::from(body))
         })
     }
 
@@ -98,11 +105,8 @@ impl Reply {
         E: std::error::Error + Send + Sync + 'static,
     {
         Ok(Self {
-            status: StatusCode::OK,
-            body: Body::from_stream(body),
-            content_type,
             file_name: Some(name.to_owned()),
-            headers: Vec::new(),
+            ..Self::new(StatusCode::OK, content_type, Body::from_stream(body))
         })
     }
 
@@ -111,13 +115,7 @@ impl Reply {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        Ok(Self {
-            status: StatusCode::OK,
-            body: Body::from_stream(body),
-            content_type: JSON_LINES,
-            file_name: None,
-            headers: Vec::new(),
-        })
+        Ok(Self::new(StatusCode::OK, JSON_LINES, Body::from_stream(body)))
     }
 
     /// Adds a header. A value that is invalid in a header is ignored.
@@ -138,13 +136,7 @@ impl Reply {
             tracing::error!(%error, "an answer that is no JSON");
             Code::Internal
         })?;
-        Ok(Self {
-            status,
-            body: Body::from(body),
-            content_type: JSON,
-            file_name: None,
-            headers: Vec::new(),
-        })
+        Ok(Self::new(status, JSON, Body::from(body)))
     }
 
     /// Builds the HTTP response. Answers can contain secrets, so no intermediary may cache them.

@@ -21,7 +21,7 @@ pub(super) struct EscrowCreated<'a> {
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
     /// True in the answer to a repeated request.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
@@ -43,7 +43,7 @@ pub(super) struct Funded<'a> {
     /// The remaining balance of the payer's wallet.
     balance: Nanos,
     /// True in the answer to a repeated request.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
@@ -66,14 +66,6 @@ pub(super) struct Resolved<'a> {
     #[serde(rename = "intent_id")]
     #[schema(value_type = is::IntentId)]
     intent: &'a str,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
-)]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// Returns the answer to a created escrow.

@@ -44,7 +44,7 @@ pub(crate) struct Settled<'a> {
     /// Remaining balance of the wallet; null if there is none.
     balance: Option<Nanos>,
     /// True in the answer to a repeated request.
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
@@ -61,7 +61,7 @@ pub(super) struct Pending<'a> {
     #[schema(value_type = is::Currency)]
     currency: &'a str,
     /// True in the answer to a repeated request.
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
@@ -89,7 +89,7 @@ pub(super) struct Denied<'a> {
     #[serde(flatten)]
     plan: Option<PlanBody<'a>>,
     /// True in the answer to a repeated request.
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
@@ -124,12 +124,6 @@ impl<'a> Denied<'a> {
             replayed: false,
         }
     }
-}
-
-/// Returns whether this is the first answer, which has no `replayed`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-const fn is_first(replayed: &bool) -> bool {
-    !*replayed
 }
 
 /// Returns 200: the money moved.
