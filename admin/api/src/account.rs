@@ -4,7 +4,6 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::upgrade;
 use crate::state::{ApiState, Call};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -228,7 +227,7 @@ async fn show(call: &Call) -> Answer {
         usage: usage(call, &keys).await?,
         features: Features::new(&plan),
         upgrade_to: plan.upgrade_to.as_deref(),
-        upgrade_url: upgrade::url(&call.state, &plan),
+        upgrade_url: plan.absolute_upgrade_url(&call.state.public_url),
         plans: all(&plans, &account.plan),
     })
 }

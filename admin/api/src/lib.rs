@@ -35,7 +35,6 @@ mod state;
 mod threshold;
 mod transaction;
 mod transfer;
-mod upgrade;
 mod usage;
 mod virtual_key;
 mod wallet;

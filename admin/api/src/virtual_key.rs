@@ -5,7 +5,6 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::agent;
-use super::upgrade;
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use clock::now_ms;
 use crypto::virtual_key::{self as secret, WellFormed};
@@ -151,7 +150,7 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
         .with("plan", plan_name)
         .with("limit", limit.to_string())
         .with("upgradeTo", plan.upgrade_to.as_deref())
-        .with("upgradeUrl", upgrade::url(&call.state, plan))
+        .with("upgradeUrl", plan.absolute_upgrade_url(&call.state.public_url))
 }
 
 /// `GET /agents/{id}/virtual-keys`

@@ -71,17 +71,12 @@ fn unknown() -> PlanLimits {
 fn by_name(plans: &Plans, public_url: &str) -> HashMap<String, Arc<PlanLimits>> {
     let limits = |name: &str| {
         let plan = plans.get(name)?.clone();
-        let upgrade_url = plan.upgrade_url.as_ref().map(|url| match url.strip_prefix('/') {
-            Some(path) => format!("{public_url}/{path}"),
-            None => url.clone(),
-        });
-        let name = name.to_owned();
         let limits = PlanLimits {
-            name: name.clone(),
+            name: name.to_owned(),
+            upgrade_url: plan.absolute_upgrade_url(public_url),
             plan,
-            upgrade_url,
         };
-        Some((name, Arc::new(limits)))
+        Some((name.to_owned(), Arc::new(limits)))
     };
     plans.names().filter_map(limits).collect()
 }

@@ -38,7 +38,7 @@ pub struct Plan {
     pub streaming: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
-    /// Page on which an owner upgrades.
+    /// Page on which an owner upgrades: a URL, or a path of the management server.
     pub upgrade_url: Option<String>,
 }
 
@@ -59,6 +59,13 @@ impl Plan {
             agents: self.cap_agents_per_month,
             tracked: self.tracked_usd_per_month,
         }
+    }
+
+    /// Returns the absolute URL of the page on which an owner upgrades; a path is one of the server at `public_url`.
+    pub fn absolute_upgrade_url(&self, public_url: &str) -> Option<String> {
+        let url = self.upgrade_url.as_deref()?;
+        let base = if url.starts_with('/') { public_url } else { "" };
+        Some(format!("{base}{url}"))
     }
 }
 
@@ -200,6 +207,16 @@ mod tests {
             Plans::parse(circle).unwrap().upgrade_path_to("a", |_| false),
             None
         );
+    }
+
+    #[test]
+    fn a_path_is_one_of_the_management_server() {
+        let plans = "[a]\nupgrade_url = \"/plan?to=b\"\n[b]\nupgrade_url = \"https://sales\"\n[c]\n";
+        let plans = Plans::parse(plans).unwrap();
+        let url = |name: &str| plans.get(name).unwrap().absolute_upgrade_url("https://t");
+        assert_eq!(url("a").as_deref(), Some("https://t/plan?to=b"));
+        assert_eq!(url("b").as_deref(), Some("https://sales"));
+        assert_eq!(url("c"), None);
     }
 
     #[test]

@@ -157,16 +157,12 @@ impl SpendPlan {
             return Ok(None);
         }
         let plan = call.plan(name)?;
-        let absolute = |url: String| match url.strip_prefix('/') {
-            Some(path) => format!("{}/{path}", call.state.public_url),
-            None => url,
-        };
         Ok(Some(Self {
             plan: name.to_owned(),
             agents: plan.cap_agents_per_month,
             tracked_nanos: plan.tracked_usd_per_month.map(Nanos::get),
+            upgrade_url: plan.absolute_upgrade_url(&call.state.public_url),
             upgrade_to: plan.upgrade_to,
-            upgrade_url: plan.upgrade_url.map(absolute),
         }))
     }
 

@@ -1,7 +1,6 @@
 //! Webhooks are part of the dashboard on some plans only; API keys manage them on every plan (specification "Events",
 //! decision D42).
 
-use super::super::upgrade;
 use crate::state::Call;
 use endpoint::caller::Credential;
 use endpoint::problem::{Code, Problem};
@@ -30,7 +29,7 @@ pub(super) fn require(call: &Call) -> Result<(), Problem> {
         .with("upgradeTo", up.map(|(upgrade, _)| upgrade))
         .with(
             "upgradeUrl",
-            up.and_then(|(_, below)| upgrade::url(&call.state, below)),
+            up.and_then(|(_, below)| below.absolute_upgrade_url(&call.state.public_url)),
         );
     Err(problem)
 }
