@@ -13,7 +13,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::{LAST_MS, iso_from_ms, ms_from_iso};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, Listing, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -242,9 +242,7 @@ pub async fn list(call: Call) -> Answer {
         .page()
         .of_all(keys, Order::Descending, |(number, _)| (*number, ""))?;
     let now = now_ms();
-    let shown = part.records.iter().map(|(_, key)| ApiKeyView::new(key, now));
-    let views: Vec<ApiKeyView<'_>> = shown.collect();
-    Reply::ok(&Listing::new("apiKeys", &views, &part, &paging))
+    Reply::ok(&paging.listing(&part, |(_, key)| ApiKeyView::new(key, now)))
 }
 
 /// `DELETE /api-keys/{id}`

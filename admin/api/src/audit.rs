@@ -15,9 +15,7 @@ use domain::entry::Sealed;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{
-    Answer, Code, Listing, Paging, Problem, Reply, has_offset, operations, require_agent_id, time,
-};
+use endpoint::{Answer, Code, Paging, Problem, Reply, has_offset, operations, require_agent_id, time};
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, Export, ExportError};
 use serde::Serialize;
@@ -94,8 +92,8 @@ pub async fn list(call: Call) -> Answer {
     }
     let mut part = call_trail::for_call(&call).list(filter, paging.page()).await?;
     let entries = std::mem::take(&mut part.records);
-    let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
-    Reply::ok(&Listing::new("logs", &records, &part, &paging))
+    let records = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
+    Reply::ok(&paging.listing_of(&part, records))
 }
 
 /// Returns the requested page: `before` is the number of the entry after which the page starts, newest first.

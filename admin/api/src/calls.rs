@@ -13,7 +13,7 @@ use self::view::{CallNames, CallView};
 use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::call_record::CallRecord;
-use endpoint::{Answer, Listing, Problem, Reply, operations};
+use endpoint::{Answer, Problem, Reply, operations};
 use history::trail::calls::{CallsPosition, STEP_MAX};
 use store::StoreError;
 use store::page::{Page, Part, Start};
@@ -51,12 +51,11 @@ pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&query, "calls")?;
     let SearchResult { part, is_partial } = search(&call, &filter, paging.page()).await?;
     let names = CallNames::read(&call, &part.records).await?;
-    let views: Vec<CallView<'_>> = part
-        .records
-        .iter()
-        .map(|call| CallView::new(call, &names))
-        .collect();
-    Reply::ok(&Listing::new("calls", &views, &part, &paging).partial(Some(is_partial)))
+    Reply::ok(
+        &paging
+            .listing(&part, |call| CallView::new(call, &names))
+            .partial(Some(is_partial)),
+    )
 }
 
 /// Finds the calls of a page that match. After an offset the total counts all matches that were read; after a position,

@@ -12,7 +12,7 @@ use super::once::{IntentId, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, operations};
 use serde_json::json;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -208,8 +208,8 @@ pub async fn list(call: Call) -> Answer {
             (found.part, Some(found.is_partial))
         }
     };
-    let views: Result<Vec<_>, Problem> = part.records.iter().map(view::record).collect();
-    Reply::ok(&Listing::new("escrows", &views?, &part, &paging).partial(partial))
+    let views: Result<_, Problem> = part.records.iter().map(view::record).collect();
+    Reply::ok(&paging.listing_of(&part, views?).partial(partial))
 }
 
 /// The filter of a query; `None` when it names a wallet that is not there.

@@ -16,7 +16,7 @@ use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use domain::id;
 use domain::intent::{Kind, Reason, State};
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Problem, Reply, Text, operations};
 use history::intents::Intents;
 use serde::Serialize;
 use store::intent::{Decision, IntentRecord};
@@ -69,8 +69,7 @@ pub async fn list(call: Call) -> Answer {
             (found.part, Some(found.is_partial))
         }
     };
-    let documents: Vec<Document<'_>> = part.records.iter().map(Document::brief).collect();
-    Reply::ok(&Listing::new("intents", &documents, &part, &paging).partial(partial))
+    Reply::ok(&paging.listing(&part, Document::brief).partial(partial))
 }
 
 /// Returns the caller's intents.

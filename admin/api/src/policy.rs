@@ -12,7 +12,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, CURRENCIES, Code, Fields, Listing, Problem, Reply, Text, missing, operations, require_agent_id,
+    Answer, CURRENCIES, Code, Fields, Problem, Reply, Text, missing, operations, require_agent_id,
     require_new_agent_id,
 };
 use serde::Serialize;
@@ -213,8 +213,7 @@ pub async fn list(call: Call) -> Answer {
             })?
         }
     };
-    let records: Vec<PolicyView<'_>> = part.records.iter().map(PolicyView::new).collect();
-    Reply::ok(&Listing::new("policies", &records, &part, &paging))
+    Reply::ok(&paging.listing(&part, PolicyView::new))
 }
 
 /// `DELETE /policies/{id}`

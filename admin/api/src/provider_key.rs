@@ -11,7 +11,7 @@ use crypto::seal::SealedFor;
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use settings::upstreams::{NAME_MAX, is_provider_name};
@@ -134,8 +134,7 @@ pub async fn list(call: Call) -> Answer {
         .of_all(agent.provider_keys, Order::Ascending, |key| {
             (key.created_at_ms, &key.key_id)
         })?;
-    let records: Vec<ProviderKeyView<'_>> = part.records.iter().map(ProviderKeyView::new).collect();
-    Reply::ok(&Listing::new("providerKeys", &records, &part, &paging))
+    Reply::ok(&paging.listing(&part, ProviderKeyView::new))
 }
 
 /// Returns the provider's name in lower case.

@@ -12,7 +12,7 @@ use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, Problem, Reply, operations, require_new_run_id, require_run_id};
+use endpoint::{Answer, Code, Problem, Reply, operations, require_new_run_id, require_run_id};
 use serde::Serialize;
 use store::run::Run;
 use store::run::end::{End, Ended, end as end_run};
@@ -97,12 +97,11 @@ pub async fn list(call: Call) -> Answer {
         waiting,
         partial,
     } = filter.select(&call, agent, paging.page()).await?;
-    let views: Vec<RunView<'_>> = part
-        .records
-        .iter()
-        .map(|run| RunView::new(run, agent, waiting.get(&run.id)))
-        .collect();
-    Reply::ok(&Listing::new("runs", &views, &part, &paging).partial(partial))
+    Reply::ok(
+        &paging
+            .listing(&part, |run| RunView::new(run, agent, waiting.get(&run.id)))
+            .partial(partial),
+    )
 }
 
 /// `GET /agents/{id}/runs/{runId}`

@@ -13,7 +13,7 @@ use domain::period::Period;
 use domain::threshold::{Threshold, Watched};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Listing, Problem, Reply, operations};
+use endpoint::{Answer, Problem, Reply, operations};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use store::account::counters::AccountCounters;
@@ -87,10 +87,12 @@ pub async fn list(call: Call) -> Answer {
     let part = page(all, paging.page())?;
     let noticed = LimitUsage::noticed_at(&part.records, store, &keys, mode, period).await?;
     let rows = part.records.iter().zip(noticed);
-    let views: Vec<ThresholdView<'_>> = rows
-        .map(|(one, noticed)| view(one, noticed, at_ms))
-        .collect::<Result<_, _>>()?;
-    Reply::ok(&Listing::new("thresholds", &views, &part, &paging).partial(Some(survey.partial || !sealed)))
+    let views: Result<_, Problem> = rows.map(|(one, noticed)| view(one, noticed, at_ms)).collect();
+    Reply::ok(
+        &paging
+            .listing_of(&part, views?)
+            .partial(Some(survey.partial || !sealed)),
+    )
 }
 
 /// Returns the limit of tracked USD per month of the account's plan, which applies to live mode.

@@ -11,7 +11,7 @@ use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Listing, Paging, Problem, Reply, operations, require_agent_id, time};
+use endpoint::{Answer, Paging, Problem, Reply, operations, require_agent_id, time};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
@@ -106,17 +106,18 @@ pub async fn list(call: Call) -> Answer {
             .map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.clone())),
         Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
     };
-    show(&call, &query, filter, &scope).await
+    let paging = call.paging(&query, PLURAL)?;
+    show(&call, &paging, filter, &scope).await
 }
 
 /// `GET /wallets/{id}/transactions`
 pub async fn list_of_wallet(call: Call) -> Answer {
     let query = call.list_query(&["type", "from", "to"])?;
     let filter = filter_of(&query)?;
-    paging(&call, &query)?;
+    let paging = call.paging(&query, PLURAL)?;
     let found = require_own(&call).await?;
     let scope = WalletScope::OfHolder(holder(&found.wallet));
-    show(&call, &query, filter, &scope).await
+    show(&call, &paging, filter, &scope).await
 }
 
 /// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
@@ -152,13 +153,7 @@ fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Proble
     })
 }
 
-async fn show(
-    call: &Call,
-    query: &BTreeMap<String, String>,
-    filter: Filter<'_>,
-    scope: &WalletScope,
-) -> Answer {
-    let paging = paging(call, query)?;
+async fn show(call: &Call, paging: &Paging, filter: Filter<'_>, scope: &WalletScope) -> Answer {
     let holder = match scope {
         WalletScope::All | WalletScope::Empty => None,
         WalletScope::OfHolder(holder) => Some(holder.as_str()),
@@ -177,10 +172,5 @@ async fn show(
             .await?
         }
     };
-    let records: Vec<TransactionView<'_>> = part.records.iter().map(TransactionView::new).collect();
-    Reply::ok(&Listing::new(PLURAL, &records, &part, &paging))
-}
-
-fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
-    call.paging(query, PLURAL)
+    Reply::ok(&paging.listing(&part, TransactionView::new))
 }

@@ -12,7 +12,7 @@ use domain::id::Kind;
 use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, Text, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::sanity;
@@ -159,8 +159,7 @@ pub async fn list(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = VirtualKeyRecord::list(store, &keys, &agent.id, paging.page()).await?;
-    let records: Vec<VirtualKeyView<'_>> = part.records.iter().map(VirtualKeyView::new).collect();
-    Reply::ok(&Listing::new("virtualKeys", &records, &part, &paging))
+    Reply::ok(&paging.listing(&part, VirtualKeyView::new))
 }
 
 /// `DELETE /agents/{id}/virtual-keys/{keyId}`

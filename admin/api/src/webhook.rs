@@ -19,7 +19,7 @@ use domain::event::EventName;
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, missing, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, missing, operations};
 use history::trail::Trail;
 use request::Request;
 use secrecy::SecretString;
@@ -151,8 +151,7 @@ pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
-    let records: Vec<WebhookView<'_>> = part.records.iter().map(WebhookView::new).collect();
-    Reply::ok(&Listing::new("webhooks", &records, &part, &paging))
+    Reply::ok(&paging.listing(&part, WebhookView::new))
 }
 
 /// `GET /webhooks/{id}`

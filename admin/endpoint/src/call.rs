@@ -151,19 +151,32 @@ impl<S> Call<S> {
         self.query(&[filters, &PAGING].concat())
     }
 
-    /// Returns the requested part of the list `plural`. Its cursors are valid for this path, these filters, this
-    /// account and this mode.
+    /// Returns the requested part of the list whose records an answer names `plural`. Its cursors are valid for this
+    /// path, these filters, this account and this mode.
     ///
     /// # Errors
     /// 400: see [`Paging::from_query`].
-    pub fn paging(&self, query: &BTreeMap<String, String>, plural: &str) -> Result<Paging, Problem> {
+    pub fn paging(&self, query: &BTreeMap<String, String>, plural: &'static str) -> Result<Paging, Problem> {
+        self.paging_of(query, plural, plural)
+    }
+
+    /// Like [`Call::paging`], for the one of several lists of the account that `list` names.
+    ///
+    /// # Errors
+    /// 400: see [`Paging::from_query`].
+    pub fn paging_of(
+        &self,
+        query: &BTreeMap<String, String>,
+        plural: &'static str,
+        list: &str,
+    ) -> Result<Paging, Problem> {
         let caller = &self.caller;
-        let mut words = vec![caller.account.as_str(), caller.mode.as_str(), plural];
+        let mut words = vec![caller.account.as_str(), caller.mode.as_str(), list];
         let filters = query.iter().filter(|(name, _)| !PAGING.contains(&name.as_str()));
         for (name, value) in self.params.iter().chain(filters) {
             words.extend([name.as_str(), value.as_str()]);
         }
-        Paging::from_query(query, ListId::new(words))
+        Paging::from_query(query, plural, ListId::new(words))
     }
 
     /// Returns the plan with this name.

@@ -6,10 +6,8 @@ use store::page::Part;
 
 /// A page of records.
 pub struct Listing<'a, T> {
-    /// Name of the field of records.
-    plural: &'static str,
     /// Records of the page.
-    records: &'a [T],
+    records: Vec<T>,
     /// Total number of records.
     total: u64,
     /// Requested page.
@@ -24,7 +22,7 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("success", &true)?;
-        map.serialize_entry(self.plural, self.records)?;
+        map.serialize_entry(self.paging.plural, &self.records)?;
         map.serialize_entry("total", &self.total)?;
         map.serialize_entry("limit", &self.paging.limit())?;
         map.serialize_entry("offset", &self.paging.offset())?;
@@ -36,19 +34,25 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
     }
 }
 
-impl<'a, T> Listing<'a, T> {
-    /// Creates the page that the store returned as `part`, with its records in the form of `records`.
-    pub fn new<U>(plural: &'static str, records: &'a [T], part: &Part<U>, paging: &'a Paging) -> Self {
-        Self {
-            plural,
+impl Paging {
+    /// Returns the page that the store returned as `part`, with each record in the form of `view`.
+    pub fn listing<'a, T, U>(&'a self, part: &'a Part<U>, view: impl FnMut(&'a U) -> T) -> Listing<'a, T> {
+        self.listing_of(part, part.records.iter().map(view).collect())
+    }
+
+    /// Returns the page that the store returned as `part`, with its records in the form of `records`.
+    pub fn listing_of<T, U>(&self, part: &Part<U>, records: Vec<T>) -> Listing<'_, T> {
+        Listing {
             records,
             total: part.total,
-            next: paging.cursor(part.next.as_deref()),
-            paging,
+            next: self.cursor(part.next.as_deref()),
+            paging: self,
             partial: None,
         }
     }
+}
 
+impl<T> Listing<'_, T> {
     /// Sets `partial`, if it is known.
     pub fn partial(self, partial: Option<bool>) -> Self {
         Self { partial, ..self }

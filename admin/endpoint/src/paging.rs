@@ -31,6 +31,8 @@ const SEAL_BYTES: usize = 12;
 /// A requested part of a list.
 #[derive(Debug, Clone)]
 pub struct Paging {
+    /// Name of the field of records.
+    pub(super) plural: &'static str,
     limit: usize,
     start: Started,
     list: ListId,
@@ -95,7 +97,11 @@ impl Paging {
     /// # Errors
     /// 400 when a parameter is out of range, when there are both `cursor` and an `offset` above 0, or when `cursor` is
     /// not one of the list.
-    pub fn from_query(query: &BTreeMap<String, String>, list: ListId) -> Result<Self, Problem> {
+    pub fn from_query(
+        query: &BTreeMap<String, String>,
+        plural: &'static str,
+        list: ListId,
+    ) -> Result<Self, Problem> {
         let limit = number(query, "limit", PAGE_DEFAULT, 1..=PAGE_MAX).ok_or_else(|| {
             Problem::validation(format!("limit must be a whole number from 1 to {PAGE_MAX}."))
         })?;
@@ -118,7 +124,12 @@ impl Paging {
                 Started::Offset(offset.ok_or_else(message)?)
             }
         };
-        Ok(Self { limit, start, list })
+        Ok(Self {
+            plural,
+            limit,
+            start,
+            list,
+        })
     }
 
     /// Sets the position after which the page starts.

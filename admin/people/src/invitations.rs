@@ -13,7 +13,7 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
 use password::{QueueFull, Salt, TURN};
 use serde::Serialize;
 use store::account::Account;
@@ -147,12 +147,9 @@ pub async fn list(call: Call) -> Answer {
     let part = paging
         .page()
         .of_all(invitations, Order::Descending, |one| (0, &one.body.id))?;
-    let views: Vec<InvitationView<'_>> = part
-        .records
-        .iter()
-        .map(|one| InvitationView::new(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
-        .collect();
-    Reply::ok(&Listing::new("invitations", &views, &part, &paging))
+    Reply::ok(&paging.listing(&part, |one| {
+        InvitationView::new(&one.email, &one.body, one.created_at_ms, one.expires_at_ms)
+    }))
 }
 
 /// `DELETE /invitations/{id}`

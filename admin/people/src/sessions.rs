@@ -6,7 +6,7 @@ use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Listing, PAGING, Problem, Reply, operations};
+use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use store::page::Order;
 use store::script::change::Scope;
@@ -49,25 +49,20 @@ pub(super) struct SessionView<'a> {
 pub async fn list(call: Call) -> Answer {
     let query = call.query(&PAGING)?;
     let me = Me::for_caller(&call)?;
-    let paging = call.paging(&query, &format!("sessions of {}", me.id))?;
+    let paging = call.paging_of(&query, "sessions", &format!("sessions of {}", me.id))?;
     let sessions = me.sessions(&call).await?;
     let part = paging.page().of_all(sessions, Order::Descending, |session| {
         (session.created_at_ms, &session.id)
     })?;
-    let views: Vec<SessionView<'_>> = part
-        .records
-        .iter()
-        .map(|session| SessionView {
-            id: &session.id,
-            created_at: iso_from_ms(session.created_at_ms),
-            last_seen_at: iso_from_ms(session.last_seen_ms),
-            expires_at: iso_from_ms(session.expires_at_ms),
-            ip: session.ip.as_deref(),
-            user_agent: &session.user_agent,
-            current: session.id == me.session,
-        })
-        .collect();
-    Reply::ok(&Listing::new("sessions", &views, &part, &paging))
+    Reply::ok(&paging.listing(&part, |session| SessionView {
+        id: &session.id,
+        created_at: iso_from_ms(session.created_at_ms),
+        last_seen_at: iso_from_ms(session.last_seen_ms),
+        expires_at: iso_from_ms(session.expires_at_ms),
+        ip: session.ip.as_deref(),
+        user_agent: &session.user_agent,
+        current: session.id == me.session,
+    }))
 }
 
 /// `DELETE /sessions/{id}`

@@ -7,7 +7,7 @@ use api::ApiKeyView as KeyView;
 use clock::now_ms;
 use domain::id::Kind;
 use domain::role::Role;
-use endpoint::{Answer, Code, Fields, Listing, PAGING, Problem, Reply, operations};
+use endpoint::{Answer, Code, Fields, PAGING, Problem, Reply, operations};
 use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
@@ -38,9 +38,7 @@ pub async fn list(call: Call) -> Answer {
     let part = paging
         .page()
         .of_all(newest_first, Order::Descending, |user: &User| (0, &user.id))?;
-    let shown = part.records.iter().map(|user| UserView::new(user, &logins));
-    let views: Vec<UserView<'_>> = shown.collect();
-    Reply::ok(&Listing::new("users", &views, &part, &paging))
+    Reply::ok(&paging.listing(&part, |user| UserView::new(user, &logins)))
 }
 
 /// Parses the role of a body.

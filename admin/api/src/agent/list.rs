@@ -2,7 +2,7 @@
 
 use super::{AgentView, NAME_MAX};
 use crate::state::Call;
-use endpoint::{Answer, Listing, Problem, Reply};
+use endpoint::{Answer, Problem, Reply};
 use std::collections::BTreeMap;
 use store::agent::AgentRecord;
 use store::agent::search::AgentFilter;
@@ -20,8 +20,7 @@ pub async fn list(call: Call) -> Answer {
             (found.part, Some(found.is_partial))
         }
     };
-    let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::new).collect();
-    Reply::ok(&Listing::new("agents", &records, &part, &paging).partial(partial))
+    Reply::ok(&paging.listing(&part, AgentView::new).partial(partial))
 }
 
 /// Parses the search; `None` if the query has none.

@@ -6,7 +6,7 @@ use crate::call_trail;
 use crate::calls::filter::value;
 use crate::state::Call;
 use domain::entry::Sealed;
-use endpoint::{Answer, Listing, Problem, Reply};
+use endpoint::{Answer, Problem, Reply};
 use serde::Deserialize;
 use store::audit::chain::Filter;
 use store::deposit::{Deposit, DepositState};
@@ -43,12 +43,13 @@ pub async fn list(call: Call) -> Answer {
     let state = value(&query, "state", states, DepositState::parse)?;
     let paging = call.paging(&query, "deposits")?;
     let FilteredPage { part, is_partial } = search(&call, state, paging.page()).await?;
-    let views: Vec<DepositView<'_>> = part
-        .records
-        .iter()
-        .map(|deposit| DepositView::new(deposit, deposit.state, deposit.confirmed.map(|(at, _)| at)))
-        .collect();
-    Reply::ok(&Listing::new("deposits", &views, &part, &paging).partial(Some(is_partial)))
+    Reply::ok(
+        &paging
+            .listing(&part, |deposit| {
+                DepositView::new(deposit, deposit.state, deposit.confirmed.map(|(at, _)| at))
+            })
+            .partial(Some(is_partial)),
+    )
 }
 
 /// The deposits of a page that fit. The total counts those that fit up to the end of the page.

@@ -4,7 +4,7 @@ use super::{gate, of_path};
 use crate::state::Call;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Listing, Problem, Reply};
+use endpoint::{Answer, Problem, Reply};
 use serde::Serialize;
 use store::webhook::delivery::{
     Attempt, Deliveries, Delivery, DeliveryFilter, ListedDelivery, State, delivery_id,
@@ -122,13 +122,8 @@ pub async fn deliveries(call: Call) -> Answer {
         webhook: &webhook.id,
     };
     let part = deliveries.list(store, wanted, paging.page()).await?;
-    let records: Vec<DeliveryView<'_>> = part
-        .records
-        .iter()
-        .map(|listed| {
-            let Delivery { seq, event, .. } = listed.delivery;
-            DeliveryView::new(delivery_id(account, mode, &webhook.id, seq, event), listed)
-        })
-        .collect();
-    Reply::ok(&Listing::new("deliveries", &records, &part, &paging))
+    Reply::ok(&paging.listing(&part, |listed| {
+        let Delivery { seq, event, .. } = listed.delivery;
+        DeliveryView::new(delivery_id(account, mode, &webhook.id, seq, event), listed)
+    }))
 }

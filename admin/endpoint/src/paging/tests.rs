@@ -8,7 +8,7 @@ fn query(pairs: &[(&str, &str)]) -> Result<Paging, Problem> {
     let pairs = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Paging::from_query(&pairs.collect(), ListId::new(LIST))
+    Paging::from_query(&pairs.collect(), "agents", ListId::new(LIST))
 }
 
 #[test]
