@@ -131,7 +131,7 @@ impl ApiKeyRequest {
         let bad = |message: &'static str| Problem::validation(message);
         let mode = match body.string("mode")?.value() {
             None => Mode::Live,
-            Some(word) => Mode::parse(&word).ok_or_else(|| bad("mode must be live or test."))?,
+            Some(word) => parse_mode(&word)?,
         };
         let family = match body.string("prefix")?.value().as_deref() {
             None | Some("svc") => Family::Svc,
@@ -165,6 +165,10 @@ impl ApiKeyRequest {
             family,
         })
     }
+}
+
+fn parse_mode(word: &str) -> Result<Mode, Problem> {
+    Mode::parse(word).ok_or_else(|| Problem::validation("mode must be live or test."))
 }
 
 fn permissions(body: &Fields<'_>) -> Result<Vec<Permission>, Problem> {
@@ -229,13 +233,7 @@ pub async fn create(call: Call) -> Answer {
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["mode"])?;
     let paging = call.paging(&query, "apiKeys")?;
-    let mode = match query.get("mode") {
-        None => None,
-        Some(word) => {
-            let mode = Mode::parse(word);
-            Some(mode.ok_or_else(|| Problem::validation("mode must be live or test."))?)
-        }
-    };
+    let mode = query.get("mode").map(|word| parse_mode(word)).transpose()?;
     let mut keys = ApiKey::numbered(&call.state.store, &call.keys()).await?;
     keys.retain(|(_, key)| mode.is_none_or(|mode| key.mode == mode));
     let part = paging

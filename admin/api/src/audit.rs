@@ -15,7 +15,9 @@ use domain::entry::Sealed;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Paging, Problem, Reply, has_offset, operations, require_agent_id, time};
+use endpoint::{
+    Answer, Code, Paging, Problem, Reply, has_offset, operations, require_agent_id, time, whole_number,
+};
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, Export, ExportError};
 use serde::Serialize;
@@ -205,14 +207,9 @@ fn is_type(word: &str) -> bool {
 }
 
 fn number(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
-    let Some(text) = query.get(name) else {
-        return Ok(None);
-    };
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|_| digits);
-    number
-        .map(Some)
-        .ok_or_else(|| Problem::validation(format!("{name} must be a whole number from 0 on.")))
+    let bad = || Problem::validation(format!("{name} must be a whole number from 0 on."));
+    let number = query.get(name).map(|text| whole_number(text).ok_or_else(bad));
+    number.transpose()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::once::{IntentId, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, operations};
+use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, operations, whole_number};
 use serde_json::json;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -232,10 +232,7 @@ async fn filter(call: &Call, query: &BTreeMap<String, String>) -> Result<Option<
 /// # Errors
 /// 404, also for an account that is not a party (decision D54), 503.
 pub async fn get(call: Call) -> Answer {
-    let id = call.param("id");
-    let digits = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-    let number = id.parse().ok().filter(|_| digits);
-    let number = number.ok_or_else(|| {
+    let number = whole_number(call.param("id")).ok_or_else(|| {
         let message = "There is no such escrow: id must be the number of one.";
         Problem::new(Code::NotFound, message)
     })?;

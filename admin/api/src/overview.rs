@@ -20,7 +20,7 @@ use domain::money::Nanos;
 use domain::period::Period;
 use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::doc::is;
-use endpoint::{Answer, Problem, Reply, operations};
+use endpoint::{Answer, Problem, Reply, operations, whole_number};
 use history::{History, TopAgent};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -185,11 +185,7 @@ fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {
     let Some(text) = query.get("days") else {
         return Ok(DAYS_DEFAULT);
     };
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let days = text
-        .parse()
-        .ok()
-        .filter(|days| digits && (1..=DAYS_MAX).contains(days));
+    let days = whole_number(text).filter(|days| (1..=DAYS_MAX).contains(days));
     days.ok_or_else(|| Problem::validation(format!("days must be a whole number from 1 to {DAYS_MAX}.")))
 }
 

@@ -3,7 +3,8 @@
 //! A field is unknown, duplicate, absent, `null` or a value. Amounts are parsed from their own text and never pass
 //! through floating point (decision D4).
 
-use super::wallet_name::{WalletName, whole_number};
+use super::wallet_name::WalletName;
+use super::whole_number::whole_number;
 use crate::problem::Problem;
 use domain::amount::{self, AmountError};
 use domain::money::Nanos;
@@ -234,7 +235,8 @@ impl<'a> Fields<'a> {
         let json = self.get(name).required(name)?;
         let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
         let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
-        whole_number(quoted.unwrap_or(json)).ok_or_else(bad)
+        let number = whole_number(quoted.unwrap_or(json));
+        number.filter(|number| *number > 0).ok_or_else(bad)
     }
 
     /// Parses `true` or `false`.

@@ -27,6 +27,7 @@ mod route;
 mod router;
 mod run_id;
 mod wallet_name;
+mod whole_number;
 
 pub use admission::Admission;
 pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
@@ -43,3 +44,4 @@ pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
 pub use router::Paths;
 pub use run_id::{require_new_run_id, require_run_id};
 pub use wallet_name::WalletName;
+pub use whole_number::whole_number;

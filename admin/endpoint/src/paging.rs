@@ -5,6 +5,7 @@
 //! another position in its own list, as with an offset.
 
 use crate::problem::Problem;
+use crate::whole_number;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -185,9 +186,7 @@ fn number(
     let Some(text) = query.get(name) else {
         return Some(default);
     };
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok();
-    number.filter(|number| digits && range.contains(number))
+    whole_number(text).filter(|number| range.contains(number))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Names with which callers refer to a wallet (decision D61).
 
+use super::whole_number::whole_number;
 use domain::id::Kind;
 use domain::names::is_agent_id;
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl WalletName {
 
     /// Reads any name as one word, as on a command line.
     pub fn of_word(word: &str) -> Option<Self> {
-        match whole_number(word) {
+        match whole_number(word).filter(|number| *number > 0) {
             Some(number) => Some(Self::Number(number)),
             None => Self::of_text(word.to_owned()),
         }
@@ -55,10 +56,4 @@ impl WalletName {
             Self::Owner(owner) => owner.clone(),
         }
     }
-}
-
-/// Digits that are a number above zero.
-pub(super) fn whole_number(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| digits && *number > 0)
 }
