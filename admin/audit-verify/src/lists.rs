@@ -2,20 +2,19 @@
 //! readers by agent or type, although the chain is valid.
 
 use crate::broken::Broken;
+use domain::entry::indexes;
 use std::collections::BTreeMap;
 use store::StoreError;
+use store::audit::archive::ListName;
 use store::audit::chain::Chain;
 
 /// Maximum number of lists that are compared, which bounds the memory of a verification.
 const LISTS_MAX: usize = 200_000;
 
-/// A list, by agent and type; `None` stands for all.
-type Name = (Option<String>, Option<String>);
-
 /// Number of entries that each list must contain, as counted in a walk.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    counts: BTreeMap<Name, u64>,
+    counts: BTreeMap<ListName, u64>,
     /// Whether there are more lists than are compared.
     full: bool,
 }
@@ -30,14 +29,12 @@ pub(super) struct Listed {
 impl Lists {
     /// Counts an entry.
     pub(super) fn add(&mut self, agent: Option<&str>, kind: &str) {
-        self.count((None, Some(kind.to_owned())));
-        if let Some(agent) = agent {
-            self.count((Some(agent.to_owned()), None));
-            self.count((Some(agent.to_owned()), Some(kind.to_owned())));
+        for (agent, kind) in indexes(agent, kind) {
+            self.count((agent.map(str::to_owned), kind.map(str::to_owned)));
         }
     }
 
-    fn count(&mut self, name: Name) {
+    fn count(&mut self, name: ListName) {
         if self.counts.len() == LISTS_MAX && !self.counts.contains_key(&name) {
             self.full = true;
             return;

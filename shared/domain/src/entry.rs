@@ -104,9 +104,7 @@ impl Entry {
 
     /// Returns the index lists of the entry: by agent, by type, and by both.
     pub fn indexes(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
-        let (agent, kind) = (self.agent.as_deref(), Some(self.kind.as_str()));
-        let of_agent = agent.map(|agent| [(Some(agent), None), (Some(agent), kind)]);
-        std::iter::once((None, kind)).chain(of_agent.into_iter().flatten())
+        indexes(self.agent.as_deref(), &self.kind)
     }
 
     /// Parses a JSON object written by [`Entry::seal`].
@@ -130,6 +128,15 @@ impl Entry {
             },
         })
     }
+}
+
+/// Returns the index lists of an entry of this agent and type: by agent, by type, and by both.
+pub fn indexes<'a>(
+    agent: Option<&'a str>,
+    kind: &'a str,
+) -> impl Iterator<Item = (Option<&'a str>, Option<&'a str>)> {
+    let of_agent = agent.map(|agent| [(Some(agent), None), (Some(agent), Some(kind))]);
+    std::iter::once((None, Some(kind))).chain(of_agent.into_iter().flatten())
 }
 
 /// Returns the id under which decisions find an entry of this type and id. `said` is its field

@@ -2,7 +2,7 @@
 
 use super::opened::{decision, read};
 use super::{Descriptor, Manifest, hash_text};
-use domain::entry::Sealed;
+use domain::entry::{Sealed, indexes};
 use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
@@ -73,7 +73,9 @@ impl Draft {
         if self.entries == self.entries_max {
             return Some(false);
         }
-        let lists = lists_of(line.agent_id.as_deref(), &line.kind);
+        let lists: Vec<ListName> = indexes(line.agent_id.as_deref(), &line.kind)
+            .map(|(agent, kind)| (agent.map(str::to_owned), kind.map(str::to_owned)))
+            .collect();
         let new = lists
             .iter()
             .filter(|list| !self.lists.contains_key(*list))
@@ -138,15 +140,4 @@ impl Draft {
             hash,
         }))
     }
-}
-
-/// Returns the lists of the index that contain an entry, as in `Entry::indexes`.
-fn lists_of(agent: Option<&str>, kind: &str) -> Vec<ListName> {
-    let kind = Some(kind.to_owned());
-    let mut lists = vec![(None, kind.clone())];
-    if let Some(agent) = agent {
-        lists.push((Some(agent.to_owned()), None));
-        lists.push((Some(agent.to_owned()), kind));
-    }
-    lists
 }
