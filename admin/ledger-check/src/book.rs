@@ -5,6 +5,7 @@ use super::replay::{Fold, Replay};
 use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use store::call::open_holds::State;
 use store::keys::AccountKeys;
 
 /// An account, by its index in [`Accounts`], and a mode.
@@ -65,7 +66,7 @@ impl Accounts {
 
     /// Returns every account in both modes.
     pub(super) fn places(&self) -> impl Iterator<Item = AccountMode> + use<> {
-        (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| AccountMode { account, mode }))
+        (0..self.len()).flat_map(|account| Mode::ALL.map(|mode| AccountMode { account, mode }))
     }
 
     /// Returns the word for the place in comparisons.
@@ -115,14 +116,25 @@ pub(super) struct Held {
 pub(super) struct Owner {
     /// Settled spends by day and month of their charge.
     pub(super) charged: BTreeMap<(u64, u64), u128>,
-    /// Holds of its calls: id, whether it is kept, period, estimate.
-    pub(super) holds: Vec<(String, bool, Period, u64)>,
+    /// Unsettled holds of its calls.
+    pub(super) holds: Vec<OwnerHold>,
     /// Spends of its wallet, by day.
     pub(super) spends: BTreeMap<u64, u128>,
     /// Pending deposits of its wallet.
     pub(super) pending: u128,
     /// The record; `None` until it is read.
     pub(super) record: Option<OwnerRecord>,
+}
+
+/// An unsettled hold of an agent's call.
+#[derive(Debug)]
+pub(super) struct OwnerHold {
+    pub(super) id: String,
+    pub(super) state: State,
+    /// The day and month that it is charged to.
+    pub(super) period: Period,
+    /// Its estimate, in nano-USD.
+    pub(super) nanos: u64,
 }
 
 /// An agent's record, read together with the number of the account's last transaction.

@@ -5,7 +5,7 @@ use domain::period::{DAY_MS, Period};
 use std::collections::BTreeMap;
 
 /// Number of days whose counters certainly exist: the scripts remove those of more than 40 days ago.
-const DAYS_KEPT: u64 = 39;
+pub(super) const DAYS_KEPT: u64 = 39;
 
 /// A counter's field, and its fault.
 pub(super) type Wrong = (String, String);
@@ -36,8 +36,8 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
         .charged
         .iter()
         .map(|((day, month), nanos)| (*day, *month, *nanos));
-    let holds = owner.holds.iter().filter(|(id, ..)| !resolved.contains(id));
-    let holds = holds.map(|(_, _, period, nanos)| (period.day, period.month, u128::from(*nanos)));
+    let holds = owner.holds.iter().filter(|hold| !resolved.contains(&hold.id));
+    let holds = holds.map(|hold| (hold.period.day, hold.period.month, u128::from(hold.nanos)));
     for (day, month, nanos) in spends.chain(holds) {
         if day + DAYS_KEPT >= today.day {
             *days.entry(day).or_default() += nanos;

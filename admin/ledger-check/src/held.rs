@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
 use store::account::ModeField;
 use store::call::hold::Hold;
+use store::call::open_holds::State;
 use store::read::Read;
 
 /// Maximum number of attempts to read an account while it does not change. An account that always changes is left to
@@ -27,7 +28,7 @@ impl Pass<'_> {
             let owners = self.page(place).owners.iter();
             let holding = owners.filter(|(_, owner)| {
                 owner.record.as_ref().is_some_and(|record| record.held != Some(0))
-                    || owner.holds.iter().any(|(_, kept, ..)| !kept)
+                    || owner.holds.iter().any(|hold| hold.state == State::Open)
             });
             let agents: BTreeSet<String> = holding.map(|(name, _)| name.clone()).collect();
             if agents.is_empty() {
@@ -59,8 +60,8 @@ impl Pass<'_> {
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
         // Including those that the index lacks.
         for owner in self.page(place).owners.values() {
-            let open = owner.holds.iter().filter(|(_, kept, ..)| !kept);
-            ids.extend(open.map(|(id, ..)| id.clone()));
+            let open = owner.holds.iter().filter(|hold| hold.state == State::Open);
+            ids.extend(open.map(|hold| hold.id.clone()));
         }
         let texts: Vec<Read> = ids.iter().map(|id| Read::text(bucket, bucket.hold(id))).collect();
         let mut answers = store.many(&texts).await?;

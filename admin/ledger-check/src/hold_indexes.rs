@@ -4,6 +4,7 @@ use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
 use std::collections::BTreeSet;
+use store::call::open_holds::State;
 use store::call::reap::KEPT_LIFE;
 use store::keys::Bucket;
 use store::read::Read;
@@ -22,18 +23,15 @@ impl Pass<'_> {
             .saturating_sub(ms(KEPT_LIFE.as_millis()));
         let indexes = buckets
             .into_iter()
-            .flat_map(|bucket| [(bucket, false), (bucket, true)]);
-        let jobs = indexes.map(|(bucket, kept)| {
-            let index = if kept { bucket.kept() } else { bucket.due() };
-            Job::new(
-                [Read::sorted(bucket, index, 0, u64::from(u32::MAX))],
-                (bucket, kept),
-            )
-            .weighing(20)
+            .flat_map(|bucket| State::ALL.map(|state| (bucket, state)));
+        let jobs = indexes.map(|(bucket, state)| {
+            let index = state.index(bucket);
+            let read = Read::sorted(bucket, index, 0, u64::from(u32::MAX));
+            Job::new([read], (bucket, state)).weighing(20)
         });
         let mut listed = Vec::new();
-        drive(store, jobs, |(bucket, kept), mut answers| {
-            let index = if kept { bucket.kept() } else { bucket.due() };
+        drive(store, jobs, |(bucket, state), mut answers| {
+            let index = state.index(bucket);
             match answers.read::<Vec<(String, f64)>>() {
                 None => self.wrong(Invariant::Holds, &[&index], "it is no index of holds"),
                 Some(ids) => {
@@ -41,18 +39,14 @@ impl Pass<'_> {
                     // Expired entries of the index of kept holds are only removed when the next hold is kept.
                     let live = ids
                         .into_iter()
-                        .filter(|(_, at)| !kept || *at > as_score(kept_since));
-                    listed.extend(live.map(|(id, _)| (bucket, kept, index.clone(), id)));
+                        .filter(|(_, at)| state == State::Open || *at > as_score(kept_since));
+                    listed.extend(live.map(|(id, _)| (bucket, state, index.clone(), id)));
                 }
             }
         })
         .await?;
-        let jobs = listed.into_iter().map(|(bucket, kept, index, id)| {
-            let key = if kept {
-                bucket.kept_hold(&id)
-            } else {
-                bucket.hold(&id)
-            };
+        let jobs = listed.into_iter().map(|(bucket, state, index, id)| {
+            let key = state.record(bucket, &id);
             Job::new(
                 [Read::text(bucket, &key), Read::score(bucket, &index, &id)],
                 (index, key),

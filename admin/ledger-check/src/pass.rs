@@ -6,7 +6,7 @@ use super::drive::BATCH;
 use super::emails::Emails;
 use super::names::Names;
 use super::pending::Questions;
-use super::reconcile::{Comparison, Mismatch, Reconciliation, Side, Suspects};
+use super::reconcile::{Comparison, Mismatch, Reconciliation, Report, Side, Subject, Suspects};
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use archive::Archive;
@@ -14,7 +14,6 @@ use domain::mode::Mode;
 use domain::number::Number;
 use domain::period::Period;
 use std::collections::{HashMap, HashSet};
-use store::keys::parse::{Key, ModeKey};
 use store::{Store, StoreError, server_clock};
 
 /// Called periodically with the number of records read so far.
@@ -111,7 +110,8 @@ impl<'a> Pass<'a> {
         let (suspects, mut mismatch) = pass.reconciliation.finish();
         mismatch.retain(|mismatch| {
             let place = place_named(pass.accounts, &mismatch.place);
-            !(is_of_trail(mismatch.comparison) && place.is_some_and(|place| pass.incomplete.contains(&place)))
+            !(mismatch.comparison.is_of_trail()
+                && place.is_some_and(|place| pass.incomplete.contains(&place)))
         });
         let (found, accounts) = (&mut pass.found, pass.accounts);
         for mismatch in foreign_left_out(store, accounts, mismatch).await? {
@@ -211,69 +211,31 @@ fn is_crash_leftover(mismatch: &Mismatch) -> bool {
     mismatch.comparison == Comparison::EscrowList && mismatch.records.is_empty() && is_earlier
 }
 
-/// Whether one side is the audit trail.
-const fn is_of_trail(comparison: Comparison) -> bool {
-    matches!(
-        comparison,
-        Comparison::TrailIntent | Comparison::TrailDeposit | Comparison::TrailEscrow
-    )
-}
-
 /// Reports a mismatch as a violation.
 fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
-    let invariant = match mismatch.comparison {
-        Comparison::IntentTransaction | Comparison::IntentList => Invariant::Intent,
-        Comparison::Deposit => Invariant::Pending,
-        Comparison::EscrowMoney => Invariant::EscrowState,
-        Comparison::EscrowWinner => Invariant::EscrowState,
-        Comparison::TransactionList => Invariant::WalletBalance,
-        Comparison::Place | Comparison::EscrowList | Comparison::Email => Invariant::Names,
-        Comparison::TrailIntent | Comparison::TrailDeposit | Comparison::TrailEscrow => Invariant::Trail,
+    let Report {
+        invariant,
+        subject,
+        records,
+        matches,
+    } = mismatch.comparison.report();
+    let list = |items: &[String]| match items.join(", ") {
+        none if none.is_empty() => "nothing".to_owned(),
+        items => items,
     };
-    let (records, matches) = (mismatch.records.join(", "), mismatch.matches.join(", "));
-    let (what, other) = match mismatch.comparison {
-        Comparison::IntentTransaction => ("the intent has moved", "transactions of it moved"),
-        Comparison::IntentList => ("it belongs in", "it is listed in"),
-        Comparison::Deposit => ("the confirmed deposit is", "its transactions are"),
-        Comparison::EscrowMoney => ("by its status there was", "its transactions are"),
-        Comparison::EscrowWinner => (
-            "it says that it was resolved by",
-            "settled releases and disputes of it are",
-        ),
-        Comparison::TransactionList => ("there is a list", "there should be a list"),
-        Comparison::Place => ("the number is that of", "it leads to"),
-        Comparison::EscrowList => ("its party is", "it is in the list of"),
-        Comparison::Email => ("it leads to users of", "it names"),
-        Comparison::TrailIntent => ("the settled intent is", "its audit entries say"),
-        Comparison::TrailDeposit => ("the deposit is", "its audit entries say"),
-        Comparison::TrailEscrow => ("the escrow is", "its audit entries say"),
-    };
-    let none = |text: &str| {
-        if text.is_empty() {
-            "nothing".to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
-    let detail = format!("{what} {}, and {other} {}", none(&records), none(&matches));
+    let detail = format!(
+        "{records} {}, and {matches} {}",
+        list(&mismatch.records),
+        list(&mismatch.matches)
+    );
     let place = place_named(accounts, &mismatch.place);
-    let key = match (mismatch.comparison, place) {
-        (Comparison::IntentTransaction | Comparison::IntentList | Comparison::TrailIntent, Some(place)) => {
-            accounts.keys(place).intent(place.mode, &mismatch.key)
-        }
-        (Comparison::TrailDeposit, _) => format!("deposit {}", mismatch.key),
-        (
-            Comparison::EscrowMoney
-            | Comparison::EscrowWinner
-            | Comparison::EscrowList
-            | Comparison::TrailEscrow,
-            _,
-        ) => {
-            format!("escrow {}", mismatch.key)
-        }
-        _ => mismatch.key.clone(),
+    let key = match (subject, place) {
+        (Subject::Intent, Some(place)) => accounts.keys(place).intent(place.mode, &mismatch.key),
+        (Subject::Deposit, _) => format!("deposit {}", mismatch.key),
+        (Subject::Escrow, _) => format!("escrow {}", mismatch.key),
+        (Subject::Intent | Subject::Key, _) => mismatch.key.clone(),
     };
-    if !is_of_trail(mismatch.comparison) {
+    if !mismatch.comparison.is_of_trail() {
         return found.add(invariant, &[&key], detail);
     }
     let mut records = vec![key];
@@ -293,18 +255,4 @@ fn place_named(accounts: &Accounts, word: &str) -> Option<AccountMode> {
         account: accounts.find(account)?,
         mode: Mode::parse(mode)?,
     })
-}
-
-/// Returns the account and mode of a key, if the pass checks it.
-pub(super) fn place_of<'k>(accounts: &Accounts, key: Key<'k>) -> Option<(AccountMode, ModeKey<'k>)> {
-    match key {
-        Key::Mode(account, mode, key) => Some((
-            AccountMode {
-                account: accounts.find(account)?,
-                mode,
-            },
-            key,
-        )),
-        _ => None,
-    }
 }

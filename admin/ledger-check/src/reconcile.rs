@@ -2,6 +2,7 @@
 //! of every item, and equal sums mean equal sides. Sums are kept in partitions. If those of a partition differ, the
 //! next pass stores its items and reports those without a counterpart.
 
+use super::violation::Invariant;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -41,6 +42,121 @@ pub(super) enum Comparison {
 }
 
 const COMPARISONS: usize = Comparison::TrailEscrow as usize + 1;
+
+/// What the keys of a comparison name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Intents, by their ids.
+    Intent,
+    /// Deposits, by their references.
+    Deposit,
+    /// Escrows, by their numbers.
+    Escrow,
+    /// Keys of the store, or other names that stand for themselves.
+    Key,
+}
+
+/// How a mismatch of a comparison is reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    pub(super) invariant: Invariant,
+    pub(super) subject: Subject,
+    /// The words before the items that only the side of the records has.
+    pub(super) records: &'static str,
+    /// The words before the items that only the other side has.
+    pub(super) matches: &'static str,
+}
+
+impl Comparison {
+    /// Returns how a mismatch is reported.
+    pub(super) const fn report(self) -> Report {
+        let (invariant, subject, records, matches) = match self {
+            Self::IntentTransaction => (
+                Invariant::Intent,
+                Subject::Intent,
+                "the intent has moved",
+                "transactions of it moved",
+            ),
+            Self::IntentList => (
+                Invariant::Intent,
+                Subject::Intent,
+                "it belongs in",
+                "it is listed in",
+            ),
+            Self::Deposit => (
+                Invariant::Pending,
+                Subject::Key,
+                "the confirmed deposit is",
+                "its transactions are",
+            ),
+            Self::EscrowMoney => (
+                Invariant::EscrowState,
+                Subject::Escrow,
+                "by its status there was",
+                "its transactions are",
+            ),
+            Self::EscrowWinner => (
+                Invariant::EscrowState,
+                Subject::Escrow,
+                "it says that it was resolved by",
+                "settled releases and disputes of it are",
+            ),
+            Self::TransactionList => (
+                Invariant::WalletBalance,
+                Subject::Key,
+                "there is a list",
+                "there should be a list",
+            ),
+            Self::Place => (
+                Invariant::Names,
+                Subject::Key,
+                "the number is that of",
+                "it leads to",
+            ),
+            Self::EscrowList => (
+                Invariant::Names,
+                Subject::Escrow,
+                "its party is",
+                "it is in the list of",
+            ),
+            Self::Email => (Invariant::Names, Subject::Key, "it leads to users of", "it names"),
+            Self::TrailIntent => (
+                Invariant::Trail,
+                Subject::Intent,
+                "the settled intent is",
+                "its audit entries say",
+            ),
+            Self::TrailDeposit => (
+                Invariant::Trail,
+                Subject::Deposit,
+                "the deposit is",
+                "its audit entries say",
+            ),
+            Self::TrailEscrow => (
+                Invariant::Trail,
+                Subject::Escrow,
+                "the escrow is",
+                "its audit entries say",
+            ),
+        };
+        Report {
+            invariant,
+            subject,
+            records,
+            matches,
+        }
+    }
+
+    /// Returns whether one side is the audit trail.
+    pub(super) fn is_of_trail(self) -> bool {
+        self.report().invariant == Invariant::Trail
+    }
+
+    /// Returns whether both sides come from the walk over the keys.
+    const fn is_walked(self) -> bool {
+        matches!(self, Self::EscrowWinner | Self::Place | Self::Email)
+    }
+}
 
 /// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +247,7 @@ impl Reconciliation {
             match side {
                 // A record that a walk over the keys returns twice counts once.
                 Side::Record if items.records.contains(&label) => {}
-                Side::Match if is_walked(comparison) && items.matches.contains(&label) => {}
+                Side::Match if comparison.is_walked() && items.matches.contains(&label) => {}
                 Side::Record => items.records.push(label),
                 Side::Match => items.matches.push(label),
                 Side::Perhaps => items.perhaps.push(label),
@@ -170,14 +286,6 @@ impl Reconciliation {
             });
         (suspects, mismatch.collect())
     }
-}
-
-/// Returns whether both sides come from the walk over the keys.
-const fn is_walked(comparison: Comparison) -> bool {
-    matches!(
-        comparison,
-        Comparison::EscrowWinner | Comparison::Place | Comparison::Email
-    )
 }
 
 /// Returns the items that are only on one side.

@@ -1,12 +1,13 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
-use super::book::{AccountMode, Held};
+use super::book::{AccountMode, Held, OwnerHold};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;
 use super::violation::Invariant;
 use domain::intent::{Kind, State};
 use domain::number::Number;
+use store::call::open_holds::State as HoldState;
 use store::deposit::{Deposit, DepositState};
 use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;
@@ -20,7 +21,7 @@ type Fields = HashMap<String, String>;
 impl Pass<'_> {
     pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
         match record {
-            Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
+            Record::Hold { bucket, id, state } => self.hold(bucket, &id, state, answers),
             Record::Run(place, run, key) => {
                 self.trail_run(place, run);
                 self.named_run(&key, answers);
@@ -230,7 +231,7 @@ impl Pass<'_> {
         }
     }
 
-    fn hold(&mut self, bucket: Bucket, id: &str, kept: bool, mut answers: Answers) {
+    fn hold(&mut self, bucket: Bucket, id: &str, state: HoldState, mut answers: Answers) {
         let text = answers.text();
         let listed = answers.read::<Option<f64>>().flatten();
         let after = answers.text();
@@ -238,11 +239,7 @@ impl Pass<'_> {
         if text.is_none() || text != after || text.as_deref() == Some("V") {
             return;
         }
-        let key = if kept {
-            bucket.kept_hold(id)
-        } else {
-            bucket.hold(id)
-        };
+        let key = state.record(bucket, id);
         let Some(hold) = text.and_then(|text| Hold::parse(id, &text)) else {
             return self.wrong(Invariant::Holds, &[&key], "the hold makes no sense");
         };
@@ -254,12 +251,17 @@ impl Pass<'_> {
             return;
         };
         if listed.is_none() {
-            let index = if kept { bucket.kept() } else { bucket.due() };
+            let index = state.index(bucket);
             self.wrong(Invariant::Holds, &[&key, &index], "the hold is not in its index");
         }
         let holds = &mut self.owner(AccountMode { account, mode }, &hold.name.agent).holds;
-        if !holds.iter().any(|(other, ..)| other == id) {
-            holds.push((id.to_owned(), kept, hold.period, hold.estimate.get()));
+        if !holds.iter().any(|other| other.id == id) {
+            holds.push(OwnerHold {
+                id: id.to_owned(),
+                state,
+                period: hold.period,
+                nanos: hold.estimate.get(),
+            });
         }
     }
 }

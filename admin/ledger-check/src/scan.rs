@@ -3,11 +3,12 @@
 use super::book::{AccountMode, Accounts};
 use super::drive::{BATCH, Job, read_batch};
 use super::names::{KeyKind, place_read};
-use super::pass::{Pass, place_of};
+use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
+use store::call::open_holds::State;
 use store::connection::scan::Node;
 use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
 use store::keys::{Bucket, Series, USER, escrow_lookup};
@@ -27,7 +28,7 @@ pub(super) enum Record {
     Hold {
         bucket: Bucket,
         id: String,
-        kept: bool,
+        state: State,
     },
     /// Look-up of a number.
     Place(Series, Number),
@@ -154,8 +155,8 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
         return Sorted::Note(Note::Unknown(key, "no name fits it"));
     };
     match parsed {
-        Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, false)),
-        Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, true)),
+        Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, State::Open)),
+        Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, State::Kept)),
         Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(place(Series::Wallet, number)),
         Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(place(Series::Escrow, number)),
         Key::Account(account, AccountKey::VirtualKey(id)) if accounts.find(account).is_some() => {
@@ -170,12 +171,19 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
         Key::Global(GlobalKey::UserLookup) => Sorted::Read(email_lookup(key)),
         Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
         Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
-        Key::Mode(..) if place_of(accounts, parsed).is_some() => match place_of(accounts, parsed) {
-            Some((place, parsed)) => of_mode(accounts, place, parsed, &key),
-            None => Sorted::NotOurs,
+        Key::Mode(account, mode, parsed) => match accounts.find(account) {
+            Some(account) => of_mode(accounts, AccountMode { account, mode }, parsed, &key),
+            None => of_other(accounts, key),
         },
-        Key::Account(..) | Key::Mode(..) if accounts.partial => Sorted::NotOurs,
-        Key::Account(..) | Key::Mode(..) => Sorted::Note(Note::Unknown(key, "there is no such account")),
+        Key::Account(..) => of_other(accounts, key),
+    }
+}
+
+/// Classifies a key of an account that the pass does not check.
+fn of_other(accounts: &Accounts, key: String) -> Sorted {
+    match accounts.partial {
+        true => Sorted::NotOurs,
+        false => Sorted::Note(Note::Unknown(key, "there is no such account")),
     }
 }
 
@@ -264,18 +272,15 @@ fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> 
 
 /// Reads a hold, and whether its index contains it. The hold is read before and after the index: if it exists both
 /// times, it existed in between.
-fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
-    let (key, index) = match kept {
-        true => (bucket.kept_hold(id), bucket.kept()),
-        false => (bucket.hold(id), bucket.due()),
-    };
+fn hold(bucket: Bucket, id: &str, state: State) -> Job<Record> {
+    let (key, index) = (state.record(bucket, id), state.index(bucket));
     let text = || Read::text(bucket, &key);
     Job::new(
         [text(), Read::score(bucket, index, id), text()],
         Record::Hold {
             bucket,
             id: id.to_owned(),
-            kept,
+            state,
         },
     )
 }

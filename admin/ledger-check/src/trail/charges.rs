@@ -2,15 +2,14 @@
 //! such a sum plus what is held for calls under way, which have no entry yet.
 
 use super::super::book::Counters;
+use super::super::counters::DAYS_KEPT;
 use super::legs::{EntryFields, MissingField};
 use domain::entry::{Entry, HoldOutcome};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.
-const DAYS_KEPT: u64 = 39;
-/// The same for months, in the distance of their numbers.
+/// Like [`DAYS_KEPT`] for months, in the distance of their numbers.
 const MONTHS_KEPT: u64 = 199;
 /// Days after which a kept hold cannot be corrected any more.
 const KEPT_DAYS: u64 = 40;

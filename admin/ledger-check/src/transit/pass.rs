@@ -177,7 +177,7 @@ impl Pass<'_> {
         if self.accounts.partial {
             return;
         }
-        for (flow, mode) in self.flows.iter().zip([Mode::Live, Mode::Test]) {
+        for (flow, mode) in self.flows.iter().zip(Mode::ALL) {
             match flow.sum() {
                 Sum::Right => {}
                 Sum::Wrong(wrong) => self.found.add(Invariant::Conservation, &[mode.as_str()], wrong),

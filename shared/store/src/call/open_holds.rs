@@ -15,14 +15,16 @@ domain::words! {
 }
 
 impl State {
-    fn index(self, bucket: Bucket) -> String {
+    /// Returns the key of the index of these holds.
+    pub fn index(self, bucket: Bucket) -> String {
         match self {
             Self::Open => bucket.due(),
             Self::Kept => bucket.kept(),
         }
     }
 
-    fn record(self, bucket: Bucket, allow_id: &str) -> String {
+    /// Returns the key of such a hold.
+    pub fn record(self, bucket: Bucket, allow_id: &str) -> String {
         match self {
             Self::Open => bucket.hold(allow_id),
             Self::Kept => bucket.kept_hold(allow_id),
@@ -65,7 +67,7 @@ pub async fn list(
 ) -> Result<Vec<HoldWithState>, StoreError> {
     let mut all = Vec::new();
     for bucket in buckets(account) {
-        for state in [State::Open, State::Kept] {
+        for state in State::ALL {
             let mut range = redis::cmd("ZRANGE");
             range
                 .arg(state.index(bucket))
@@ -94,7 +96,7 @@ pub async fn find(
     allow_id: &str,
 ) -> Result<Option<HoldWithState>, StoreError> {
     for bucket in buckets(account) {
-        for state in [State::Open, State::Kept] {
+        for state in State::ALL {
             let mut score = redis::cmd("ZSCORE");
             score.arg(state.index(bucket)).arg(allow_id);
             let at_ms: Option<u64> = store.command(&score).await?;
