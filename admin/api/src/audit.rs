@@ -9,7 +9,7 @@ pub use verify::verify;
 
 use crate::call_trail;
 use crate::state::{ApiState, Call};
-use audit_verify::checkpoint::{self, NotSigned};
+use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
 use clock::now_ms;
 use domain::entry::Sealed;
 use domain::mode::Mode;
@@ -152,7 +152,13 @@ pub async fn checkpoint(call: Call) -> Answer {
     })?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let refuse = |refusal| refused(account, mode, &refusal);
-    let last = checkpoint::largest(&call.state.archive, key.public(), account, mode).await;
+    let checkpoints = Checkpoints {
+        archive: &call.state.archive,
+        key: key.public(),
+        account,
+        mode,
+    };
+    let last = checkpoints.largest().await;
     let last = last.map_err(refuse)?.map(|largest| largest.checkpoint);
     let now = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
     let head = match size {

@@ -50,30 +50,17 @@ impl NotSigned {
     }
 }
 
-/// Reads the last checkpoint of a trail from the archive; `None` if there is none.
-///
-/// # Errors
-/// [`NotSigned`] if it cannot be read, or this key did not sign it.
-pub async fn last(
-    archive: &Archive,
-    key: PublicKey,
-    account: &str,
-    mode: Mode,
-) -> Result<Option<Checkpoint>, NotSigned> {
-    read(archive, key, &path(account, mode), &origin(account, mode)).await
-}
-
-async fn read(
-    archive: &Archive,
-    key: PublicKey,
-    path: &str,
-    origin: &str,
-) -> Result<Option<Checkpoint>, NotSigned> {
-    let Some(note) = archive.location().get(path).await? else {
-        return Ok(None);
-    };
-    let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
-    Ok(Some(key.verify(note, origin)?))
+/// The checkpoints of a trail in the archive.
+#[derive(Clone, Copy)]
+pub struct Checkpoints<'a> {
+    /// The archive.
+    pub archive: &'a Archive,
+    /// The key that signed them.
+    pub key: PublicKey,
+    /// The account of the trail.
+    pub account: &'a str,
+    /// The mode of the trail.
+    pub mode: Mode,
 }
 
 /// The checkpoint of a trail that tells of most entries.
@@ -98,55 +85,79 @@ impl Largest {
     }
 }
 
-/// The largest checkpoint of a trail in the archive, of the last one and those that are kept; `None` when there has
-/// been none.
-///
-/// # Errors
-/// [`NotSigned`] when it cannot be read, or this key did not sign it.
-pub async fn largest(
-    archive: &Archive,
-    key: PublicKey,
-    account: &str,
-    mode: Mode,
-) -> Result<Option<Largest>, NotSigned> {
-    // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
-    let last = last(archive, key, account, mode).await?;
-    let folder = kept_folder(account, mode);
-    let names = archive.location().list(&folder).await?;
-    let sizes = names.iter().filter_map(|name| size_of(&folder, name));
-    let largest = sizes.max().filter(|(size, _)| {
-        let last = last.as_ref();
-        last.is_none_or(|last| last.end().size < *size)
-    });
-    let Some((size, name)) = largest else {
-        return Ok(last.map(|checkpoint| Largest {
-            checkpoint,
-            is_kept: false,
-        }));
-    };
-    let kept = read(archive, key, name, &origin(account, mode)).await?;
-    match kept.filter(|kept| kept.size == size) {
-        Some(checkpoint) => Ok(Some(Largest {
-            checkpoint,
-            is_kept: true,
-        })),
-        None => Err(NotSigned::Name(name.to_owned())),
+impl Checkpoints<'_> {
+    /// Reads the last checkpoint; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`NotSigned`] if it cannot be read, or the key did not sign it.
+    pub async fn last(&self) -> Result<Option<Checkpoint>, NotSigned> {
+        self.read(&self.path()).await
     }
-}
 
-/// Puts a note where it stays. What another store left there, before it was restored, is kept beside it.
-///
-/// # Errors
-/// [`StoreError::Archive`].
-pub async fn keep(
-    archive: &Archive,
-    account: &str,
-    mode: Mode,
-    size: u64,
-    note: &[u8],
-) -> Result<(), NotSigned> {
-    let path = format!("{}/{size:012}", kept_folder(account, mode));
-    Ok(archive.settle(&path, note).await?)
+    /// Reads the largest checkpoint, of the last one and those that are kept; `None` if there has been none.
+    ///
+    /// # Errors
+    /// [`NotSigned`] if it cannot be read, or the key did not sign it.
+    pub async fn largest(&self) -> Result<Option<Largest>, NotSigned> {
+        // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
+        let last = self.last().await?;
+        let folder = self.kept_folder();
+        let names = self.archive.location().list(&folder).await?;
+        let sizes = names.iter().filter_map(|name| size_of(&folder, name));
+        let largest = sizes.max().filter(|(size, _)| {
+            let last = last.as_ref();
+            last.is_none_or(|last| last.end().size < *size)
+        });
+        let Some((size, name)) = largest else {
+            return Ok(last.map(|checkpoint| Largest {
+                checkpoint,
+                is_kept: false,
+            }));
+        };
+        let kept = self.read(name).await?;
+        match kept.filter(|kept| kept.size == size) {
+            Some(checkpoint) => Ok(Some(Largest {
+                checkpoint,
+                is_kept: true,
+            })),
+            None => Err(NotSigned::Name(name.to_owned())),
+        }
+    }
+
+    /// Puts a note in the place of the last one.
+    ///
+    /// # Errors
+    /// [`NotSigned::Location`].
+    pub async fn put(&self, note: Vec<u8>) -> Result<(), NotSigned> {
+        Ok(self.archive.location().put(&self.path(), note).await?)
+    }
+
+    /// Puts a note where it stays. What another store left there, before it was restored, is kept beside it.
+    ///
+    /// # Errors
+    /// [`NotSigned::Store`].
+    pub async fn keep(&self, size: u64, note: &[u8]) -> Result<(), NotSigned> {
+        let path = format!("{}/{size:012}", self.kept_folder());
+        Ok(self.archive.settle(&path, note).await?)
+    }
+
+    async fn read(&self, path: &str) -> Result<Option<Checkpoint>, NotSigned> {
+        let Some(note) = self.archive.location().get(path).await? else {
+            return Ok(None);
+        };
+        let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
+        Ok(Some(self.key.verify(note, &origin(self.account, self.mode))?))
+    }
+
+    /// Returns the path of the last checkpoint.
+    fn path(&self) -> String {
+        format!("checkpoints/{}/{}", self.account, self.mode)
+    }
+
+    /// Returns the folder of the checkpoints that are not replaced.
+    fn kept_folder(&self) -> String {
+        format!("{}.kept", self.path())
+    }
 }
 
 /// The size of a kept checkpoint, and its path; `None` for any other object.
@@ -154,11 +165,6 @@ fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
     let digits = path.strip_prefix(folder)?.strip_prefix('/')?;
     let size: u64 = digits.parse().ok()?;
     (format!("{size:012}") == digits).then_some((size, path))
-}
-
-/// Where the checkpoints of a trail are that are not replaced.
-fn kept_folder(account: &str, mode: Mode) -> String {
-    format!("{}.kept", path(account, mode))
 }
 
 /// Seals a trail, and returns its end if the trail still contains the last checkpoint: only such an end may be signed.
@@ -215,11 +221,6 @@ pub async fn earlier(
         true => Ok(Some(then)),
         false => Err(NotSigned::Apart(size)),
     }
-}
-
-/// Returns the path of the last checkpoint of a trail in the archive.
-pub fn path(account: &str, mode: Mode) -> String {
-    format!("checkpoints/{account}/{mode}")
 }
 
 /// Returns the checkpoint of a trail with this end.

@@ -10,7 +10,7 @@ use crate::base::Base;
 use crate::base::next_round;
 use crate::metrics::Worker;
 use archive::Archive;
-use audit_verify::checkpoint::{self, NotSigned};
+use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
 use crypto::checkpoint_key::CheckpointKey;
 use crypto::seal::Keyring;
 use domain::checkpoint::Checkpoint;
@@ -147,9 +147,14 @@ async fn advance(
     (account, mode): &ChainId,
     noted: Noted,
 ) -> Result<(Noted, bool), NotSigned> {
-    let (archive, chain) = (&*worker.archive, (account.as_str(), *mode));
-    let trail = Trail::new(&worker.base.store, archive, account, *mode);
-    let largest = largest(archive, key, chain, noted.largest).await?;
+    let checkpoints = Checkpoints {
+        archive: &worker.archive,
+        key: key.public(),
+        account,
+        mode: *mode,
+    };
+    let trail = Trail::new(&worker.base.store, &worker.archive, account, *mode);
+    let largest = largest(checkpoints, noted.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
     let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
     let noted = Noted {
@@ -161,18 +166,16 @@ async fn advance(
         return Ok((noted, false));
     }
     let next = checkpoint::of_head(account, *mode, head);
-    put(archive, key, chain, next, noted).await
+    put(checkpoints, key, next, noted).await
 }
 
 /// The checkpoint that tells of most entries: the last one in the archive, or the one that this server `noted`. Where
 /// one of the two is not there, those that are kept are looked at, too.
 async fn largest(
-    archive: &Archive,
-    key: &CheckpointKey,
-    (account, mode): (&str, Mode),
+    checkpoints: Checkpoints<'_>,
     noted: Option<Checkpoint>,
 ) -> Result<Option<Checkpoint>, NotSigned> {
-    let last = checkpoint::last(archive, key.public(), account, mode).await?;
+    let last = checkpoints.last().await?;
     if let (Some(last), Some(noted)) = (last, noted) {
         return Ok(Some(if last.end().size < noted.end().size {
             noted
@@ -180,7 +183,7 @@ async fn largest(
             last
         }));
     }
-    let largest = checkpoint::largest(archive, key.public(), account, mode).await?;
+    let largest = checkpoints.largest().await?;
     Ok(largest.map(|largest| largest.checkpoint))
 }
 
@@ -188,13 +191,12 @@ async fn largest(
 /// and keeps it if it is this server's first of the day. The last one can still move back when two servers put at the
 /// same moment; the next round of either moves it on.
 async fn put(
-    archive: &Archive,
+    checkpoints: Checkpoints<'_>,
     key: &CheckpointKey,
-    (account, mode): (&str, Mode),
     next: Checkpoint,
     noted: Noted,
 ) -> Result<(Noted, bool), NotSigned> {
-    let last = checkpoint::last(archive, key.public(), account, mode).await?;
+    let last = checkpoints.last().await?;
     if let Some(last) = last.filter(|last| last.end().size >= next.size) {
         let size = last.end().size;
         let largest = Some(last);
@@ -210,12 +212,9 @@ async fn put(
     let note = key.sign(&next).into_bytes();
     let today = clock::now_ms() / DAY_MS;
     if noted.kept_on != Some(today) {
-        checkpoint::keep(archive, account, mode, next.size, &note).await?;
+        checkpoints.keep(next.size, &note).await?;
     }
-    archive
-        .location()
-        .put(&checkpoint::path(account, mode), note)
-        .await?;
+    checkpoints.put(note).await?;
     let put = Noted {
         size: next.size,
         largest: Some(next),
@@ -265,6 +264,24 @@ mod tests {
         Archive::at(ArchiveLocation::from_settings(&settings).unwrap())
     }
 
+    fn checkpoints<'a>(archive: &'a Archive, key: &CheckpointKey) -> Checkpoints<'a> {
+        Checkpoints {
+            archive,
+            key: key.public(),
+            account: "acct_1",
+            mode: Mode::Live,
+        }
+    }
+
+    fn next(size: u64, hash: u8) -> Checkpoint {
+        Checkpoint {
+            origin: domain::checkpoint::origin("acct_1", Mode::Live),
+            size,
+            hash: [hash; 32],
+            later: None,
+        }
+    }
+
     fn key() -> CheckpointKey {
         let keyring = Keyring::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
         CheckpointKey::open(&keyring, &CheckpointKey::mint(&keyring).unwrap()).unwrap()
@@ -274,13 +291,8 @@ mod tests {
     async fn a_checkpoint_is_never_put_over_one_that_says_more() {
         let dir = tempfile::tempdir().unwrap();
         let (archive, key) = (archive_in(dir.path()), key());
-        let chain = ("acct_1", Mode::Live);
-        let next = |size: u64| Checkpoint {
-            origin: domain::checkpoint::origin(chain.0, chain.1),
-            size,
-            hash: [u8::try_from(size).unwrap(); 32],
-            later: None,
-        };
+        let checkpoints = checkpoints(&archive, &key);
+        let next = |size: u64| next(size, u8::try_from(size).unwrap());
         let mut noted = Noted::default();
         for (size, outcome) in [
             (100, (100, true)),
@@ -289,11 +301,10 @@ mod tests {
             (120, (120, false)),
             (121, (121, true)),
         ] {
-            let (then, new) = put(&archive, &key, chain, next(size), noted).await.unwrap();
+            let (then, new) = put(checkpoints, &key, next(size), noted).await.unwrap();
             assert_eq!((then.size, new), outcome);
             noted = then;
-            let last = checkpoint::last(&archive, key.public(), chain.0, chain.1).await;
-            assert_eq!(last.unwrap(), Some(next(outcome.0)));
+            assert_eq!(checkpoints.last().await.unwrap(), Some(next(outcome.0)));
         }
         // The first of a day stays, and a server that forgot everything keeps another one.
         let kept = || archive.location().list("checkpoints/acct_1/live.kept");
@@ -301,9 +312,7 @@ mod tests {
             kept().await.unwrap(),
             ["checkpoints/acct_1/live.kept/000000000100"]
         );
-        put(&archive, &key, chain, next(122), Noted::default())
-            .await
-            .unwrap();
+        put(checkpoints, &key, next(122), Noted::default()).await.unwrap();
         assert_eq!(kept().await.unwrap().len(), 2);
     }
 
@@ -311,25 +320,14 @@ mod tests {
     async fn an_older_checkpoint_in_the_place_of_the_last_one_takes_nothing_back() {
         let dir = tempfile::tempdir().unwrap();
         let (archive, key) = (archive_in(dir.path()), key());
-        let chain = ("acct_1", Mode::Live);
-        let next = |size: u64| Checkpoint {
-            origin: domain::checkpoint::origin(chain.0, chain.1),
-            size,
-            hash: [7; 32],
-            later: None,
-        };
-        let (noted, _) = put(&archive, &key, chain, next(100), Noted::default())
-            .await
-            .unwrap();
-        let (noted, _) = put(&archive, &key, chain, next(120), noted).await.unwrap();
+        let checkpoints = checkpoints(&archive, &key);
+        let next = |size: u64| next(size, 7);
+        let (noted, _) = put(checkpoints, &key, next(100), Noted::default()).await.unwrap();
+        let (noted, _) = put(checkpoints, &key, next(120), noted).await.unwrap();
         let size_of =
             |found: Result<Option<Checkpoint>, NotSigned>| found.unwrap().map(|found| found.end().size);
-        let found = |noted: Option<Checkpoint>| largest(&archive, &key, chain, noted);
-        let path = checkpoint::path(chain.0, chain.1);
-        let replace = async |with: Checkpoint| {
-            let put = archive.location().put(&path, key.sign(&with).into_bytes()).await;
-            put.unwrap();
-        };
+        let found = |noted: Option<Checkpoint>| largest(checkpoints, noted);
+        let replace = async |with: Checkpoint| checkpoints.put(key.sign(&with).into_bytes()).await.unwrap();
         replace(next(90)).await;
         assert_eq!(
             size_of(found(noted.largest.clone()).await),
@@ -337,8 +335,8 @@ mod tests {
             "what it saw"
         );
         assert_eq!(size_of(found(None).await), Some(100), "what is kept");
-        let last = checkpoint::largest(&archive, key.public(), chain.0, chain.1).await;
-        assert!(last.unwrap().unwrap().warning().is_some());
+        let last = checkpoints.largest().await.unwrap();
+        assert!(last.unwrap().warning().is_some());
         // One that was signed of an earlier state names the end at that time.
         let earlier = Checkpoint {
             later: Some(next(130).end()),
@@ -347,8 +345,8 @@ mod tests {
         replace(earlier).await;
         assert_eq!(size_of(found(noted.largest.clone()).await), Some(130));
         // A kept one has the size that its name says.
-        let other = checkpoint::keep(&archive, chain.0, chain.1, 999, key.sign(&next(98)).as_bytes()).await;
-        other.unwrap();
+        let other = key.sign(&next(98));
+        checkpoints.keep(999, other.as_bytes()).await.unwrap();
         assert!(found(None).await.unwrap_err().is_tampering());
     }
 }

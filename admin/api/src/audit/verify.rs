@@ -1,7 +1,7 @@
 //! `GET /audit/verify`: recomputes the whole trail and streams a line of JSON for each step.
 
 use crate::state::{ApiState, Call};
-use audit_verify::checkpoint;
+use audit_verify::checkpoint::Checkpoints;
 use audit_verify::{Broken, Busy, KnownEnd, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
@@ -134,7 +134,13 @@ async fn signed(api: &ApiState, account: &str, mode: Mode) -> Signed {
             return Signed::default();
         }
     };
-    match checkpoint::largest(&api.archive, key.public(), account, mode).await {
+    let checkpoints = Checkpoints {
+        archive: &api.archive,
+        key: key.public(),
+        account,
+        mode,
+    };
+    match checkpoints.largest().await {
         Ok(largest) => Signed {
             known: largest
                 .iter()

@@ -5,7 +5,7 @@ use super::{TrailArgs, signing_key};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
-use audit_verify::checkpoint::{self, NotSigned};
+use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
 use clap::Args;
 use futures::TryStreamExt;
 use history::export;
@@ -54,7 +54,13 @@ impl Export {
             None => trail.seal().await?,
             Some(file) => {
                 let key = signing_key(&context.store, &context.settings).await?;
-                let last = checkpoint::largest(&archive, key.public(), account, *mode).await;
+                let checkpoints = Checkpoints {
+                    archive: &archive,
+                    key: key.public(),
+                    account,
+                    mode: *mode,
+                };
+                let last = checkpoints.largest().await;
                 let last = last.map_err(unsigned)?.map(|largest| largest.checkpoint);
                 let head = checkpoint::end(&trail, last.as_ref()).await;
                 signing = Some((file, key));

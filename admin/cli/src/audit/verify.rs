@@ -5,7 +5,7 @@ use super::{TrailArgs, signing_key};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
-use audit_verify::checkpoint::{self, Largest};
+use audit_verify::checkpoint::{self, Checkpoints, Largest};
 use audit_verify::file::{self, ExportReadError};
 use audit_verify::{Broken, KnownEnd, Source, Verdict, Walk, online, young};
 use clap::Args;
@@ -251,7 +251,13 @@ impl Against {
             Ok(archive) => archive,
             Err(error) => return self.add(Err(unread(error.to_string()))),
         };
-        match checkpoint::largest(&archive, key, &trail_args.account, trail_args.mode).await {
+        let checkpoints = Checkpoints {
+            archive: &archive,
+            key,
+            account: &trail_args.account,
+            mode: trail_args.mode,
+        };
+        match checkpoints.largest().await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));
                 let known = found.map(|found| KnownEnd::of_archive(&found.checkpoint));
