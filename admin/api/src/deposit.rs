@@ -8,7 +8,7 @@ mod list;
 pub(crate) use doc::section;
 use list::list;
 
-use super::once::{earlier, identify, record_life};
+use super::once::{identify, record_life, require_earlier};
 use super::wallet::name::{canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -163,10 +163,10 @@ pub async fn confirm(call: Call) -> Answer {
     };
     match confirmation.execute(&call.state.store, &call.scope()).await? {
         Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
-        Confirmed::Known => match earlier(&call, &once).await? {
-            Some(record) => replay_confirmation(&call, &record, &reference).await,
-            None => Err(Code::ServiceUnavailable.into()),
-        },
+        Confirmed::Known => {
+            let record = require_earlier(&call, &once).await?;
+            replay_confirmation(&call, &record, &reference).await
+        }
         Confirmed::Missing => Err(Problem::new(
             Code::NotFound,
             "reference: there is no deposit of this reference.",
@@ -271,10 +271,7 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
             Err(Problem::new(Code::IdempotencyKeyReused, message))
         }
         Made::TooMuch => Err(Code::BalanceLimit.into()),
-        Made::Known => match earlier(call, &request.once).await? {
-            Some(record) => replay(call, &record).await,
-            None => Err(Code::ServiceUnavailable.into()),
-        },
+        Made::Known => replay(call, &require_earlier(call, &request.once).await?).await,
         Made::Changed => return Ok(None),
     };
     Ok(Some(answer))

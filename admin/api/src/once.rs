@@ -185,6 +185,15 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
     Ok(record)
 }
 
+/// Reads the record of a request that the store has just found to be made before.
+///
+/// # Errors
+/// Those of [`earlier`]; 503 if there is no record any more.
+pub(super) async fn require_earlier(call: &Call, once: &Once) -> Result<IntentRecord, Problem> {
+    let record = earlier(call, once).await?;
+    record.ok_or_else(|| Code::ServiceUnavailable.into())
+}
+
 /// Refuses to repeat an answer whose record lacks the durability of a first answer.
 async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
     let key = call.keys().intent(call.caller.mode, &once.id);

@@ -12,14 +12,13 @@ pub(super) use answer::{AllowedSpend, Settled, denied, settled};
 pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{Request, SpendPlan, Stored};
 
-use super::once::{IntentId, earlier};
+use super::once::{IntentId, require_earlier};
 use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use answer::{pending, replay};
 use domain::id::Kind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
 use serde_json::Value;
-use store::once::Once;
 use store::spend::{Spend, SpendStep, Spent};
 
 operations! {
@@ -92,7 +91,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
                 call.state.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
-            Spent::Known => return repeat(call, &once).await,
+            Spent::Known => return replay(&require_earlier(call, &once).await?),
             Spent::OtherPlan(other) => plan_name = other,
             Spent::NotFound => return Err(no_agent(&request.agent)),
             Spent::TooMuch => return Err(too_much()),
@@ -109,13 +108,6 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
 pub(crate) fn require_harmless(call: &Call, field: &'static str, value: &Value) -> Result<(), Problem> {
     let injections = call.state.injections.as_ref();
     injections.map_or(Ok(()), |injections| injections.require_none_in(field, value))
-}
-
-/// The first answer again, to a request that was made at the same moment.
-async fn repeat(call: &Call, once: &Once) -> Answer {
-    let record = earlier(call, once).await?;
-    let record = record.ok_or(Code::ServiceUnavailable)?;
-    replay(&record)
 }
 
 /// Returns the 404 for an agent that does not exist (decision D22).

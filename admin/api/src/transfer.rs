@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::once::{earlier, identify, record_life};
+use super::once::{identify, record_life, require_earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
@@ -189,9 +189,8 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         at_ms: now,
     };
     let answer = match transfer.execute(&call.state.store, &call.scope()).await? {
-        Transferred::Done { balance, at_ms } => Reply::ok(&TransferAnswer {
-            success: true,
-            transfer: TransferView {
+        Transferred::Done { balance, at_ms } => {
+            let transfer = TransferView {
                 id: &transaction,
                 from: kept.from,
                 to: kept.to,
@@ -199,18 +198,13 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
                 currency: request.currency,
                 memo: request.memo.as_deref(),
                 created_at: iso_from_ms(at_ms),
-            },
-            transaction_id: &transaction,
-            balance,
-            replayed: None,
-        }),
+            };
+            show(transfer, balance, None)
+        }
         Transferred::Blocked(reason) => Err(refusal(reason, closed)),
         Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
         Transferred::TooMuch => Err(Code::BalanceLimit.into()),
-        Transferred::Known => match earlier(call, &request.once).await? {
-            Some(record) => replay(&record),
-            None => Err(Code::ServiceUnavailable.into()),
-        },
+        Transferred::Known => replay(&require_earlier(call, &request.once).await?),
         Transferred::Changed => return Ok(None),
     };
     Ok(Some(answer))
@@ -244,19 +238,24 @@ fn replay(record: &IntentRecord) -> Answer {
         return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
     }
     let transaction = record.transaction.as_deref().ok_or_else(malformed)?;
+    let transfer = TransferView {
+        id: transaction,
+        from: kept.from,
+        to: kept.to,
+        amount: record.amount,
+        currency: &record.currency,
+        memo: record.note.as_deref(),
+        created_at: iso_from_ms(record.at_ms),
+    };
+    show(transfer, record.balance.ok_or_else(malformed)?, Some(true))
+}
+
+fn show(transfer: TransferView<'_>, balance: Nanos, replayed: Option<bool>) -> Answer {
     Reply::ok(&TransferAnswer {
         success: true,
-        transfer: TransferView {
-            id: transaction,
-            from: kept.from,
-            to: kept.to,
-            amount: record.amount,
-            currency: &record.currency,
-            memo: record.note.as_deref(),
-            created_at: iso_from_ms(record.at_ms),
-        },
-        transaction_id: transaction,
-        balance: record.balance.ok_or_else(malformed)?,
-        replayed: Some(true),
+        transaction_id: transfer.id,
+        transfer,
+        balance,
+        replayed,
     })
 }
