@@ -180,15 +180,23 @@ impl Archive {
         descriptor: &Arc<Descriptor>,
     ) -> Result<Arc<Segment>, StoreError> {
         let (path, _) = descriptor.paths(account, mode);
-        let reading = async {
-            let bytes = self.read(&path).await?;
-            let descriptor = Arc::clone(descriptor);
-            let opening = tokio::task::spawn_blocking(move || Segment::open(&descriptor, &bytes)).await;
-            let opened = opening.unwrap_or_else(|error| Err(error.to_string()));
-            opened.map(Arc::new).map_err(|why| damaged(&path, &why))
-        };
         let key = format!("{path} {}", descriptor.sha256);
-        self.segments.get_or_insert_async(&key, reading).await
+        let opening = self.open(&path, descriptor, Segment::open);
+        self.segments.get_or_insert_async(&key, opening).await
+    }
+
+    /// Reads the object at `path` and opens it, on a thread on which work may block.
+    pub(crate) async fn open<D: Send + Sync + 'static, S: Send + 'static>(
+        &self,
+        path: &str,
+        descriptor: &Arc<D>,
+        open: fn(&D, &[u8]) -> Result<S, String>,
+    ) -> Result<Arc<S>, StoreError> {
+        let bytes = self.read(path).await?;
+        let descriptor = Arc::clone(descriptor);
+        let opening = tokio::task::spawn_blocking(move || open(&descriptor, &bytes)).await;
+        let opened = opening.unwrap_or_else(|error| Err(error.to_string()));
+        opened.map(Arc::new).map_err(|why| damaged(path, &why))
     }
 
     pub(crate) async fn read(&self, path: &str) -> Result<Bytes, StoreError> {

@@ -6,7 +6,7 @@ pub(crate) mod segment;
 pub use moving::{Age, Moved};
 pub use segment::{IntentSegment, IntentSegments, IntentsDescriptor};
 
-use crate::handle::{Archive, damaged};
+use crate::handle::Archive;
 use domain::mode::Mode;
 use std::sync::Arc;
 use store::intent::{IntentRecord, SEGMENTS_AT_ONCE};
@@ -93,14 +93,8 @@ impl Archive {
         descriptor: &Arc<IntentsDescriptor>,
     ) -> Result<Arc<IntentSegment>, StoreError> {
         let (path, _) = descriptor.paths(account, mode);
-        let reading = async {
-            let bytes = self.read(&path).await?;
-            let descriptor = Arc::clone(descriptor);
-            let opening = tokio::task::spawn_blocking(move || IntentSegment::open(&descriptor, &bytes)).await;
-            let opened = opening.unwrap_or_else(|error| Err(error.to_string()));
-            opened.map(Arc::new).map_err(|why| damaged(&path, &why))
-        };
-        self.intent_segments.get_or_insert_async(&path, reading).await
+        let opening = self.open(&path, descriptor, IntentSegment::open);
+        self.intent_segments.get_or_insert_async(&path, opening).await
     }
 }
 

@@ -7,7 +7,6 @@ mod opened;
 pub use draft::{Built, Draft};
 pub use opened::{Segment, decompress};
 
-use domain::chain::GENESIS;
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -156,11 +155,6 @@ impl Manifest {
     pub fn find(&self, id: &str) -> Vec<u64> {
         decisions::find_archived(&self.decisions, id)
     }
-}
-
-/// Returns the hash that entries contain as the previous one if there is none.
-pub(crate) fn hash_text(hash: Option<[u8; 32]>) -> String {
-    hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A segment under construction: entries are added until it is full. The same entries yield the same bytes.
 
 use super::opened::{decision, read};
-use super::{Descriptor, Manifest, hash_text};
+use super::{Descriptor, Manifest};
 use domain::entry::{Sealed, indexes};
 use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
@@ -118,7 +118,7 @@ impl Draft {
             first: self.before.seq + 1,
             last: self.before.seq + self.entries as u64,
             entries: self.entries as u64,
-            previous_hash: hash_text(self.before.hash),
+            previous_hash: self.before.text(),
             hash: hex::encode(hash),
             sha256: hex::encode(Sha256::digest(&segment)),
             bytes: segment.len() as u64,

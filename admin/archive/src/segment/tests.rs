@@ -1,6 +1,7 @@
 //! Tests of the bounds of a segment, and of its description.
 
 use super::*;
+use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed};
 use store::audit::archive::LISTS_MAX;
 use store::audit::chain::Head;
