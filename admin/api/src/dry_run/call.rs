@@ -70,21 +70,29 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let estimate = prices
         .estimate(&shape)
         .map_or(CheckedAmount::Beyond, CheckedAmount::Call);
-    let limit = match subject.refused {
-        Some(_) => Some(0), // no request is within this rate
-        None => plan.proxy_requests_per_minute,
-    };
-    let mut checks = match &snapshot.key {
-        None if subject.refused.is_some() => vec![Check::within(CheckName::RateLimited, limit, 0, 1)],
-        None => Vec::new(),
-        Some(key) => of_key(key, (&plan, limit), agent, subject.key_id)?,
-    };
+    let mut checks = before_cap(&subject, &snapshot, &plan)?;
     if check::deciding(&checks).is_none() && !plan.admits(chat.stream) {
         let code = BodyError::StreamNotSupported.code();
         return Err(refused(code, &no_streaming(&snapshot.plan)));
     }
     checks.push(Check::state(CheckName::NoProviderKey, snapshot.has_provider_key));
     checks.extend(of_cap(&snapshot, &plan, estimate.compared()));
+    let others = OtherRefusals {
+        before: None,
+        after: after_checks(call, &snapshot, estimate),
+    };
+    subject.answer(&snapshot, estimate, &checks, others)
+}
+
+/// Returns why a call that passes all checks would be refused.
+fn after_checks(call: &Call, snapshot: &Snapshot, estimate: CheckedAmount) -> Option<OtherRefusal> {
+    let budgets = call.state.store.budgets();
+    if snapshot.records.is_run_too_many(&budgets) {
+        return Some(OtherRefusal {
+            reason: Denial::RateLimited.reason(),
+            message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
+        });
+    }
     let spent = &snapshot.spend.cap;
     let spent = [
         spent.run_spent,
@@ -92,27 +100,22 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         spent.month_spent,
         spent.tracked_spent,
     ];
-    let budgets = call.state.store.budgets();
-    let after = if snapshot.records.is_run_too_many(&budgets) {
-        Some(OtherRefusal {
-            reason: Denial::RateLimited.reason(),
-            message: Budget::runs_used_up(budgets.limit(Budget::Runs)),
-        })
-    } else {
-        is_too_much(&spent, estimate.compared()).then(|| unavailable(estimate.cannot_be_charged()))
-    };
-    subject.answer(
-        &snapshot,
-        estimate,
-        &checks,
-        OtherRefusals { before: None, after },
-    )
+    is_too_much(&spent, estimate.compared()).then(|| OtherRefusal {
+        reason: Denial::ServiceUnavailable.reason(),
+        message: estimate.cannot_be_charged().to_owned(),
+    })
 }
 
-fn unavailable(message: &str) -> OtherRefusal {
-    OtherRefusal {
-        reason: Denial::ServiceUnavailable.reason(),
-        message: message.to_owned(),
+/// Returns the checks of the virtual key, and of the rate of an account that is refused.
+fn before_cap(subject: &Subject<'_>, snapshot: &Snapshot, plan: &Plan) -> Result<Vec<Check>, Problem> {
+    let limit = match subject.refused {
+        Some(_) => Some(0), // no request is within this rate
+        None => plan.proxy_requests_per_minute,
+    };
+    match &snapshot.key {
+        None if subject.refused.is_some() => Ok(vec![Check::within(CheckName::RateLimited, limit, 0, 1)]),
+        None => Ok(Vec::new()),
+        Some(key) => of_key(key, (plan, limit), subject.agent, subject.key_id),
     }
 }
 
