@@ -46,15 +46,15 @@ struct Usage<'a> {
     /// Balance of its wallet; null without a wallet.
     wallet_usd: Option<Nanos>,
     /// The policy that applies; null without one.
-    policy: Option<PolicyView>,
+    policy: Option<AppliedPolicy>,
     /// The limits in USD, in the order of the checks.
-    checks: Vec<CheckView>,
+    checks: Vec<LimitUsage>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsagePolicy)]
-struct PolicyView {
+struct AppliedPolicy {
     /// The policy, or `account-policies` where several hold together.
     #[schema(example = "pol_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
     id: String,
@@ -67,7 +67,7 @@ struct PolicyView {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = UsageCheck)]
-struct CheckView {
+struct LimitUsage {
     #[schema(value_type = is::CheckWord)]
     check: &'static str,
     /// Null if there is no limit.
@@ -77,7 +77,7 @@ struct CheckView {
     remaining_usd: Option<Nanos>,
 }
 
-impl CheckView {
+impl LimitUsage {
     fn new(check: CheckName, limit: Option<Nanos>, spent: Option<Nanos>) -> Self {
         let left = |limit: Nanos, spent: Nanos| Nanos::from_stored(limit.get().saturating_sub(spent.get()));
         Self {
@@ -119,21 +119,21 @@ pub async fn get(call: Call) -> Answer {
 }
 
 /// Returns the limits in amounts, in the order of the checks.
-fn checks(snapshot: &Snapshot) -> Vec<CheckView> {
+fn checks(snapshot: &Snapshot) -> Vec<LimitUsage> {
     let inputs = &snapshot.spend;
     let cap = inputs.policy.unwrap_or_default();
     // An agent without a wallet has no wallet limit, and nothing was debited.
     let wallet = inputs.wallet.unwrap_or_default();
     vec![
-        CheckView::new(
+        LimitUsage::new(
             CheckName::PerTransactionLimit,
             inputs.limits.per_transaction,
             None,
         ),
-        CheckView::new(CheckName::PerRunLimit, cap.per_run, None),
-        CheckView::new(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
-        CheckView::new(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
-        CheckView::new(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
+        LimitUsage::new(CheckName::PerRunLimit, cap.per_run, None),
+        LimitUsage::new(CheckName::DailyLimit, cap.daily, Some(inputs.cap.day_spent)),
+        LimitUsage::new(CheckName::MonthlyLimit, cap.monthly, Some(inputs.cap.month_spent)),
+        LimitUsage::new(CheckName::SpendLimit, wallet.spend_limit, Some(wallet.day_spent)),
     ]
 }
 
@@ -142,12 +142,12 @@ async fn policy(
     call: &Call,
     agent: &AgentRecord,
     snapshot: &Snapshot,
-) -> Result<Option<PolicyView>, Problem> {
+) -> Result<Option<AppliedPolicy>, Problem> {
     let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
     if let Some(id) = &agent.policy_id
         && let Some(policy) = PolicyRecord::read(store, &keys, mode, id).await?
     {
-        return Ok(Some(PolicyView {
+        return Ok(Some(AppliedPolicy {
             id: policy.id,
             name: policy.name,
             agent_own: true,
@@ -162,12 +162,12 @@ async fn policy(
         _ => None,
     };
     Ok(Some(match only {
-        Some(policy) => PolicyView {
+        Some(policy) => AppliedPolicy {
             id: policy.id,
             name: policy.name,
             agent_own: false,
         },
-        None => PolicyView {
+        None => AppliedPolicy {
             id: STRICTEST.to_owned(),
             name: format!("The strictest of {} account-wide policies", ids.len()),
             agent_own: false,

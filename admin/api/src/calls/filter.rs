@@ -86,9 +86,9 @@ pub(super) fn names() -> [&'static str; FILTERS.len()] {
 
 /// The filters of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct CallFilter {
+pub(crate) struct CallFilter {
     kinds: Vec<&'static str>,
-    agent: Option<String>,
+    pub(crate) agent: Option<String>,
     run: Option<String>,
     key_id: Option<String>,
     model: Option<String>,
@@ -114,11 +114,8 @@ impl CallFilter {
     /// # Errors
     /// 400 with the name of a malformed parameter.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        let names = Self::of_names(query)?;
         let filter = Self {
-            agent: agent(query)?,
-            run: run(query)?,
-            key_id: key_id(query)?,
-            model: model(query)?,
             endpoint: word(query, "endpoint", endpoints())?,
             upstream: upstream(query)?,
             outcome: word(query, "outcome", outcomes())?,
@@ -130,10 +127,24 @@ impl CallFilter {
             to_ms: time(query, "to")?,
             charged_from: day(query, "chargedFrom")?,
             charged_to: day(query, "chargedTo")?,
-            kinds: Vec::new(),
+            ..names
         };
         let kinds = filter.kinds();
         Ok(Self { kinds, ..filter })
+    }
+
+    /// Parses the filters by agent, run, virtual key and model.
+    ///
+    /// # Errors
+    /// 400 with the name of a malformed parameter.
+    pub(crate) fn of_names(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+        Ok(Self {
+            agent: agent(query)?,
+            run: run(query)?,
+            key_id: key_id(query)?,
+            model: model(query)?,
+            ..Self::default()
+        })
     }
 
     /// The indexes of the trail that are read. What was recorded later can have a time that is lower by `spread_ms`.
@@ -174,7 +185,7 @@ impl CallFilter {
     }
 
     /// Returns whether a call that was read is shown.
-    pub(super) fn fits(&self, call: &CallRecord) -> bool {
+    pub(crate) fn fits(&self, call: &CallRecord) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.is_none() || (found.is_some() && found == wanted.as_deref())
         };
@@ -241,7 +252,7 @@ fn outcomes() -> impl Iterator<Item = &'static str> + Clone {
 ///
 /// # Errors
 /// 400 for an invalid id.
-pub(crate) fn agent(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn agent(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let agent = query.get("agentId");
     if let Some(agent) = agent {
         require_agent_id("agentId", agent)?;
@@ -265,7 +276,7 @@ pub(crate) fn run(query: &BTreeMap<String, String>) -> Result<Option<String>, Pr
 ///
 /// # Errors
 /// 400 for an invalid id.
-pub(crate) fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let key = query.get("keyId");
     if key.is_some_and(|key| !Kind::VirtualKey.has_form(key)) {
         let message = "keyId must be the id of a virtual key, vk_ and 26 characters.";
@@ -278,7 +289,7 @@ pub(crate) fn key_id(query: &BTreeMap<String, String>) -> Result<Option<String>,
 ///
 /// # Errors
 /// 400 for an empty or long name.
-pub(crate) fn model(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
+fn model(query: &BTreeMap<String, String>) -> Result<Option<String>, Problem> {
     let model = query.get("model");
     if model.is_some_and(|model| !(1..=MODEL_MAX).contains(&model.len())) {
         return Err(Problem::validation(format!(

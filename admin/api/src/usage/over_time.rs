@@ -12,9 +12,9 @@ pub(super) mod sums;
 use self::span::{Interval, Span};
 use self::sums::{Group, Sums, UsageRow, UsageTotals};
 use crate::call_trail::{self, LATE_MS};
-use crate::calls::filter;
+use crate::calls::filter::{self, CallFilter};
 use crate::state::Call;
-use domain::call_record::{CallRecord, KINDS};
+use domain::call_record::KINDS;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply};
@@ -69,10 +69,7 @@ struct UsageQuery {
     group: Group,
     interval: Interval,
     span: Span,
-    agent: Option<String>,
-    run: Option<String>,
-    key_id: Option<String>,
-    model: Option<String>,
+    filter: CallFilter,
 }
 
 /// Limits of the computation, which ends at the first one reached.
@@ -186,10 +183,7 @@ impl UsageQuery {
             group: group.unwrap_or(Group::Model),
             interval,
             span: Span::of_query(query, interval, now_ms)?,
-            agent: filter::agent(query)?,
-            run: filter::run(query)?,
-            key_id: filter::key_id(query)?,
-            model: filter::model(query)?,
+            filter: CallFilter::of_names(query)?,
         })
     }
 
@@ -201,7 +195,7 @@ impl UsageQuery {
         let [approved, denied, _, window] = KINDS;
         let selection = CallSelection {
             kinds: &[approved, denied, window],
-            agent: self.agent.as_deref(),
+            agent: self.filter.agent.as_deref(),
             // By how much an end can seem to be before its approval, or later than it was.
             from_ms: Some(self.span.from_ms.saturating_sub(spread_ms)),
             to_ms: Some(self.span.to_ms.saturating_add(LATE_MS).saturating_add(spread_ms)),
@@ -225,18 +219,13 @@ impl UsageQuery {
             read += step.cost;
             added.rest = step.next;
             added.oldest_ms = step.oldest_ms.or(added.oldest_ms);
-            for call in step.calls.iter().filter(|call| self.fits(call)) {
+            for call in step.calls.iter().filter(|call| self.filter.fits(call)) {
                 if let Some(at_ms) = self.span.interval_of(self.interval, call) {
                     added.sums.add(at_ms, call);
                 }
             }
         }
         Ok(added)
-    }
-
-    fn fits(&self, call: &CallRecord) -> bool {
-        let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
-        is(&self.run, &call.run) && is(&self.key_id, &call.key_id) && is(&self.model, &call.model)
     }
 
     /// Reads the names of the groups, if they are agents or virtual keys.

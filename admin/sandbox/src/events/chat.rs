@@ -72,9 +72,9 @@ fn of_choice(index: u64, delta: &Value, finish_reason: Option<&str>) -> Value {
     json!({ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason })
 }
 
-/// Builds a chunk. If usage is requested, chunks before the last have `null`, as the provider sends it.
-fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
-    let mut body = json!({
+/// Builds the body of a chunk, without usage.
+fn body_of(script: &Script, choices: &[Value]) -> Value {
+    json!({
         "id": chat_id(script.number),
         "object": "chat.completion.chunk",
         "created": now_ms() / 1000,
@@ -82,7 +82,12 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
         "service_tier": script.request.tier_served(),
         "system_fingerprint": "fp_sandbox",
         "choices": choices,
-    });
+    })
+}
+
+/// Builds a chunk. If usage is requested, chunks before the last have `null`, as the provider sends it.
+fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
+    let mut body = body_of(script, choices);
     let usage = script
         .usage()
         .filter(|_| script.plan.place == UsagePlacement::Each);
@@ -106,18 +111,9 @@ fn chunk(script: &Script, choices: &[Value], text_bytes: usize) -> Event {
 /// Builds the chunk with the usage and no choice.
 fn usage_alone(script: &Script) -> Option<Event> {
     let usage = script.usage()?;
-    let body = json!({
-        "id": chat_id(script.number),
-        "object": "chat.completion.chunk",
-        "created": now_ms() / 1000,
-        "model": script.request.model,
-        "service_tier": script.request.tier_served(),
-        "system_fingerprint": "fp_sandbox",
-        "choices": [],
-    });
     Some(Event {
         name: None,
-        data: with_member(&body, "usage", &usage),
+        data: with_member(&body_of(script, &[]), "usage", &usage),
         text_bytes: 0,
         usage: Some(usage),
     })
