@@ -322,9 +322,12 @@ pub async fn escrows(stage: &Stage<'_>) -> Checked {
         request_id: request_id(0, n),
         escrow: 1,
     };
+    let text = stage.one_escrow("pending").text_bytes(0) as u64;
     for (budget, most, passes) in [
         (Budget::Intents, 1, false),
         (Budget::Intents, 2, true),
+        (Budget::TextBytes, text, false),
+        (Budget::TextBytes, text + 1, true),
         (Budget::Transactions, LAID_OUT, false),
         (Budget::Transactions, LAID_OUT + 1, true),
     ] {

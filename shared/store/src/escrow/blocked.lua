@@ -7,8 +7,7 @@
 -- Cost: O(1); up to 19 calls
 local function is_free(record) return not record[1] or record[1] == 'claimed' and record[2] == ARGV.fingerprint end
 if not is_free(redis.call('HMGET', KEYS.intent, 'state', 'fp')) then return {'known'} end
-local full = is_full('intents', redis.call('LLEN', KEYS.intent_index)) and 'intents'
-  or is_full('text_bytes', counted('text_bytes')) and 'text_bytes'
+local full = full_of_intents(@KEYS.intent_index)
 
 if is_free(redis.call('HMGET', KEYS.claim, 'state', 'fp')) then redis.call('DEL', KEYS.claim) end
 if full then return over_budget(full) end

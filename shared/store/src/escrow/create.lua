@@ -13,8 +13,8 @@ if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 if redis.call('HGET', KEYS.payer, 'wallet_number') ~= ARGV.payer_number then return {'closed'} end
 if ARGV.payee_number ~= '' and redis.call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return {'closed'} end
 if is_full('escrows', counted('escrows')) then return over_budget('escrows') end
-if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
-if is_full('text_bytes', counted('text_bytes')) then return over_budget('text_bytes') end
+local full = full_of_intents(@KEYS.intent_index)
+if full then return over_budget(full) end
 if redis.call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 
 local own = tonumber(ARGV.own_count)

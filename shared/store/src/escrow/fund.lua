@@ -11,7 +11,8 @@
 if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS.escrow, 'status')
 if not status then return {'missing'} end
-if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
+local full = full_of_intents(@KEYS.intent_index)
+if full then return over_budget(full) end
 if is_full('transactions', caused()) then return over_budget('transactions') end
 local payer = redis.call('HMGET', KEYS.payer, 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV.payee_number ~= ''

@@ -35,8 +35,8 @@ if status ~= ARGV.required_status then
   -- The key of the deciding request is free again once its intent is archived, and its id is already among the
   -- siblings.
   if here then
-    if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
-    if is_full('text_bytes', counted('text_bytes')) then return over_budget('text_bytes') end
+    local full = full_of_intents(@KEYS.intent_index)
+    if full then return over_budget(full) end
   end
   local won = escrow[2] == ARGV.intent and escrow[3] == ARGV.requester
   if won and not here then return {'again', status, reason, id} end

@@ -18,7 +18,7 @@ pub use step::RESOLVE;
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, INTENT, Scope};
+use crate::script::change::{BUDGET, CHANGE, Event, INTENT, INTENT_BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 script! {
     /// Stores a refused intent, and nothing else.
     pub static BLOCKED = "intent_blocked",
-    source: [CHANGE, BUDGET, INTENT, include_str!("blocked.lua")],
+    source: [CHANGE, BUDGET, INTENT, INTENT_BUDGET, include_str!("blocked.lua")],
     when_full: Refuse,
     marks: [of_money, with_budgets],
     keys: struct BlockedKeys: String { intent, intent_index[6], claim },

@@ -26,7 +26,8 @@ elseif expected ~= '' then
   if is_new then return {'mismatch'} end
   if expected ~= 'any' and not string.find(expected, string.format(' %s ', revision), 1, true) then return {'mismatch'} end
 end
-if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return {'set', unpack(redis.call('HGETALL', KEYS.policy))} end
+local function whole_policy() return {'set', unpack(redis.call('HGETALL', KEYS.policy))} end
+if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return whole_policy() end
 if is_new and is_full('policies', redis.call('ZCARD', KEYS.policies)) then return over_budget('policies') end
 
 change_fields(@KEYS.policy, @ARGV.changes)
@@ -46,4 +47,4 @@ else
   write_strictest()
 end
 recorded()
-return {'set', unpack(redis.call('HGETALL', KEYS.policy))}
+return whole_policy()

@@ -33,7 +33,7 @@ local tracked_field, slots_field = string.format('t%d', month), string.format('n
 local place_field = string.format('s%d', month)
 local function field(name) return string.format('%s_%s', ARGV.mode, name) end
 local account = redis.call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
-  field('month'), field('txn'), field('approval'), field('low'), field('text_bytes'), field('txn_in'))
+  field('month'), field('txn'), field('approval'), field('low'), field('txn_in'))
 if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
 local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number',
@@ -44,9 +44,9 @@ local wallet_number = agent[17] or ''
 local replaced = approving and intent[3] and intent[3] ~= wallet_number
 if not replaced and not agent[3] and not agent[10] and not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 if not approving then
-  if is_full('intents', redis.call('LLEN', KEYS.intent_index)) then return over_budget('intents') end
-  if is_full('text_bytes', account[11] or '0') then return over_budget('text_bytes') end
-  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS.transactions) - (account[12] or '0')) then return over_budget('transactions') end
+  local full = full_of_intents(@KEYS.intent_index)
+  if full then return over_budget(full) end
+  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS.transactions) - (account[11] or '0')) then return over_budget('transactions') end
 end
 
 local amount, named = tonumber(ARGV.amount), ARGV.run ~= ''
