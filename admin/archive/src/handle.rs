@@ -109,6 +109,11 @@ impl Archive {
         }
     }
 
+    /// Returns the same archive with empty caches: a proof of what it contains must read it, not what was read before.
+    pub fn afresh(&self) -> Self {
+        Self::at(self.location.clone())
+    }
+
     /// Returns its location.
     pub const fn location(&self) -> &ArchiveLocation {
         &self.location

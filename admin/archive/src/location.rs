@@ -45,6 +45,8 @@ const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 #[derive(Debug, Clone)]
 pub struct ArchiveLocation {
     objects: Arc<dyn ObjectStore>,
+    /// The same, if the archive is a directory.
+    files: Option<Arc<LocalFileSystem>>,
     /// Common prefix of all paths.
     base: Path,
 }
@@ -88,8 +90,10 @@ impl ArchiveLocation {
         }
         let base = Path::from_absolute_path(&path).map_err(|error| bad(&brief(&error.to_string())))?;
         umask(OTHERS);
+        let files = Arc::new(LocalFileSystem::new().with_fsync(true));
         Ok(Self {
-            objects: Arc::new(LocalFileSystem::new().with_fsync(true)),
+            objects: Arc::clone(&files) as Arc<dyn ObjectStore>,
+            files: Some(files),
             base,
         })
     }
@@ -141,6 +145,7 @@ impl ArchiveLocation {
         })?;
         Ok(Self {
             objects: Arc::new(objects),
+            files: None,
             base,
         })
     }
@@ -163,7 +168,9 @@ impl ArchiveLocation {
     /// [`LocationError`], also for an object longer than [`OBJECT_BYTES_MAX`].
     pub async fn get(&self, path: &str) -> Result<Option<Bytes>, LocationError> {
         let reading = async {
-            let found = match self.objects.get(&self.at(path)?).await {
+            let at = self.at(path)?;
+            self.refuse_pipe(&at).await?;
+            let found = match self.objects.get(&at).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(None),
                 found => found?,
             };
@@ -199,6 +206,18 @@ impl ArchiveLocation {
             Ok(names)
         };
         within("list", prefix, listing).await
+    }
+
+    /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no deadline
+    /// ends that.
+    async fn refuse_pipe(&self, at: &Path) -> object_store::Result<()> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        match tokio::fs::metadata(files.path_to_filesystem(at)?).await {
+            Ok(found) if !found.is_file() && !found.is_dir() => Err(beyond("it is no file")),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the whole path of an object.

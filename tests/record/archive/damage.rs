@@ -5,7 +5,8 @@ use archive::Archive;
 use archive::segment::Manifest;
 use domain::mode::Mode;
 use domain::permission::Permission;
-use harness::{Admin, AdminOptions};
+use harness::{Admin, AdminOptions, Caller};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use store::StoreError;
 use store::audit::chain::Filter;
@@ -215,4 +216,46 @@ async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
     std::fs::write(&segment, whole).unwrap();
     let reply = caller.get(&path).await;
     assert_eq!(reply.status, 200, "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verification_over_http_reads_the_archive_and_not_what_was_read_before() {
+    let (fixture, _, [segment, _]) = archived().await;
+    let key = fixture
+        .account
+        .issue(Mode::Live, &[Permission::Read], &[], None)
+        .await;
+    let archive = fixture.root.path().display().to_string();
+    let options = AdminOptions::new(env!("CARGO_BIN_EXE_tollgate-admin"), fixture.redis.url());
+    let admin = Admin::start(options.env("TOLLGATE_AUDIT__ARCHIVE", archive));
+    let caller = admin.caller(&key.secret);
+    let whole = std::fs::read(&segment).unwrap();
+    let text = String::from_utf8(zstd::decode_all(whole.as_slice()).unwrap()).unwrap();
+    let forged = text.replacen("\"key_0\"", "\"key_1\"", 1);
+    assert_ne!(forged, text);
+    let forged = zstd::encode_all(forged.as_bytes(), 5).unwrap();
+    for damaged in [None, Some(&whole[..whole.len() - 10]), Some(&forged)] {
+        std::fs::write(&segment, &whole).unwrap();
+        let read = caller.get("/v1/audit/export").await;
+        assert_eq!(read.status, 200, "{read:?}");
+        assert_eq!(verdict(&caller).await["ok"], json!(true));
+        match damaged {
+            None => std::fs::remove_file(&segment).unwrap(),
+            Some(bytes) => std::fs::write(&segment, bytes).unwrap(),
+        }
+        let found = verdict(&caller).await;
+        assert_eq!(
+            (&found["ok"], &found["endProven"]),
+            (&json!(false), &json!(false)),
+            "{found}"
+        );
+        assert_eq!(found["firstBroken"]["seq"], json!(1), "{found}");
+    }
+}
+
+/// The last line of `GET /audit/verify`.
+async fn verdict(caller: &Caller) -> Value {
+    let reply = caller.get("/v1/audit/verify").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    serde_json::from_str(reply.text().lines().last().unwrap()).unwrap()
 }

@@ -1,6 +1,7 @@
 //! `GET /audit/verify`: recomputes the whole trail and streams a line of JSON for each step.
 
 use crate::state::{ApiState, Call};
+use archive::Archive;
 use audit_verify::checkpoint::Checkpoints;
 use audit_verify::{Broken, Busy, KnownEnd, Turn, Verdict, online};
 use axum::http::header;
@@ -73,18 +74,10 @@ async fn work(api: &ApiState, account: &str, mode: Mode, sender: mpsc::Sender<Va
             drop(sender.try_send(json!({ "checked": checked, "total": total })));
         }
     };
-    let signed = signed(api, account, mode).await;
+    let archive = api.archive.afresh();
+    let signed = signed(api, &archive, account, mode).await;
     let every = api.checkpoint_every;
-    let verdict = online(
-        &api.store,
-        &api.archive,
-        account,
-        mode,
-        signed.known,
-        every,
-        progress,
-    )
-    .await;
+    let verdict = online(&api.store, &archive, account, mode, signed.known, every, progress).await;
     let line = match verdict {
         Ok(mut verdict) => {
             verdict.broken = verdict.broken.or(signed.bad);
@@ -126,7 +119,7 @@ struct Signed {
     warning: Option<String>,
 }
 
-async fn signed(api: &ApiState, account: &str, mode: Mode) -> Signed {
+async fn signed(api: &ApiState, archive: &Archive, account: &str, mode: Mode) -> Signed {
     let key = match checkpoint_key::key(&api.store, &api.keyring).await {
         Ok(key) => key,
         Err(error) => {
@@ -135,7 +128,7 @@ async fn signed(api: &ApiState, account: &str, mode: Mode) -> Signed {
         }
     };
     let checkpoints = Checkpoints {
-        archive: &api.archive,
+        archive,
         key: key.public(),
         account,
         mode,

@@ -49,6 +49,17 @@ async fn what_was_put_is_read_listed_and_replaced() {
 }
 
 #[tokio::test]
+async fn a_pipe_in_place_of_an_object_is_not_waited_for() {
+    let (root, location) = directory();
+    location.put("segments/x", b"x".to_vec()).await.unwrap();
+    let file = root.path().join("a b#/%41/segments/x");
+    std::fs::remove_file(&file).unwrap();
+    nix::unistd::mkfifo(&file, Mode::S_IRWXU).unwrap();
+    let error = location.get("segments/x").await.unwrap_err().to_string();
+    assert!(error.ends_with("it is no file"), "{error}");
+}
+
+#[tokio::test]
 async fn paths_stay_within_the_archive() {
     let (root, location) = directory();
     std::fs::write(root.path().join("secret"), "x").unwrap();
