@@ -25,9 +25,16 @@ async fn an_agent_exists_by_any_one_of_four_things() {
     account.agent("by-policy").cap(CapPolicy::default()).await;
     account.agent("by-provider-key").provider_key("sk-test").await;
     account.agent("by-virtual-key").virtual_key().await;
+    account.agent("-like-an-option").virtual_key().await;
     let row = account.keys.agent(Mode::Live, "by-wallet");
     redis.command::<u64>(&["HSET", &row, "wallet", "wal_1", "wallet_number", "1"]);
-    for id in ["by-policy", "by-provider-key", "by-virtual-key", "by-wallet"] {
+    for id in [
+        "by-policy",
+        "by-provider-key",
+        "by-virtual-key",
+        "-like-an-option",
+        "by-wallet",
+    ] {
         assert_fields!(agent(&cli, "freeze", &account.id, id, "live", 0), { "status": "frozen" }, "{id}");
         assert_eq!(
             stored(&redis, &account.agent(id), Mode::Live).as_deref(),

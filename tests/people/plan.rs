@@ -27,6 +27,7 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
     assert_eq!(changed["account"]["plan"], json!("startup"));
     assert_eq!(changed["limits"]["activeVirtualKeys"], json!(50));
     assert_eq!(changed["usage"]["users"], json!(1));
+    assert_eq!(changed["selfServicePlans"], json!(true));
     let body = success(&session.get("/api/v1/account").await);
     assert_eq!(body, changed);
     let set: Vec<(String, String, Value)> = world
@@ -62,6 +63,7 @@ async fn an_owner_moves_down_and_the_operator_moves_up() {
     let (_, session) = world.member(&account, Role::Owner).await;
     let plan = async || {
         let body = success(&session.get("/api/v1/account").await);
+        assert_eq!(body["selfServicePlans"], json!(false));
         text(&body, "/account/plan").to_owned()
     };
     problem(&choose(&session, "enterprise").await, 403, "PLAN_BY_OPERATOR");

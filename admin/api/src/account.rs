@@ -43,6 +43,8 @@ struct AccountView<'a> {
     /// Page on which an owner upgrades.
     #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<String>,
+    /// False if only the operator moves the account to a larger plan; an owner moves it to a smaller one.
+    self_service_plans: bool,
     /// Every plan, the smallest first.
     plans: Vec<PlanView<'a>>,
 }
@@ -228,6 +230,7 @@ async fn show(call: &Call) -> Answer {
         features: Features::new(&plan),
         upgrade_to: plan.upgrade_to.as_deref(),
         upgrade_url: plan.absolute_upgrade_url(&call.state.public_url),
+        self_service_plans: call.state.self_service_plans,
         plans: all(&plans, &account.plan),
     })
 }

@@ -26,7 +26,7 @@ pub(super) struct Target {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
     /// The agent
-    #[arg(long, value_name = "ID", value_parser = value::agent_id)]
+    #[arg(long, value_name = "ID", value_parser = value::agent_id, allow_hyphen_values = true)]
     agent: String,
     /// live or test
     #[arg(long, default_value = "live", value_parser = value::mode())]

@@ -49,7 +49,7 @@ struct Make {
     #[arg(long, default_value = "live", value_parser = value::mode())]
     mode: Mode,
     /// The wallet: its number, its id `wal_…`, an agent's id, or `user`
-    #[arg(long, value_name = "WALLET", value_parser = value::wallet)]
+    #[arg(long, value_name = "WALLET", value_parser = value::wallet, allow_hyphen_values = true)]
     wallet: WalletName,
     /// The amount
     #[arg(long, value_name = "USD", value_parser = value::amount, allow_negative_numbers = true)]

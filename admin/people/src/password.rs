@@ -120,8 +120,14 @@ pub async fn reset(call: OpenCall) -> Answer {
     let hash = token.hash();
     let (account, email) = find_reset(&people.store, &hash).await?.ok_or_else(no_link)?;
     let found = find(people, &account, &email).await?.ok_or_else(no_link)?;
-    if found.1.user.totp.is_some() {
-        take(people, attempts(Tries::Reset, &found.1.user.id)).await?;
+    // Without a code nothing is guessed, so the tries stay for the code that the answer asks for.
+    if found.1.user.totp.is_some() && code.is_some() {
+        let codes = attempts(Tries::Reset, &found.1.user.id);
+        if let Err(problem) = take(people, codes).await {
+            // Nothing is checked, so the address guessed nothing.
+            guesses.give_back(&people.store).await?;
+            return Err(problem);
+        }
     }
     let password = people
         .passwords

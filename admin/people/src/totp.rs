@@ -154,7 +154,7 @@ pub async fn begin(call: Call) -> Answer {
 pub(super) struct Confirmed<'a> {
     success: bool,
     /// Ten codes in case the app is lost. Each can be used once, and they are only shown in this answer.
-    #[schema(example = json!(["k7p2m-9xq4t"]))]
+    #[schema(example = json!(["2e2o-jzg6-h66q-qghg"]))]
     recovery_codes: &'a [String],
 }
 

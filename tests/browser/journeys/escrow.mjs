@@ -28,7 +28,7 @@ await play(async (journey) => {
     await ada.open('/escrow');
     await ada.press('Create escrow');
     const form = ada.dialog('Create escrow');
-    await form.getByLabel('Payer').selectOption({ label: `Buyer · $${await balance(acme, payer)}` });
+    await form.getByLabel('Payer').selectOption({ label: `Buyer · ${payer.walletId} · $${await balance(acme, payer)}` });
     await ada.fill({ Payee: 'Another wallet…', Amount: amount, Conditions: JSON.stringify({ note }) }, form);
     await ada.fill({ 'Payee: number, id or agent': String(payee.walletId) }, form);
     await ada.press('Create escrow…', form);

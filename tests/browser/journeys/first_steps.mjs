@@ -81,7 +81,8 @@ await play(async (journey) => {
     spent = `$${answer.headers.get('x-service-actual-usd')}`;
     await ada.menu('Overview');
     for (const tile of ['Spend today', 'Spend this month']) await ada.sees(ada.section(tile).getByTitle(`Exactly ${spent}`));
-    await ada.again('the call in the chart', async () => (await ada.page.getByText(/in 1 call over/).count()) > 0);
+    const chart = ada.page.getByRole('img', { name: `${spent} over 30 days, in calls and spends` });
+    await ada.again('the call in the chart', async () => (await chart.count()) > 0);
     await ada.follow('Invoice reader');
     await ada.sees(spent, ada.section('Spend against caps'));
     await ada.tab('Runs');

@@ -78,6 +78,20 @@ await play(async (journey) => {
     await ada.sees('A book', ada.page.getByRole('main'));
   });
 
+  await journey.step('a refused spend leads from Overview to itself, and not to the calls', async () => {
+    await assert.rejects(call('POST', '/spend', { agent: bot.id, amount: 50, description: 'A library' }));
+    await ada.menu('Overview');
+    const denials = ada.section('Denials by reason');
+    await ada.sees('Daily cap', denials);
+    await denials.getByRole('link', { name: 'Daily cap' }).click();
+    await ada.sees('No call matches.');
+    await ada.follow('intents');
+    await ada.sees('A library', ada.page.getByRole('main'));
+    await ada.menu('Overview');
+    await ada.follow('See the blocked spends');
+    await ada.sees('A library', ada.page.getByRole('main'));
+  });
+
   await journey.step('an API key is shown once, works, and ends with its revocation', async () => {
     await ada.menu('API keys');
     await ada.press('Create API key');

@@ -115,7 +115,7 @@ function ModeSwitch() {
     setMode(next);
     const list = `/${path.split('/').filter(Boolean)[0] ?? ''}`;
     if (list !== path) go(`#${list}`);
-    say(next === 'test' ? 'You are now in test mode.' : 'You are now in live mode.', 'info');
+    say(next === 'test' ? 'You are now in test mode.' : 'You are now in live mode.', 'info', 'mode');
   };
   return html`<div class="mode-switch" role="group" aria-label="Mode">
     ${['live', 'test'].map((name) => html`<button key=${name} type="button" class=${`mode mode-${name}`}

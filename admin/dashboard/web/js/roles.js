@@ -2,9 +2,9 @@
  * The roles of people, strongest first, and what each may do.
  */
 export const ROLES = [
-  ['owner', 'Everything: also deposits, team, plan'],
-  ['admin', 'Agents, policies, keys, wallets, spends, webhooks'],
-  ['manager', 'Freeze, approve and deny, release and dispute'],
+  ['owner', 'Everything: what an admin may, and deposits, team, plan'],
+  ['admin', 'What a manager may, and agents, policies, keys, wallets, escrows, spends, webhooks'],
+  ['manager', 'What a viewer may, and freeze, approve and deny, release and dispute'],
   ['viewer', 'See everything, change nothing'],
 ];
 

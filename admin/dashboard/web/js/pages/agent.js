@@ -53,7 +53,7 @@ function Freeze({ agent, onChange }) {
   const run = async () => {
     const sure = await confirm(frozen
       ? { title: `Unfreeze ${name}?`, text: 'From its next call on, its caps decide again.', action: 'Unfreeze agent', danger: false }
-      : { title: `Freeze ${name}?`, text: 'Its next call is denied with 403, and nothing leaves its wallet until it is unfrozen. Calls under way end.', action: 'Freeze agent' });
+      : { title: `Freeze ${name}?`, text: 'Its next call is denied with 403, and nothing leaves its wallet until it is unfrozen. Calls under way go on to their end.', action: 'Freeze agent' });
     if (!sure) return;
     onChange(await post(`/agents/${seg(agent.id)}/${frozen ? 'unfreeze' : 'freeze'}`));
     say(frozen ? `${name} is active again.` : `${name} is frozen.`);

@@ -55,7 +55,7 @@ export default function Agents({ query }) {
 function Create({ onClose }) {
   const submit = async ({ name, type, description }) => {
     const { agent } = await post('/agents', { name, type: type || null, description: description || null });
-    say(`Created the agent ${agent.name}.`);
+    say(`Created the agent ${agent.name.trim()}.`);
     go(href('/agents', agent.id));
   };
   return html`<${Dialog} title="Create agent" onClose=${onClose}>

@@ -40,12 +40,11 @@ export default function ApiKeys() {
     again();
   };
   const columns = [
-    { label: 'Name', head: true, cell: (key) => html`<span class="agent-name"><${Name} of=${key.name} none="no name" /><code class="cell-sub" dir="ltr">${key.prefix}…</code><${Id} of=${key.keyId} /></span>` },
+    { label: 'Name', head: true, cell: (key) => html`<span class="agent-name"><${Name} of=${key.name} none="no name" /><code class="cell-sub" dir="ltr">${key.prefix}…</code><${Id} of=${key.keyId} /><span class="cell-sub phone-only">may ${key.permissions.join(', ')}</span></span>` },
     { label: 'Mode', cell: (key) => html`<${Badge} of=${key.mode} tone=${key.mode === 'test' ? 'warn' : 'plain'} />` },
-    { label: 'Status', cell: (key) => html`<${Badge} of=${key.status} />` },
+    { label: 'Status', cell: (key) => html`<${Badge} of=${key.status} />${key.expiresAt && html`<span class="cell-sub">ends <${Time} at=${key.expiresAt} /></span>`}` },
     { label: 'May', wide: true, cell: (key) => html`${key.permissions.join(', ')}${key.allowIps.length > 0 && html`<span class="cell-sub narrow-only">from <bdi>${key.allowIps.join(', ')}</bdi></span>`}` },
     { label: 'From', roomy: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
-    { label: 'Ends', wide: true, cell: (key) => html`<${Time} at=${key.expiresAt} none="never" />` },
     { label: 'Made by', roomy: true, cell: (key) => (key.createdBy ? html`<${By} id=${key.createdBy} names=${names} />` : html`<span class="muted">unknown</span>`) },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active' ? html`<span class="cell-actions"><${ActionButton} small kind="danger"

@@ -3,7 +3,7 @@
  */
 import { html, useState } from '../html.js';
 import { download } from '../download.js';
-import { setQuery } from '../router.js';
+import { href, setQuery } from '../router.js';
 import { useSession } from '../session.js';
 import { ActionButton, Button, LinkButton } from '../ui/button.js';
 import { Follow, useFollow } from '../ui/follow.js';
@@ -39,7 +39,7 @@ export default function Calls({ query }) {
         ${partial && filtered && html`<p class="hint entry-alert">2,000 calls are searched at a time, the newest first: “Next” searches those behind them.</p>`}
       </div>
       <div class="calls"><${ListTable} path="/calls" plural="calls" query=${filter} refresh=${follow.turn} quiet=${follow.on} caption="Calls" columns=${COLUMNS}
-        keyOf=${(call) => call.id} onData=${onData} empty=${html`<${None} filtered=${filtered} />`} /></div>
+        keyOf=${(call) => call.id} onData=${onData} empty=${html`<${None} filter=${filter} />`} /></div>
     <//>
   </div>`;
 }
@@ -47,8 +47,13 @@ export default function Calls({ query }) {
 /** Calls whose keys, models and runs are offered as filters. */
 const SEEN_MAX = 200;
 
-function None({ filtered }) {
-  if (filtered) return html`<${Empty} title="No call matches."><${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`;
+function None({ filter }) {
+  if (Object.keys(filter).length > 0) {
+    const { agentId, outcome } = filter;
+    const intents = href('/intents', { agentId, state: outcome === 'denied' && 'blocked' || null });
+    return html`<${Empty} title="No call matches."><p>Spends are no calls: they are among the <a href=${intents}>intents</a>.</p>
+      <${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`;
+  }
   return html`<${Empty} title="No agent has called yet.">
     <p>As soon as a call has ended or was denied, it stands here with what it took and what it cost.</p>
     <p><${LinkButton} kind="primary" to="#/connect">Connect a program<//></p><//>`;

@@ -26,6 +26,7 @@ export default function Join({ params }) {
   }
   if (!load.data) return html`<${OpenPage} title="Join" lead="Looking at the invitation"><${Skeleton} /><//>`;
   const { email, role, accountName } = load.data;
+  const present = session.get().account?.name;
   const accept = async ({ password, again }) => {
     if (password !== again) throw new FieldError('again', 'The two passwords differ.');
     const answer = await post('/api/user/invitations/accept', { token: params.token, password });
@@ -39,5 +40,6 @@ export default function Join({ params }) {
       <${TextField} name="password" label="Password" type="password" autocomplete="new-password" required autofocus hint="At least 8 characters; a few words are better than a short puzzle." />
       <${TextField} name="again" label="Password again" type="password" autocomplete="new-password" required />
     <//>
+    ${present && html`<p class="hint">This browser is signed in to <bdi>${present}</bdi>. Joining signs it out there.</p>`}
   <//>`;
 }

@@ -8,6 +8,7 @@ import { nanos, sum } from '../money.js';
 import { useNamesOf } from '../names.js';
 import { CALL_REASONS } from '../reasons.js';
 import { href, setQuery } from '../router.js';
+import { useSession } from '../session.js';
 import { Time } from '../time.js';
 import { count, reasonWord } from '../words.js';
 import { Button, LinkButton } from '../ui/button.js';
@@ -42,20 +43,21 @@ function Span({ span }) {
 }
 
 function Body({ data, span }) {
+  const { mode } = useSession();
   return html`<div class="stack">
     ${data.partial && html`<p class="alert alert-info">Not everything was looked at: the days below are still being added up, or there are more than 5,000 agents, and then today’s sum and what needs attention are those of the newest.</p>`}
-    <${Tiles} data=${data} />
+    <${Tiles} data=${data} mode=${mode} />
     <${Attention} data=${data} />
     <${Section} title=${`Spend by day and agent, ${span} days`}><${Chart} data=${data} /><//>
     <div class="grid">
       <${CloseToCaps} asOf=${data.asOf} />
-      <${Denials} denials=${data.denials} span=${span} />
+      <${Denials} denials=${data.denials} span=${span} mode=${mode} />
     </div>
     <p class="hint">As of <${Time} at=${data.asOf} />. Days are UTC.</p>
   </div>`;
 }
 
-function Tiles({ data }) {
+function Tiles({ data, mode }) {
   const { spend, totals } = data;
   const held = nanos(spend.heldUsd) ?? 0n;
   return html`<div class="tiles">
@@ -65,7 +67,7 @@ function Tiles({ data }) {
     <section class="tile" aria-label="Spend this month"><h2>Spend this month</h2>
       <p class="tile-value num"><${Amount} of=${spend.monthUsd} /></p>
       ${spend.trackedLimitUsd === null
-    ? html`<p class="hint">the plan sets no limit</p>`
+    ? html`<p class="hint">${mode === 'test' ? 'test mode counts against no plan' : 'the plan sets no limit'}</p>`
     : html`<${Meter} label="Plan" used=${spend.monthUsd} limit=${spend.trackedLimitUsd} />`}</section>
     <section class="tile" aria-label="Agents"><h2>Agents</h2>
       <p class="tile-value num"><a href="#/agents">${totals.agents.toLocaleString('en-US')}</a></p>
@@ -110,8 +112,7 @@ function Chart({ data }) {
   }));
   const total = days.reduce((all, day) => all + day.total, 0n);
   const others = data.days.map((day) => day.byAgent.at(-1));
-  const calls = data.days.reduce((all, day) => all + day.calls, 0);
-  const about = `in ${count(calls, 'call')} over ${count(days.length, 'day')}`;
+  const about = `over ${count(days.length, 'day')}, in calls and spends`;
   return html`<div>
     <${StackedDays} days=${days} series=${names} total=${total} about=${about} />
     <ul class="legend">
@@ -128,16 +129,19 @@ function parts(day, many) {
   return [...amounts.slice(0, many - 1), amounts.at(-1) ?? 0n];
 }
 
-function Denials({ denials, span }) {
+/** Denials of calls and of spends together. Test mode has no calls. */
+function Denials({ denials, span, mode }) {
+  const live = mode === 'live';
   const most = Math.max(1, ...denials.map((denial) => denial.count));
   return html`<${Section} title="Denials by reason" lead=${`The last ${span} days`}>
     ${denials.length === 0
     ? html`<${Empty} title="Nothing was denied." />`
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
-        <span class="bars-text">${CALL_REASONS.includes(reason)
+        <span class="bars-text">${live && CALL_REASONS.includes(reason)
     ? html`<a href=${href('/calls', { outcome: 'denied', reason })} title=${reason}>${reasonWord(reason)}</a>`
     : html`<span title=${reason}>${reasonWord(reason)}</span>`}<span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
-    ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//></p>`}
+    ${denials.length > 0 && html`<p class="card-foot">${live && html`<${LinkButton} small to=${href('/calls', { outcome: 'denied' })}>See the denied calls<//>`}
+      <${LinkButton} small to=${href('/intents', { state: 'blocked' })}>See the blocked spends<//></p>`}
   <//>`;
 }

@@ -47,7 +47,7 @@ function Edit({ agent, onChange }) {
         <${TextField} name="type" label="Type" value=${agent.type} optional />
       </div>
       <${AreaField} name="description" label="Description" value=${agent.description} optional />
-      <div class="fields-2"><${MoneyField} name="spendLimit" label="Wallet’s daily limit" value=${agent.spendLimit} optional hint="What may leave the wallet in a UTC day. Empty: no limit." /></div>
+      <div class="fields-2"><${MoneyField} name="spendLimit" label="Wallet’s daily limit" value=${agent.spendLimit} optional hint="What its spends may take from the wallet in a UTC day; transfers and escrows are not limited. Empty: no limit." /></div>
     <//>
   <//>`;
 }

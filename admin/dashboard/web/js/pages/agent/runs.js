@@ -27,7 +27,7 @@ export function Runs({ agent }) {
     { label: 'Status', cell: (run) => html`<${Badge} of=${run.paused ? 'paused' : run.status} />
       ${run.waitingForApproval.length > 0 && html`<span class="cell-sub">waits for <a href=${href('/intents', run.waitingForApproval[0])}>approval</a></span>`}` },
     { label: 'Spent', num: true, cell: (run) => html`<${Amount} of=${run.spentUsd} />` },
-    { label: 'Calls', wide: true, num: true, cell: (run) => run.calls.toLocaleString('en-US') },
+    { label: 'Calls and spends', wide: true, num: true, cell: (run) => run.calls.toLocaleString('en-US') },
     { label: 'Denied', wide: true, num: true, cell: (run) => run.denied.toLocaleString('en-US') },
     { label: 'Last seen', wide: true, cell: (run) => html`<${Time} at=${run.lastSeenAt} />` },
     may('admin') && { label: 'Actions', hidden: true, cell: (run) => (run.status === 'running'

@@ -22,6 +22,11 @@ const ROWS = [
   ['Webhooks in the dashboard', ({ features }) => (features.webhooksInDashboard ? 'yes' : 'no')],
 ];
 
+function lead(choose, { selfServicePlans }) {
+  if (!choose) return 'An owner can change the plan.';
+  return selfServicePlans ? null : 'Ask the operator of this installation for a larger plan. You can move to a smaller one yourself.';
+}
+
 /** @param {{data: object, wanted?: string, choose: null | ((name: string) => Promise<void>)}} props `wanted` is pointed out */
 export function Plans({ data, wanted, choose }) {
   const { plans } = data;
@@ -31,15 +36,16 @@ export function Plans({ data, wanted, choose }) {
   };
   const now = plans.findIndex(({ current }) => current);
   const way = (plan) => (plans.indexOf(plan) > now ? 'Upgrade' : 'Downgrade');
-  const action = (plan) => !plan.current && html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
-    run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`;
+  const byOperator = (plan) => way(plan) === 'Upgrade' && !data.selfServicePlans;
+  const action = (plan) => !plan.current && (byOperator(plan) ? html`<span class="muted">by the operator</span>` : html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
+    run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`);
   // On a phone the plan that one has may stand outside of what is seen of the table.
   const box = useRef(null);
   useLayoutEffect(() => {
     const { offsetLeft, offsetWidth } = box.current.querySelector('[aria-current]') ?? box.current;
     box.current.scrollLeft = offsetLeft + offsetWidth - box.current.clientWidth;
   }, []);
-  return html`<${Section} title="Plans" flush lead=${choose ? null : 'An owner can change the plan.'}>
+  return html`<${Section} title="Plans" flush lead=${lead(choose, data)}>
     <div ref=${box} class="table-scroll" role="group" aria-label="Plans" tabindex="0"><table class="table plans">
       <caption class="sr-only">Plans</caption>
       <thead><tr><th scope="col"><span class="sr-only">What</span></th>

@@ -47,7 +47,7 @@ export function WalletField({ name, label, wallets, value, others = false, hint,
   const options = [
     ...(own ? [] : [['', 'Choose…']]),
     ...(listed ? [] : [[String(value), `Wallet ${value}`]]),
-    ...wallets.map((wallet) => [String(wallet.walletId), `${wallet.label} · ${usd(wallet.usdc)}${wallet.status === 'frozen' ? ' · frozen' : ''}`]),
+    ...wallets.map((wallet) => [String(wallet.walletId), `${wallet.label} · ${wallet.walletId} · ${usd(wallet.usdc)}${wallet.status === 'frozen' ? ' · frozen' : ''}`]),
     ...(others || wallets.length > MOST ? [[OTHER, 'Another wallet…']] : []),
   ];
   return html`<div class="form">
@@ -63,9 +63,9 @@ export function walletOf(values, name) {
   return /^[1-9]\d{0,14}$/.test(typed) ? Number(typed) : typed;
 }
 
-/** How the chosen wallet is called in a sentence. */
+/** How the chosen wallet is called in a sentence. Agents can have equal names, also that of the account wallet: the number tells them apart. */
 export function walletWords(chosen, wallets) {
   const own = wallets.find((wallet) => wallet.walletId === chosen);
-  if (own) return own.agentId === null ? 'the account wallet' : own.label;
+  if (own) return own.agentId === null ? 'the account wallet' : `${own.label} (wallet ${chosen})`;
   return typeof chosen === 'number' ? `wallet ${chosen}` : chosen;
 }
