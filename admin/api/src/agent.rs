@@ -17,7 +17,7 @@ use endpoint::{Answer, Code, Fields, Problem, Reply, Text, missing, operations};
 use serde::Serialize;
 use store::agent::freeze::{Freeze, Frozen, FrozenBy, set_frozen};
 use store::agent::script as agent;
-use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, Updated};
+use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent};
 use store::agent::{AgentRecord, WalletRow};
 use store::script::change::FieldChange;
 use store::script::plan_limit::PlanLimit;
@@ -178,8 +178,8 @@ pub async fn update(call: Call) -> Answer {
         return show(&call, id).await;
     }
     match agent::update(&call.state.store, &call.scope(), id, &changes).await? {
-        Updated::Done => show(&call, id).await,
-        Updated::Missing => Err(no_wallet(id)),
+        true => show(&call, id).await,
+        false => Err(no_wallet(id)),
     }
 }
 

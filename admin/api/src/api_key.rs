@@ -18,7 +18,7 @@ use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use store::api_key::script as api_key;
-use store::api_key::script::{Created, NewApiKey, Revoked};
+use store::api_key::script::{Created, NewApiKey};
 use store::api_key::{API_KEYS_MAX, ApiKey};
 use store::page::Order;
 use store::script::change::Scope;
@@ -258,7 +258,7 @@ pub async fn revoke(call: Call) -> Answer {
         actor: &call.caller.actor,
     };
     match api_key::revoke(&call.state.store, &scope, id).await? {
-        Revoked::Done => Reply::done(),
-        Revoked::Missing => Err(missing()),
+        true => Reply::done(),
+        false => Err(missing()),
     }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use store::page::Order;
 use store::policy::PolicyRecord;
 use store::policy::script as policy;
-use store::policy::script::{ACCOUNT_POLICIES_MAX, Deleted, PolicySet, SetPolicy};
+use store::policy::script::{ACCOUNT_POLICIES_MAX, PolicySet, SetPolicy};
 use store::script::change::FieldChange;
 use utoipa::ToSchema;
 
@@ -220,8 +220,8 @@ pub async fn list(call: Call) -> Answer {
 pub async fn delete(call: Call) -> Answer {
     let id = call.record_id("id", Kind::Policy)?;
     match policy::delete(&call.state.store, &call.scope(), id).await? {
-        Deleted::Done => Reply::done(),
-        Deleted::Missing => Err(Problem::new(
+        true => Reply::done(),
+        false => Err(Problem::new(
             Code::NotFound,
             format!("There is no policy `{id}`."),
         )),

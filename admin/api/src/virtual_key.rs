@@ -18,7 +18,7 @@ use serde::Serialize;
 use store::sanity;
 use store::script::plan_limit::PlanLimit;
 use store::virtual_key::script as virtual_key;
-use store::virtual_key::script::{Created, NewVirtualKey, Revoked};
+use store::virtual_key::script::{Created, NewVirtualKey};
 use store::virtual_key::{VirtualKeyRecord, active_agents};
 use utoipa::ToSchema;
 
@@ -167,8 +167,8 @@ pub async fn revoke(call: Call) -> Answer {
     let agent = call.agent()?;
     let key_id = call.record_id("keyId", Kind::VirtualKey)?;
     match virtual_key::revoke(&call.state.store, &call.scope(), agent, key_id).await? {
-        Revoked::Done => Reply::done(),
-        Revoked::Missing => {
+        true => Reply::done(),
+        false => {
             let message = format!("Agent `{agent}` has no active virtual key `{key_id}`.");
             Err(Problem::new(Code::NotFound, message))
         }

@@ -18,7 +18,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use store::api_key::ApiKey as Record;
 use store::api_key::script as api_key;
-use store::api_key::script::{Created, NewApiKey, Revoked};
+use store::api_key::script::{Created, NewApiKey};
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
@@ -196,11 +196,11 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
         .ok_or_else(missing)?;
     let scope = Scope::of_operator(account, key.mode);
     match api_key::revoke(&context.store, &scope, id).await? {
-        Revoked::Done => Ok(Report::new(
+        true => Ok(Report::new(
             format!("API key {id} is revoked; the next request with it is refused."),
             json!({ "keyId": id, "accountId": account, "status": "revoked" }),
         )),
-        Revoked::Missing => Err(missing()),
+        false => Err(missing()),
     }
 }
 

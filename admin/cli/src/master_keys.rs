@@ -18,7 +18,7 @@ use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::Rotated;
 use store::keys::AccountKeys;
-use store::provider_key::reseal::{Reseal, Resealed};
+use store::provider_key::reseal::Reseal;
 use store::provider_key::sealed::SealedKey;
 use store::script::change::Scope;
 use store::webhook::script as webhook;
@@ -102,8 +102,8 @@ async fn rotate_agent(
                 continue;
             }
             match rotate_key(context, keyring, account, agent, &key).await? {
-                Some(Resealed::Done) => tally.reencrypted += 1,
-                Some(Resealed::Changed) => changed = true,
+                Some(true) => tally.reencrypted += 1,
+                Some(false) => changed = true,
                 None => unopenable.push(json!({ "accountId": account, "agentId": agent,
                     "provider": key.provider, "keyId": key.key_id })),
             }
@@ -119,14 +119,14 @@ async fn rotate_agent(
     Err(Failure::refused("CONFLICT", message))
 }
 
-/// Reseals one key; `None` if it does not open.
+/// Reseals one key. Returns false if it is another one by now; `None` if it does not open.
 async fn rotate_key(
     context: &Context,
     keyring: &Keyring,
     account: &str,
     agent: &str,
     key: &SealedKey,
-) -> Result<Option<Resealed>, Failure> {
+) -> Result<Option<bool>, Failure> {
     let owner = SealedFor {
         account,
         agent,
@@ -191,8 +191,8 @@ async fn rotate_webhooks(
                     new: &new,
                 };
                 match reseal.execute(store, &scope).await? {
-                    Resealed::Done => tally.reencrypted += 1,
-                    Resealed::Changed => changed = true,
+                    true => tally.reencrypted += 1,
+                    false => changed = true,
                 }
             }
             if !changed {

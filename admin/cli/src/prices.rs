@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use store::prices as replace_prices;
-use store::prices::Replaced;
 use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
@@ -64,7 +63,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
         // The whole table must be valid before any edge reads it.
         let table = PriceTable::merge(&base, &merged).map_err(|error| unusable(file, &error))?;
         let new = merged.to_store_text().map_err(|error| unusable(file, &error))?;
-        if replace_prices::replace(&context.store, old.as_deref(), &new).await? == Replaced::Done {
+        if replace_prices::replace(&context.store, old.as_deref(), &new).await? {
             return Ok(imported_report(&imported, &table));
         }
     }

@@ -68,8 +68,8 @@ impl World {
                     .await
                     .map_err(wrong)?
                 {
-                    policy::script::Deleted::Done => Ok("deleted".to_owned()),
-                    policy::script::Deleted::Missing => Ok("missing".to_owned()),
+                    true => Ok("deleted".to_owned()),
+                    false => Ok("missing".to_owned()),
                 }
             }
             other => Err(format!("not about agents: {other:?}")),

@@ -79,15 +79,6 @@ pub enum Created {
     OtherPlan(String),
 }
 
-/// Outcome of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Updated {
-    /// The fields are changed.
-    Done,
-    /// No agent with this id has a wallet row.
-    Missing,
-}
-
 /// Outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
@@ -158,14 +149,14 @@ impl NewAgent<'_> {
     }
 }
 
-/// Changes fields of the wallet row.
+/// Changes fields of the wallet row. Returns false if no agent with this id has one.
 /// Safe to retry.
 pub async fn update(
     store: &Store,
     scope: &Scope<'_>,
     agent: &str,
     changes: &[FieldChange],
-) -> Result<Updated, StoreError> {
+) -> Result<bool, StoreError> {
     let form = |field| match field {
         "spend_limit" => Shown::Amount("spendLimit"),
         other => Shown::Text(other),
@@ -177,12 +168,8 @@ pub async fn update(
     let args = UpdateArgs {
         fields: field_args(changes),
     };
-    let mut reply = scope.execute(store, &UPDATE, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "updated" => Ok(Updated::Done),
-        "missing" => Ok(Updated::Missing),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &UPDATE, event, keys, args).await?;
+    reply.is("updated", &["missing"])
 }
 
 /// Deletes the agent with everything that can act or spend for it (decision D15), and closes its wallet.

@@ -76,15 +76,6 @@ pub enum Created {
     TooMany,
 }
 
-/// Outcome of a revocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Revoked {
-    /// The key is revoked.
-    Done,
-    /// The key does not exist in this mode, or was already revoked.
-    Missing,
-}
-
 impl NewApiKey<'_> {
     /// Issues the key. Announces the look-up first, and makes it permanent and confirmed last. A crash in between
     /// leaves a key whose secret nobody received and whose look-up expires.
@@ -216,17 +207,14 @@ pub async fn revoke_made_by(
     Ok(())
 }
 
-/// Revokes the key `key_id` of the account and mode in `scope`.
+/// Revokes the key `key_id` of the account and mode in `scope`. Returns false if it does not exist in this mode, or was
+/// already revoked.
 /// Safe to retry.
-pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
+pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<bool, StoreError> {
     let event = Event::new("api_key.revoked", json!({ "keyId": key_id }));
     let keys = RevokeKeys {
         api_key: scope.keys().api_key(key_id),
     };
-    let mut reply = scope.execute(store, &REVOKE, event, keys, ()).await?;
-    match reply.word()?.as_str() {
-        "revoked" => Ok(Revoked::Done),
-        "missing" | "no_account" => Ok(Revoked::Missing),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &REVOKE, event, keys, ()).await?;
+    reply.is("revoked", &["missing", "no_account"])
 }

@@ -18,28 +18,15 @@ script! {
 /// Field of the store's record that holds the sealed key.
 pub const FIELD: &str = "checkpoint_key";
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replaced {
-    /// The new text is stored.
-    Done,
-    /// The stored text is not the old one any more; nothing changed.
-    Changed,
-}
-
-/// Replaces `old` by `new`.
+/// Replaces `old` by `new`. Returns false if the stored text is another one by now; nothing changed.
 /// Safe to retry.
-pub async fn replace(store: &Store, old: &str, new: &str) -> Result<Replaced, StoreError> {
+pub async fn replace(store: &Store, old: &str, new: &str) -> Result<bool, StoreError> {
     let keys = ResealKeys { store: STORE };
     let args = ResealArgs {
         field: FIELD,
         old,
         new,
     };
-    let mut reply = store.reply(&RESEAL_CHECKPOINT_KEY, keys, args).await?;
-    match reply.word()?.as_str() {
-        "done" => Ok(Replaced::Done),
-        "changed" => Ok(Replaced::Changed),
-        _ => reply.unexpected(),
-    }
+    let reply = store.reply(&RESEAL_CHECKPOINT_KEY, keys, args).await?;
+    reply.is("done", &["changed"])
 }

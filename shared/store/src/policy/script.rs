@@ -103,15 +103,6 @@ impl Expected {
     }
 }
 
-/// Outcome of a deletion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deleted {
-    /// Deleted.
-    Done,
-    /// The policy does not exist.
-    Missing,
-}
-
 impl SetPolicy<'_> {
     /// Sets the policy.
     ///
@@ -174,11 +165,11 @@ impl SetPolicy<'_> {
     }
 }
 
-/// Deletes a policy.
+/// Deletes a policy. Returns false if it does not exist.
 /// Safe to retry.
-pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Deleted, StoreError> {
+pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
     let Some(policy) = PolicyRecord::read(store, &scope.keys(), scope.mode, id).await? else {
-        return Ok(Deleted::Missing);
+        return Ok(false);
     };
     let agent = policy.agent.as_deref();
     let keys = PolicyKeys::new(scope, id, agent);
@@ -187,12 +178,8 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         reach: reach(agent),
     };
     let event = Event::new("policy.deleted", json!({ "policyId": id })).with_agent(agent);
-    let mut reply = scope.execute(store, &DELETE, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "deleted" => Ok(Deleted::Done),
-        "missing" => Ok(Deleted::Missing),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &DELETE, event, keys, args).await?;
+    reply.is("deleted", &["missing"])
 }
 
 /// Returns how the audit log shows a field.

@@ -2,7 +2,6 @@
 
 use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
-use crate::script::reply::Reply;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -37,19 +36,11 @@ pub struct Reseal<'a> {
     pub actor: &'a str,
 }
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resealed {
-    /// The new text is stored.
-    Done,
-    /// The stored key is another one, or removed; nothing changed.
-    Changed,
-}
-
 impl Reseal<'_> {
-    /// Replaces the old text by the new one.
+    /// Replaces the old text by the new one. Returns false if the stored key is another one, or removed; nothing
+    /// changed.
     /// Safe to retry.
-    pub async fn execute(&self, store: &Store) -> Result<Resealed, StoreError> {
+    pub async fn execute(&self, store: &Store) -> Result<bool, StoreError> {
         let scope = Scope::live(self.account, self.actor);
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
         let event = Event::new("keys.rotated", data).with_agent(self.agent);
@@ -61,17 +52,7 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        Resealed::read(scope.execute(store, &RESEAL, event, keys, args).await?)
-    }
-}
-
-impl Resealed {
-    /// Reads the reply of a script that replaces a sealed text.
-    pub(crate) fn read(mut reply: Reply) -> Result<Self, StoreError> {
-        match reply.word()?.as_str() {
-            "done" => Ok(Self::Done),
-            "changed" | "no_account" => Ok(Self::Changed),
-            _ => reply.unexpected(),
-        }
+        let reply = scope.execute(store, &RESEAL, event, keys, args).await?;
+        reply.is("done", &["changed", "no_account"])
     }
 }

@@ -73,15 +73,6 @@ pub enum Created {
     OtherPlan(String),
 }
 
-/// Outcome of a revocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Revoked {
-    /// Revoked.
-    Done,
-    /// The agent has no such active key.
-    Missing,
-}
-
 impl VirtualKeyKeys {
     fn new(scope: &Scope<'_>, agent: &str, key_id: &str) -> Self {
         let account = scope.keys();
@@ -155,23 +146,14 @@ impl NewVirtualKey<'_> {
     }
 }
 
-/// Revokes the key `key_id` of `agent`.
+/// Revokes the key `key_id` of `agent`. Returns false if the agent has no such active key.
 /// Safe to retry.
-pub async fn revoke(
-    store: &Store,
-    scope: &Scope<'_>,
-    agent: &str,
-    key_id: &str,
-) -> Result<Revoked, StoreError> {
+pub async fn revoke(store: &Store, scope: &Scope<'_>, agent: &str, key_id: &str) -> Result<bool, StoreError> {
     let keys = VirtualKeyKeys::new(scope, agent, key_id);
     let args = RevokeArgs { key_id };
     let event = Event::new("virtual_key.revoked", json!({ "keyId": key_id })).with_agent(agent);
-    let mut reply = scope.execute(store, &REVOKE, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "revoked" => Ok(Revoked::Done),
-        "missing" => Ok(Revoked::Missing),
-        _ => reply.unexpected(),
-    }
+    let reply = scope.execute(store, &REVOKE, event, keys, args).await?;
+    reply.is("revoked", &["missing"])
 }
 
 /// Removes the revoked ones of these keys, in chunks. Their look-ups become inert, like those of all revoked keys.

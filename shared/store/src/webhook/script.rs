@@ -5,7 +5,6 @@ pub mod dispatch;
 pub mod redeliver;
 
 use crate::keys::DeliverySet;
-use crate::provider_key::reseal::Resealed;
 use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args};
 use crate::script::script;
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
@@ -275,9 +274,10 @@ pub struct Reseal<'a> {
 }
 
 impl Reseal<'_> {
-    /// Replaces the old text by the new one.
+    /// Replaces the old text by the new one. Returns false if the stored secret is another one, or removed; nothing
+    /// changed.
     /// Safe to retry.
-    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Resealed, StoreError> {
+    pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
         let event = Event::new("keys.rotated", json!({ "webhookId": self.webhook }));
         let keys = WebhookKey {
             webhook: scope.keys().webhook(scope.mode, self.webhook),
@@ -287,6 +287,7 @@ impl Reseal<'_> {
             old: self.old,
             new: self.new,
         };
-        Resealed::read(scope.execute(store, &RESEAL, event, keys, args).await?)
+        let reply = scope.execute(store, &RESEAL, event, keys, args).await?;
+        reply.is("done", &["changed", "no_account"])
     }
 }
