@@ -208,8 +208,8 @@ impl ArchiveLocation {
         within("list", prefix, listing).await
     }
 
-    /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no deadline
-    /// ends that.
+    /// Refuses what is neither a file nor a directory: opening a pipe waits until somebody writes to it, and no
+    /// deadline ends that.
     async fn refuse_pipe(&self, at: &Path) -> object_store::Result<()> {
         let Some(files) = &self.files else {
             return Ok(());

@@ -83,7 +83,7 @@ pub const LIST: &[(&str, &str)] = &[
         SPAN,
     ),
     (
-        "spend/spend: if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[12] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
+        "spend/spend: if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[11] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
         WALLET,
     ),
     (
