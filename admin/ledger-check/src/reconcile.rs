@@ -43,7 +43,7 @@ pub(super) enum Comparison {
 
 const COMPARISONS: usize = Comparison::TrailEscrow as usize + 1;
 
-/// What the keys of a comparison name.
+/// Kind of the records that a comparison's keys name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     /// Intents, by their ids.
@@ -56,7 +56,7 @@ pub(super) enum Subject {
     Key,
 }
 
-/// How a mismatch of a comparison is reported.
+/// Invariant and words with which a mismatch of a comparison is reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     pub(super) invariant: Invariant,

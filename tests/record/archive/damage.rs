@@ -196,9 +196,8 @@ async fn leftovers_of_an_attempt_are_found_and_other_things_kept_beside() {
     assert_eq!(std::fs::read(kept).unwrap(), bytes[0]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
-    let (fixture, ids, [segment, _]) = archived().await;
+/// A management server with the fixture's archive, and a caller who may read.
+async fn served(fixture: &Fixture) -> (Admin, Caller) {
     let key = fixture
         .account
         .issue(Mode::Live, &[Permission::Read], &[], None)
@@ -207,6 +206,13 @@ async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
     let options = AdminOptions::new(env!("CARGO_BIN_EXE_tollgate-admin"), fixture.redis.url());
     let admin = Admin::start(options.env("TOLLGATE_AUDIT__ARCHIVE", archive));
     let caller = admin.caller(&key.secret);
+    (admin, caller)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
+    let (fixture, ids, [segment, _]) = archived().await;
+    let (admin, caller) = served(&fixture).await;
     let path = format!("/v1/decisions/{}", ids[0]);
     let whole = std::fs::read(&segment).unwrap();
     std::fs::remove_file(&segment).unwrap();
@@ -221,14 +227,7 @@ async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_verification_over_http_reads_the_archive_and_not_what_was_read_before() {
     let (fixture, _, [segment, _]) = archived().await;
-    let key = fixture
-        .account
-        .issue(Mode::Live, &[Permission::Read], &[], None)
-        .await;
-    let archive = fixture.root.path().display().to_string();
-    let options = AdminOptions::new(env!("CARGO_BIN_EXE_tollgate-admin"), fixture.redis.url());
-    let admin = Admin::start(options.env("TOLLGATE_AUDIT__ARCHIVE", archive));
-    let caller = admin.caller(&key.secret);
+    let (_admin, caller) = served(&fixture).await;
     let whole = std::fs::read(&segment).unwrap();
     let text = String::from_utf8(zstd::decode_all(whole.as_slice()).unwrap()).unwrap();
     let forged = text.replacen("\"key_0\"", "\"key_1\"", 1);

@@ -42,7 +42,7 @@ pub(crate) const MONEY: &str = include_str!("money.lua");
 pub(crate) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
 pub(crate) const INTENT: &str = include_str!("intent.lua");
-/// Whether there is room for another intent; needs [`BUDGET`].
+/// The budgets of intents; needs [`BUDGET`].
 pub(crate) const INTENT_BUDGET: &str = include_str!("intent_budget.lua");
 /// Count of stored refusals; needs [`CHANGE`] and [`BUDGET`].
 pub(crate) const REFUSALS: &str = include_str!("refusals.lua");

@@ -39,7 +39,7 @@ export default function Calls({ query }) {
         ${partial && filtered && html`<p class="hint entry-alert">2,000 calls are searched at a time, the newest first: “Next” searches those behind them.</p>`}
       </div>
       <div class="calls"><${ListTable} path="/calls" plural="calls" query=${filter} refresh=${follow.turn} quiet=${follow.on} caption="Calls" columns=${COLUMNS}
-        keyOf=${(call) => call.id} onData=${onData} empty=${html`<${None} filter=${filter} />`} /></div>
+        keyOf=${(call) => call.id} onData=${onData} empty=${html`<${None} filter=${filtered ? filter : null} />`} /></div>
     <//>
   </div>`;
 }
@@ -48,9 +48,8 @@ export default function Calls({ query }) {
 const SEEN_MAX = 200;
 
 function None({ filter }) {
-  if (Object.keys(filter).length > 0) {
-    const { agentId, outcome } = filter;
-    const intents = href('/intents', { agentId, state: outcome === 'denied' && 'blocked' || null });
+  if (filter) {
+    const intents = href('/intents', { agentId: filter.agentId, state: filter.outcome === 'denied' ? 'blocked' : null });
     return html`<${Empty} title="No call matches."><p>Spends are no calls: they are among the <a href=${intents}>intents</a>.</p>
       <${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`;
   }

@@ -15,7 +15,7 @@ export function AgentChoice({ label, value, choose, first = [] }) {
   const many = useRef(false);
   const { agents, more } = useAgents(q);
   many.current ||= more;
-  const known = agents.map(({ id, name }) => [id, name ? told(name, id, agents) : id]);
+  const known = labelled(agents);
   const other = value !== '' && ![...first, ...known].some(([id]) => id === value);
   const names = useNamesOf(other && agents.length > 0 ? [value] : []);
   const options = [...first, ...(other ? [[value, names.of(value)?.name ?? value]] : []), ...known];
@@ -27,11 +27,13 @@ export function AgentChoice({ label, value, choose, first = [] }) {
     ${many.current && html`<${Find} found=${agents.length} q=${q} find=${setQ} />`}`;
 }
 
-/** Agents can have equal names, however they are spaced: their ids tell them apart. */
-function told(name, id, agents) {
-  const bare = (text) => (text ?? '').trim().replace(/\s+/g, ' ');
-  const alike = agents.some((agent) => agent.id !== id && bare(agent.name) === bare(name));
-  return alike ? `${name} (${id})` : name;
+/** Ids and labels of agents. Agents can have equal names, however they are spaced: their ids tell them apart. */
+function labelled(agents) {
+  const bare = agents.map(({ name }) => name?.trim().replace(/\s+/g, ' '));
+  return agents.map(({ id, name }, at) => {
+    const alike = bare.indexOf(bare[at]) !== bare.lastIndexOf(bare[at]);
+    return [id, name && alike ? `${name} (${id})` : name ?? id];
+  });
 }
 
 function Find({ found, q, find }) {

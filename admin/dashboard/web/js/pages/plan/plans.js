@@ -36,9 +36,12 @@ export function Plans({ data, wanted, choose }) {
   };
   const now = plans.findIndex(({ current }) => current);
   const way = (plan) => (plans.indexOf(plan) > now ? 'Upgrade' : 'Downgrade');
-  const byOperator = (plan) => way(plan) === 'Upgrade' && !data.selfServicePlans;
-  const action = (plan) => !plan.current && (byOperator(plan) ? html`<span class="muted">by the operator</span>` : html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
-    run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`);
+  const action = (plan) => {
+    if (plan.current) return null;
+    if (way(plan) === 'Upgrade' && !data.selfServicePlans) return html`<span class="muted">by the operator</span>`;
+    return html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
+      run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`;
+  };
   // On a phone the plan that one has may stand outside of what is seen of the table.
   const box = useRef(null);
   useLayoutEffect(() => {
