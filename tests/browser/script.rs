@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 const TIME: Duration = Duration::from_secs(180);
 /// Time before the test's limit at which the script gives up.
 const EARLIER: Duration = Duration::from_secs(15);
-/// Variable that names the folder of screenshots; `target/browser-screenshots` without it.
+/// Variable that names a folder for screenshots of all pages. Without it there are only those of failures, in
+/// `target/browser-screenshots`: each takes as long as everything else that is done to a page.
 const SCREENSHOTS: &str = "TOLLGATE_SCREENSHOTS";
 
 /// A process that ends with its owner.
@@ -66,6 +67,7 @@ impl Stage {
             "packages": chromium::packages(),
             "chromium": chromium::program(),
             "screenshots": screenshots(),
+            "picturesOfAll": std::env::var_os(SCREENSHOTS).is_some(),
             "timeMs": u64::try_from((TIME - EARLIER).as_millis()).expect("a short time"),
         })
     }
@@ -103,7 +105,7 @@ impl Stage {
     }
 }
 
-/// The folder of screenshots, which a failed run of CI keeps.
+/// The folder of screenshots.
 fn screenshots() -> PathBuf {
     let dir = std::env::var_os(SCREENSHOTS).map_or_else(
         || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("browser-screenshots"),

@@ -1,4 +1,4 @@
-//! The names of API keys, virtual keys, people and agents beside their ids.
+//! The names of API keys, virtual keys, policies, people and agents beside their ids.
 
 use crate::world::{World, problem, success, text};
 use domain::mode::Mode;
@@ -29,6 +29,9 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
     assert_eq!(made.status, 201, "{made:?}");
     let virtual_key = made.json();
     let virtual_key = text(&virtual_key, "/virtualKey/keyId").to_owned();
+    let policy = json!({ "name": "Night", "agentId": agent, "maxSpendPerDay": "5" });
+    let policy = success(&session.post("/v1/policies", policy).await);
+    let policy = text(&policy, "/policy/id").to_owned();
     let toy = session.in_mode(Mode::Test);
     let toy = success(&toy.post("/v1/agents", json!({ "name": "Toy" })).await);
     let toy = text(&toy, "/agent/id").to_owned();
@@ -39,6 +42,7 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
         &nameless,
         &agent,
         &virtual_key,
+        &policy,
         &toy,
         "operator",
         "nobody",
@@ -51,10 +55,11 @@ async fn ids_of_the_account_have_the_names_that_people_gave() {
         named(&key, "api_key", "CI <b>"),
         named(&agent, "agent", "Invoice reader"),
         named(&virtual_key, "virtual_key", "Laptop"),
+        named(&policy, "policy", "Night"),
     ]);
     // A viewer sees names, too: they are labels of ids that the trail shows to everybody.
     assert_eq!(success(&reader.get(&path).await)["names"], expected);
-    // Agents and keys are those of the mode (decision D2); people are the account's.
+    // Agents, policies and keys are those of the mode (decision D2); people are the account's.
     let in_test = success(&reader.in_mode(Mode::Test).get(&path).await);
     let expected = json!([
         named(&viewer.id, "user", &viewer.email),

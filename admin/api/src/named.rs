@@ -1,4 +1,4 @@
-//! `GET /names`: the display names of API keys, virtual keys, users and agents by their ids, for readers of the trail.
+//! `GET /names`: the display names of API keys, virtual keys, policies, users and agents by their ids.
 
 mod doc;
 
@@ -39,7 +39,7 @@ struct Names<'a> {
 struct NameView<'a> {
     #[schema(example = "key_01KAH3V9J80123456789ABCDEF")]
     id: &'a str,
-    /// `api_key`, `virtual_key`, `user` or `agent`.
+    /// `api_key`, `virtual_key`, `policy`, `user` or `agent`.
     #[schema(example = "api_key")]
     kind: &'static str,
     /// The name; of a user the e-mail address.
@@ -61,6 +61,7 @@ pub async fn list(call: Call) -> Answer {
         names.extend(names::of_virtual_keys(store, &keys, of(Named::VirtualKey)).await?);
     }
     names.extend(names::of_api_keys(store, &keys, mode, of(Named::ApiKey)).await?);
+    names.extend(names::of_policies(store, &keys, mode, of(Named::Policy)).await?);
     names.extend(names::of_users(store, &keys, of(Named::User)).await?);
     let views = ids.iter().filter_map(|id| {
         let name = names.get(*id)?;
@@ -78,6 +79,7 @@ pub async fn list(call: Call) -> Answer {
 enum Named {
     ApiKey,
     VirtualKey,
+    Policy,
     User,
     /// Any other id may belong to an agent.
     Agent,
@@ -88,6 +90,7 @@ impl Named {
         let kinds = [
             (Kind::ApiKey, Self::ApiKey),
             (Kind::VirtualKey, Self::VirtualKey),
+            (Kind::Policy, Self::Policy),
             (Kind::User, Self::User),
         ];
         let found = kinds.iter().find(|(kind, _)| kind.has_form(id));
@@ -98,6 +101,7 @@ impl Named {
         match self {
             Self::ApiKey => "api_key",
             Self::VirtualKey => "virtual_key",
+            Self::Policy => "policy",
             Self::User => "user",
             Self::Agent => "agent",
         }
@@ -149,6 +153,7 @@ mod tests {
         for (prefix, named) in [
             ("key_", Named::ApiKey),
             ("vk_", Named::VirtualKey),
+            ("pol_", Named::Policy),
             ("usr_", Named::User),
             ("agent_", Named::Agent),
         ] {

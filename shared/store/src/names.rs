@@ -1,4 +1,4 @@
-//! Display names of agents, keys and users, for lists whose records name only their ids.
+//! Display names of agents, keys, policies and users, for lists whose records name only their ids.
 
 use crate::keys::AccountKeys;
 use crate::user::User;
@@ -40,6 +40,16 @@ pub async fn of_api_keys<'i>(
 ) -> Result<Names, StoreError> {
     let of_mode = |word: &str| word == mode.as_str();
     read(store, ids, |id| (account.api_key(id), "mode"), of_mode).await
+}
+
+/// Reads the names of policies.
+pub async fn of_policies<'i>(
+    store: &Store,
+    account: &AccountKeys,
+    mode: Mode,
+    ids: impl Iterator<Item = &'i str>,
+) -> Result<Names, StoreError> {
+    read(store, ids, |id| (account.policy(mode, id), "cap"), |_| true).await
 }
 
 /// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.

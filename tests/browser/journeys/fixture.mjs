@@ -28,6 +28,8 @@ const FILES = {
   '/injected': page(script('injected')),
   '/injected.js': 'window.__xss = 1;',
   '/unlabelled': page('<input><p id="a">a</p>'),
+  '/faint': page('<p class="faint">Hard to read at night</p>', '<link rel="stylesheet" href="/faint.css">'),
+  '/faint.css': '@media (prefers-color-scheme: dark) { .faint { color: #333; background: #222; } }',
   '/wide': page('<pre class="wide">x</pre>', '<link rel="stylesheet" href="/wide.css">'),
   '/wide.css': '.wide { width: 2000px; }',
   '/stuck': page('<table><tr><td><code class="stuck">an id that is longer than its cell</code></td><td>next</td></tr></table>', '<link rel="stylesheet" href="/stuck.css">'),
@@ -104,7 +106,11 @@ await play(async (journey) => {
   });
   await journey.step('what axe-core has against a page is found', async () => {
     const { person } = await visit(journey, '/unlabelled');
-    assert.match((await look(person.page, 'fixture-unlabelled')).join('\n'), /dark: label .*\n(.*\n)*.*phone: label/);
+    assert.match((await look(person.page, 'fixture-unlabelled')).join('\n'), /phone: label .*\n(.*\n)*.*light: label/);
+  });
+  await journey.step('what can be read in light but not in dark is found', async () => {
+    const { person } = await visit(journey, '/faint');
+    assert.match((await look(person.page, 'fixture-faint')).join('\n'), /^fixture-faint, dark: color-contrast [^\n]*$/);
   });
   await journey.step('a page that is wider than a phone is found', async () => {
     const { person } = await visit(journey, '/wide');

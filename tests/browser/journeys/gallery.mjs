@@ -1,4 +1,4 @@
-// Every page once, with something of everything on it: looked at in light, dark and at phone width, and kept as pictures.
+// Every page once, with something of everything on it: looked at in light, dark and at phone width.
 
 import { api } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';

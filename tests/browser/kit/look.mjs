@@ -1,4 +1,4 @@
-// Looks at a page as it stands: in light, in dark and at phone width, with a screenshot each, judged by axe-core.
+// Looks at a page as it stands: in light, in dark and at phone width, judged by axe-core, with screenshots if wanted.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,15 +32,19 @@ export async function picture(page, name) {
   return path;
 }
 
-/** What axe-core has against the page, a line for each element. */
-export async function violations(page) {
+/** The rules of axe-core whose verdict the colours may change. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/** What axe-core has against the page, a line for each element. `rules` are those to apply, all if there are none. */
+export async function violations(page, rules = []) {
   // By the debugger's evaluation, which the page's Content-Security-Policy leaves alone.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
-  const found = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+  const found = await page.evaluate(async (only) => {
+    const runOnly = only.length > 0 ? { runOnly: { type: 'rule', values: only } } : {};
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...runOnly });
     return violations.flatMap(({ id, help, nodes }) =>
       nodes.map((node) => `${id} (${help}): ${node.html.slice(0, 200)} ${node.any[0]?.message ?? ''}`));
-  });
+  }, rules);
   return found;
 }
 
@@ -77,7 +81,7 @@ export async function glance(page, name) {
   await page.setViewportSize(PHONE);
   await rest(page);
   const faults = await overflow(page);
-  await picture(page, `${name}.phone`);
+  if (plan.picturesOfAll) await picture(page, `${name}.phone`);
   await page.setViewportSize(DESK);
   return faults.map((text) => `${name}, phone: ${text}`);
 }
@@ -89,17 +93,17 @@ export async function look(page, name) {
   await page.setViewportSize(TABLET);
   await rest(page);
   note('tablet', await overflow(page));
-  for (const [way, colorScheme, size] of [
-    ['dark', 'dark', DESK],
-    ['phone', 'light', PHONE],
-    ['light', 'light', DESK],
+  for (const [way, colorScheme, size, rules] of [
+    ['dark', 'dark', DESK, COLOUR_RULES],
+    ['phone', 'light', PHONE, []],
+    ['light', 'light', DESK, []],
   ]) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(size);
     await rest(page);
     note(way, await overflow(page));
-    note(way, await violations(page));
-    await picture(page, `${name}.${way}`);
+    note(way, await violations(page, rules));
+    if (plan.picturesOfAll) await picture(page, `${name}.${way}`);
   }
   return faults;
 }

@@ -10,8 +10,8 @@ pub(crate) fn section() -> Section {
     let id = format!("[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}");
     let ids = pattern(&format!("^{id}(,{id}){{0,{}}}$", IDS_MAX - 1))
         .eg("key_01KAH3V9J80123456789ABCDEF,usr_01KAH3V9J80123456789ABCDEF");
-    let list = Doc::new("GET /names", "listNames", "Show the names of API keys, virtual keys, users and agents")
-        .says("An id that does not exist, belongs to another account or has no name is left out. Agents and keys are those of the mode; virtual keys are of live mode.")
+    let list = Doc::new("GET /names", "listNames", "Show the names of API keys, virtual keys, policies, users and agents")
+        .says("An id that does not exist, belongs to another account or has no name is left out. Agents, policies and keys are those of the mode; virtual keys are of live mode.")
         .query("ids", ids, "The ids, separated by commas.")
         .gives::<Names<'_>>(200, "The names.");
     Section::new("Names", about, vec![list])

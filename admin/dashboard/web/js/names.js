@@ -1,5 +1,5 @@
 /**
- * Names beside ids: those of API keys, virtual keys, people and agents, asked for together and kept while the page is shown.
+ * Names beside ids: those of API keys, virtual keys, policies, people and agents, asked for together and kept while the page is shown.
  */
 import { useCallback, useEffect, useRef, useState } from './html.js';
 import { get } from './api.js';

@@ -61,7 +61,6 @@ async function keep(intent, format) {
 function facts(intent) {
   return [
     ['Amount', html`<${Money} of=${intent.amount} /> <span class="muted">${intent.currency}</span>`],
-    intent.allowed_by && ['Allowed by', html`<${Name} of=${intent.allowed_by} />`],
     ['Rail reference', html`<${Name} of=${intent.rail_reference} none="none" />`],
     ['Asked', html`<${Time} at=${intent.created_at} full />`],
     ['Last change', html`<${Time} at=${intent.updated_at} full />`],

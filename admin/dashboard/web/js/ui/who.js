@@ -7,7 +7,7 @@ import { Id, Name } from './show.js';
 
 /** What the trail calls those who have no record. */
 const OTHERS = { operator: 'Operator', worker: 'Worker' };
-const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', user: 'Person', agent: 'Agent' };
+const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', policy: 'Policy', user: 'Person', agent: 'Agent' };
 
 /** @param {{id: string|null, names: ReturnType<import('../names.js').useNames>}} props an id without a name stands alone */
 export function By({ id, names }) {

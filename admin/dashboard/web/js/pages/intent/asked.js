@@ -28,19 +28,20 @@ async function find(intent, signal) {
 export function Asked({ intent, rows }) {
   const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
   const entry = load.data?.entry ?? null;
-  const names = useNamesOf([entry?.actor ?? null, intent.agentId]);
+  const names = useNamesOf([entry?.actor ?? null, intent.agentId, intent.allowed_by]);
   const known = [...about(intent, names), ...rows];
   if (load.error) return html`<${Facts} rows=${known} /><${Failed} error=${load.error} retry=${load.reload} />`;
   if (!load.data) return html`<${Facts} rows=${known} /><${Skeleton} rows=${2} label="Loading who asked" />`;
   return html`<${Facts} rows=${[...known, ...told(entry, names)]} />`;
 }
 
-function about({ kind, agentId, recipient, description, metadata }, names) {
+function about({ kind, agentId, recipient, description, metadata, allowed_by: allowedBy }, names) {
   return [
     [PARTIES[kind] ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
     recipient && ['Recipient', html`<bdi>${recipient}</bdi>`],
     description && [kind === 'spend' ? 'Description' : 'Reason', html`<bdi class="prewrap">${description}</bdi>`],
     metadata && ['Metadata', html`<bdi class="prewrap">${JSON.stringify(metadata, null, 2)}</bdi>`],
+    allowedBy && ['Allowed by', html`<${By} id=${allowedBy} names=${names} />`],
   ];
 }
 
