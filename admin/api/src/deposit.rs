@@ -8,7 +8,7 @@ mod list;
 pub(crate) use doc::section;
 use list::list;
 
-use super::once::{identify, record_life, require_earlier};
+use super::once::{identify, require_earlier};
 use super::wallet::name::{canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -150,13 +150,13 @@ pub async fn confirm(call: Call) -> Answer {
     let request = json!(StoredRequest {
         reference: reference.clone()
     });
-    let (once, record) = identify(&call, &body, "deposit_confirm", &request).await?;
+    let (once, record, record_life) = identify(&call, &body, "deposit_confirm", &request).await?;
     if let Some(record) = record {
         return replay_confirmation(&call, &record, &reference).await;
     }
     let confirmation = Confirmation {
         once: &once,
-        record_life: record_life(&call, &body)?,
+        record_life,
         reference: &reference,
         request: &request.to_string(),
         at_ms: now_ms(),
@@ -224,7 +224,7 @@ impl DepositRequest {
         };
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
-        let (once, record) = identify(call, body, "deposit", &request).await?;
+        let (once, record, record_life) = identify(call, body, "deposit", &request).await?;
         Ok(Self {
             wallet,
             amount,
@@ -233,7 +233,7 @@ impl DepositRequest {
             state,
             once,
             record,
-            record_life: record_life(call, body)?,
+            record_life,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Idempotent requests (decision D26): the id of a request's record, and that record if it exists.
 
 use crate::state::Call;
-use axum::http::HeaderMap;
 use clock::now_ms;
 use domain::id::Kind;
 use endpoint::{Answer, Code, Fields, IdempotencyKey, Problem};
@@ -16,14 +15,6 @@ use store::server_clock;
 /// D75), and the time of the request.
 #[derive(Debug)]
 pub(super) struct IntentId {
-    keyed: KeyedId,
-    /// Time by the store's clock, in ms since 1970: timelines are hashed with it, and servers' clocks differ.
-    pub(super) at_ms: u64,
-}
-
-/// The id of the record that a request has or would have.
-#[derive(Debug)]
-struct KeyedId {
     id: String,
     /// A new id, for a refusal if the idempotency key belongs to another request.
     spare_id: String,
@@ -31,52 +22,33 @@ struct KeyedId {
     found: RequestLookup,
     /// Whether the body contains the intent's own id as idempotency key.
     is_known: bool,
+    /// Whether the request has an idempotency key.
+    has_key: bool,
+    /// In ms since 1970; from [`IntentId::read`], by the store's clock: timelines are hashed with it, and servers'
+    /// clocks differ.
+    pub(super) at_ms: u64,
 }
 
 impl IntentId {
-    /// Reads the idempotency key, as [`KeyedId::read`] does, and the store's clock.
+    /// Reads the idempotency key, as [`IntentId::of_key`] does, and the store's clock.
     ///
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     pub(super) async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
-        let read = tokio::try_join!(KeyedId::read(call, body, &spare_id), clock);
+        let read = tokio::try_join!(Self::of_key(call, body, &spare_id), clock);
         let (keyed, at_ms) = read.map_err(|problem: Problem| problem.with("intent_id", spare_id))?;
-        Ok(Self { keyed, at_ms })
+        Ok(Self { at_ms, ..keyed })
     }
 
-    /// See [`KeyedId::once`].
-    pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
-        self.keyed.once(route, request)
-    }
-
-    /// See [`KeyedId::before`].
-    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
-        self.keyed.before(call, once).await
-    }
-
-    /// Adds `intent_id` to a refusal without one, since it is not stored (decision D75): the id that the intent would
-    /// have had. If the idempotency key belongs to another request, a new id is used instead.
-    pub(super) fn add_to(&self, answer: Answer) -> Answer {
-        answer.map_err(|problem| {
-            let id = match problem.code() {
-                Code::IdempotencyKeyReused => &self.keyed.spare_id,
-                _ => &self.keyed.id,
-            };
-            problem.with_default("intent_id", id.as_str())
-        })
-    }
-}
-
-impl KeyedId {
     /// Reads the idempotency key. A key in the body that is the id of an intent of the account and mode refers to that
     /// intent. Any other key is mapped to an id by a keyed hash, never to that of an archived intent.
     ///
     /// # Errors
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
-    async fn read(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
-        let key = call.idempotency_key(body)?;
+    async fn of_key(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
+        let key = IdempotencyKey::from_request(call.headers(), body)?;
         let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
         let intents = Intents::new(&call.state.store, &call.state.archive, account, mode);
         let named = |id, found, is_known| Self {
@@ -84,6 +56,8 @@ impl KeyedId {
             spare_id: spare_id.to_owned(),
             found,
             is_known,
+            has_key: key.is_some(),
+            at_ms: now_ms(),
         };
         if let Some(IdempotencyKey::Body(id)) = &key
             && Kind::Intent.has_form(id)
@@ -104,7 +78,7 @@ impl KeyedId {
     ///
     /// # Errors
     /// 422 `IDEMPOTENCY_KEY_REUSED` if the body names an intent of another request.
-    fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
+    pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
             RequestLookup::Record(record) if record.fingerprint != once.fingerprint => {
@@ -122,7 +96,7 @@ impl KeyedId {
     ///
     /// # Errors
     /// 503 if the record does not have the durability required for repeating an answer.
-    async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let RequestLookup::Record(record) = &self.found else {
             return Ok(None);
         };
@@ -133,36 +107,37 @@ impl KeyedId {
         require_safe(call, once).await?;
         Ok(Some((**record).clone()))
     }
+
+    /// Adds `intent_id` to a refusal without one, since it is not stored (decision D75): the id that the intent would
+    /// have had. If the idempotency key belongs to another request, a new id is used instead.
+    pub(super) fn add_to(&self, answer: Answer) -> Answer {
+        answer.map_err(|problem| {
+            let id = match problem.code() {
+                Code::IdempotencyKeyReused => &self.spare_id,
+                _ => &self.id,
+            };
+            problem.with_default("intent_id", id.as_str())
+        })
+    }
 }
 
-/// Returns the identity of a request whose refusals name no intent, and its record if it was made before.
+/// Returns the identity of a request whose refusals name no intent, its record if it was made before, and the lifetime
+/// of a new record, which is `None` without a key.
 ///
 /// # Errors
-/// Those of [`KeyedId::read`], [`KeyedId::once`] and [`KeyedId::before`].
+/// Those of [`IntentId::of_key`], [`IntentId::once`] and [`IntentId::before`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
     route: &'static str,
     request: &Value,
-) -> Result<(Once, Option<IntentRecord>), Problem> {
+) -> Result<(Once, Option<IntentRecord>, Option<Duration>), Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
-    let keyed = KeyedId::read(call, body, &spare_id).await?;
+    let keyed = IntentId::of_key(call, body, &spare_id).await?;
     let once = keyed.once(route, request)?;
     let record = keyed.before(call, &once).await?;
-    Ok((once, record))
-}
-
-/// Returns the lifetime of the record of a transfer or deposit; `None` without a key.
-///
-/// # Errors
-/// 400 for a malformed key.
-pub(super) fn record_life<C>(call: &Call<C>, body: &Fields<'_>) -> Result<Option<Duration>, Problem> {
-    life_of(call.headers(), body, call.state.idempotency_life)
-}
-
-/// Returns `life` if there is an idempotency key.
-fn life_of(headers: &HeaderMap, body: &Fields<'_>, life: Duration) -> Result<Option<Duration>, Problem> {
-    Ok(IdempotencyKey::from_request(headers, body)?.map(|_| life))
+    let record_life = keyed.has_key.then_some(call.state.idempotency_life);
+    Ok((once, record, record_life))
 }
 
 /// Reads the record of this request, if it was made before.
@@ -209,44 +184,4 @@ fn used_up() -> Problem {
         "This idempotency key was used for {GENERATIONS_MAX} requests, one after the other. Use another one."
     );
     Problem::new(Code::IdempotencyKeyReused, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::http::HeaderValue;
-
-    fn with_key(key: Option<&'static str>) -> HeaderMap {
-        let key = key.map(|key| ("idempotency-key".parse(), HeaderValue::from_static(key)));
-        key.map(|(name, key)| (name.unwrap(), key)).into_iter().collect()
-    }
-
-    #[test]
-    fn a_record_is_kept_as_long_as_configured_when_there_is_a_key() {
-        let days = ("TOLLGATE_IDEMPOTENCY__RETENTION_DAYS".to_owned(), "31".to_owned());
-        let configured = settings::load_from(None, [days].into_iter())
-            .unwrap()
-            .idempotency_life();
-        let kept = Some(Duration::from_secs(31 * 24 * 3600));
-        for (header, body, life) in [
-            (None, "{}", None),
-            (None, r#"{"idempotency_key":null}"#, None),
-            (Some("k"), "{}", kept),
-            (None, r#"{"idempotency_key":"k"}"#, kept),
-            (None, r#"{"intent_id":"k"}"#, kept),
-        ] {
-            let fields = Fields::parse(body.as_bytes()).unwrap();
-            let found = life_of(&with_key(header), &fields, configured).unwrap();
-            assert_eq!(found, life, "{header:?} {body}");
-        }
-    }
-
-    #[test]
-    fn a_malformed_key_keeps_nothing() {
-        for (header, body) in [(Some(""), "{}"), (None, r#"{"idempotency_key":""}"#)] {
-            let fields = Fields::parse(body.as_bytes()).unwrap();
-            let problem = life_of(&with_key(header), &fields, Duration::MAX).unwrap_err();
-            assert_eq!(problem.code(), Code::Validation, "{header:?} {body}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::once::{identify, record_life, require_earlier};
+use super::once::{identify, require_earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
@@ -129,7 +129,7 @@ impl TransferRequest {
         let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
-        let (once, record) = identify(call, body, "transfer", &request).await?;
+        let (once, record, record_life) = identify(call, body, "transfer", &request).await?;
         Ok(Self {
             from,
             to,
@@ -138,7 +138,7 @@ impl TransferRequest {
             memo,
             once,
             record,
-            record_life: record_life(call, body)?,
+            record_life,
         })
     }
 }

@@ -256,15 +256,6 @@ impl<S, C> Call<S, C> {
         Fields::parse(&self.body)
     }
 
-    /// Returns the caller's idempotency key (decision D26): the `Idempotency-Key` header, otherwise `intent_id` or
-    /// `idempotency_key` of the body.
-    ///
-    /// # Errors
-    /// 400 for a key that is not 1 to 255 printable ASCII characters, or for two different headers.
-    pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<IdempotencyKey>, Problem> {
-        IdempotencyKey::from_request(&self.headers, body)
-    }
-
     /// Returns the headers of the request.
     pub const fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -401,6 +392,31 @@ fn is_identity(coding: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_idempotency_key_comes_from_the_header_or_the_body() {
+        let header = || Ok(Some(IdempotencyKey::Header("h".to_owned())));
+        let body = || Ok(Some(IdempotencyKey::Body("b".to_owned())));
+        for (headers, fields, expected) in [
+            (&[][..], "{}", Ok(None)),
+            (&[], r#"{"idempotency_key":null}"#, Ok(None)),
+            (&["h"], r#"{"idempotency_key":"b"}"#, header()),
+            (&["h", "h"], "{}", header()),
+            (&[], r#"{"idempotency_key":"b"}"#, body()),
+            (&[], r#"{"intent_id":"b","idempotency_key":"c"}"#, body()),
+            (&["h", "i"], "{}", Err(Code::Validation)),
+            (&[""], "{}", Err(Code::Validation)),
+            (&[], r#"{"idempotency_key":""}"#, Err(Code::Validation)),
+        ] {
+            let parsed = Fields::parse(fields.as_bytes()).unwrap();
+            let mut map = HeaderMap::new();
+            for key in headers {
+                map.append(IDEMPOTENCY_KEY, HeaderValue::from_static(key));
+            }
+            let key = IdempotencyKey::from_request(&map, &parsed).map_err(|problem| problem.code());
+            assert_eq!(key, expected, "{headers:?} {fields}");
+        }
+    }
 
     #[test]
     fn an_unknown_parameter_is_named_escaped() {
