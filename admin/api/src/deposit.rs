@@ -9,7 +9,7 @@ pub(crate) use doc::section;
 use list::list;
 
 use super::once::{identify, require_earlier};
-use super::wallet::name::{canonical, find};
+use super::wallet::name::{ATTEMPTS, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
@@ -42,8 +42,6 @@ operations! {
 /// Rules for the reference of a new deposit.
 pub const PLAIN: &str = "one visible line: no blanks at its ends, no other white space than single spaces, letters in \
                          their composed form (NFC), and no characters that show nothing or turn the text";
-/// Maximum number of attempts of a deposit whose wallet changes between the read and the script.
-const ATTEMPTS: usize = 4;
 
 /// The body of a deposit, read.
 struct DepositRequest {

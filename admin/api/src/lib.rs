@@ -44,7 +44,7 @@ pub use api_key::ApiKeyView;
 pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use spend::injection::Injections;
 pub use state::ApiState;
-pub use wallet::name::{FoundWallet, look_up as look_up_wallet};
+pub use wallet::name::{ATTEMPTS as WALLET_ATTEMPTS, FoundWallet, look_up as look_up_wallet};
 
 use endpoint::Operation;
 use endpoint::doc::Section;

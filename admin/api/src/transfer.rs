@@ -6,7 +6,7 @@ pub(crate) use doc::section;
 
 use super::once::{identify, require_earlier};
 use super::spend::require_harmless;
-use super::wallet::name::{FoundWallet, canonical, find};
+use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
@@ -40,8 +40,6 @@ operations! {
 
 /// Longest memo.
 const MEMO_MAX: usize = 500;
-/// Maximum number of attempts of a transfer if its wallets change between the read and the script.
-const ATTEMPTS: usize = 4;
 
 /// The body of a transfer, read.
 struct TransferRequest {

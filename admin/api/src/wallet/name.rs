@@ -9,6 +9,9 @@ use store::wallet::script::user_wallet;
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use store::{Store, StoreError};
 
+/// Maximum number of attempts of a change whose wallets change between the read and the script.
+pub const ATTEMPTS: usize = 4;
+
 /// A wallet and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundWallet {
