@@ -5,7 +5,7 @@ use crate::base::Base;
 use crate::base::next_round;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::error_chain;
@@ -31,13 +31,10 @@ pub(super) struct CatchUp {
 pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
     // Chains that failed, with the end of their pause.
     let mut failing: HashMap<(String, Mode), Instant> = HashMap::new();
-    // Chains whose failure was logged.
-    let mut logged: HashSet<(String, Mode)> = HashSet::new();
     while next_round(&worker.base, &mut stopping, EVERY).await {
         let behind = worker.webhooks.backlog.take();
         worker.webhooks.metrics.behind(behind.len());
         failing.retain(|chain, _| behind.contains(chain));
-        logged.retain(|chain| behind.contains(chain));
         let now = Instant::now();
         let rests = |chain: &(String, Mode)| failing.get(chain).is_some_and(|until| *until > now);
         let (resting, ready): (Vec<_>, Vec<_>) = behind.into_iter().partition(rests);
@@ -53,17 +50,16 @@ pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
             match done {
                 Ok(_) => {
                     failing.remove(&place);
-                    logged.remove(&place);
                 }
                 Err(error) => {
                     worker.webhooks.metrics.catch_ups_failed.inc();
                     let (account, mode) = &place;
                     // It is retried repeatedly, but logged once.
-                    if logged.insert(place.clone()) {
+                    let until = Instant::now() + AFTER_FAILURE;
+                    if failing.insert(place.clone(), until).is_none() {
                         tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
                     }
                     worker.webhooks.backlog.push(account, *mode);
-                    failing.insert(place, Instant::now() + AFTER_FAILURE);
                 }
             }
         }
