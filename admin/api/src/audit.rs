@@ -152,12 +152,7 @@ pub async fn checkpoint(call: Call) -> Answer {
     })?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let refuse = |refusal| refused(account, mode, &refusal);
-    let checkpoints = Checkpoints {
-        archive: &call.state.archive,
-        key: key.public(),
-        account,
-        mode,
-    };
+    let checkpoints = Checkpoints::new(&call.state.archive, key.public(), account, mode);
     let last = checkpoints.largest().await;
     let last = last.map_err(refuse)?.map(|largest| largest.checkpoint);
     let now = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;

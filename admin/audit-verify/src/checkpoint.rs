@@ -53,14 +53,10 @@ impl NotSigned {
 /// The checkpoints of a trail in the archive.
 #[derive(Clone, Copy)]
 pub struct Checkpoints<'a> {
-    /// The archive.
-    pub archive: &'a Archive,
-    /// The key that signed them.
-    pub key: PublicKey,
-    /// The account of the trail.
-    pub account: &'a str,
-    /// The mode of the trail.
-    pub mode: Mode,
+    archive: &'a Archive,
+    key: PublicKey,
+    account: &'a str,
+    mode: Mode,
 }
 
 /// The checkpoint of a trail that tells of most entries.
@@ -85,7 +81,17 @@ impl Largest {
     }
 }
 
-impl Checkpoints<'_> {
+impl<'a> Checkpoints<'a> {
+    /// The checkpoints of the trail of `account` and `mode`, signed with the secret half of `key`.
+    pub const fn new(archive: &'a Archive, key: PublicKey, account: &'a str, mode: Mode) -> Self {
+        Self {
+            archive,
+            key,
+            account,
+            mode,
+        }
+    }
+
     /// Reads the last checkpoint; `None` if there is none.
     ///
     /// # Errors

@@ -147,12 +147,7 @@ async fn advance(
     (account, mode): &ChainId,
     noted: Noted,
 ) -> Result<(Noted, bool), NotSigned> {
-    let checkpoints = Checkpoints {
-        archive: &worker.archive,
-        key: key.public(),
-        account,
-        mode: *mode,
-    };
+    let checkpoints = Checkpoints::new(&worker.archive, key.public(), account, *mode);
     let trail = Trail::new(&worker.base.store, &worker.archive, account, *mode);
     let largest = largest(checkpoints, noted.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
@@ -169,8 +164,7 @@ async fn advance(
     put(checkpoints, key, next, noted).await
 }
 
-/// The checkpoint that tells of most entries: the last one in the archive, or the one that this server `noted`. Where
-/// one of the two is not there, those that are kept are looked at, too.
+/// Returns the checkpoint that covers the most entries. Reads the kept ones if the last or the noted one is missing.
 async fn largest(
     checkpoints: Checkpoints<'_>,
     noted: Option<Checkpoint>,
@@ -265,12 +259,7 @@ mod tests {
     }
 
     fn checkpoints<'a>(archive: &'a Archive, key: &CheckpointKey) -> Checkpoints<'a> {
-        Checkpoints {
-            archive,
-            key: key.public(),
-            account: "acct_1",
-            mode: Mode::Live,
-        }
+        Checkpoints::new(archive, key.public(), "acct_1", Mode::Live)
     }
 
     fn next(size: u64, hash: u8) -> Checkpoint {

@@ -127,12 +127,7 @@ async fn signed(api: &ApiState, archive: &Archive, account: &str, mode: Mode) ->
             return Signed::default();
         }
     };
-    let checkpoints = Checkpoints {
-        archive,
-        key: key.public(),
-        account,
-        mode,
-    };
+    let checkpoints = Checkpoints::new(archive, key.public(), account, mode);
     match checkpoints.largest().await {
         Ok(largest) => Signed {
             known: largest

@@ -54,12 +54,7 @@ impl Export {
             None => trail.seal().await?,
             Some(file) => {
                 let key = signing_key(&context.store, &context.settings).await?;
-                let checkpoints = Checkpoints {
-                    archive: &archive,
-                    key: key.public(),
-                    account,
-                    mode: *mode,
-                };
+                let checkpoints = Checkpoints::new(&archive, key.public(), account, *mode);
                 let last = checkpoints.largest().await;
                 let last = last.map_err(unsigned)?.map(|largest| largest.checkpoint);
                 let head = checkpoint::end(&trail, last.as_ref()).await;

@@ -251,12 +251,7 @@ impl Against {
             Ok(archive) => archive,
             Err(error) => return self.add(Err(unread(error.to_string()))),
         };
-        let checkpoints = Checkpoints {
-            archive: &archive,
-            key,
-            account: &trail_args.account,
-            mode: trail_args.mode,
-        };
+        let checkpoints = Checkpoints::new(&archive, key, &trail_args.account, trail_args.mode);
         match checkpoints.largest().await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));
