@@ -4,8 +4,9 @@
 use crate::metrics::Login;
 use crate::state::PeopleState;
 use axum::http::header;
+use connections::limit::site;
 use endpoint::problem::{Code, Problem};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 use store::attempts::{AttemptPermit, Attempts};
 use store::keys::Tries;
@@ -15,17 +16,9 @@ pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
     Attempts { tries, of }
 }
 
-/// Returns the key of attempts by client address: the address, or for IPv6 the /64 network of one customer. All unknown
-/// addresses share one.
+/// Returns the key of attempts by client address, by [`site`]. All unknown addresses share one.
 pub(super) fn source(client: Option<IpAddr>) -> String {
-    match client {
-        None => "unknown".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).to_string()
-        }
-    }
+    client.map_or_else(|| "unknown".to_owned(), |address| site(address).to_string())
 }
 
 /// Counts an attempt, before anything is read.

@@ -314,8 +314,9 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Returns the unit of the per-address limit: an IPv4 address, or the /64 network of an IPv6 address.
-fn site(peer: IpAddr) -> IpAddr {
+/// Returns the unit of a limit per client: an IPv4 address, or the /64 network of an IPv6 address, which one customer
+/// has.
+pub fn site(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
