@@ -1,5 +1,6 @@
 //! Tables for people: columns that line up in any script, cut to the terminal's width if there is one.
 
+use domain::printable::is_direction_mark;
 use std::io;
 use terminal_size::{Width, terminal_size_of};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -87,19 +88,14 @@ fn shortened(text: &str, width: usize) -> String {
 pub(super) fn plain(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || turns(c) {
+        // Line separators are not control characters.
+        if c.is_control() || is_direction_mark(c) || matches!(c, '\u{2028}' | '\u{2029}') {
             line.extend(c.escape_default());
         } else {
             line.push(c);
         }
     }
     line
-}
-
-/// Returns whether this is a mark that changes the direction of text, or a line separator that is not a control
-/// character.
-const fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -144,8 +140,11 @@ mod tests {
 
     #[test]
     fn nothing_in_a_cell_moves_the_cursor_or_turns_the_line() {
-        let rows = rows(&[["a\u{1b}[2J", "b\r\n", "\u{202e}cba"]]);
+        let rows = rows(&[["a\u{1b}[2J", "b\r\n", "\u{202e}c\u{61c}b\u{200e}\u{2028}a"]]);
         let table = lay_out(&["A", "B", "C"], &rows, None);
-        assert!(table.ends_with("a\\u{1b}[2J  b\\r\\n  \\u{202e}cba"), "{table}");
+        assert!(
+            table.ends_with("a\\u{1b}[2J  b\\r\\n  \\u{202e}c\\u{61c}b\\u{200e}\\u{2028}a"),
+            "{table}"
+        );
     }
 }

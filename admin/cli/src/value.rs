@@ -192,6 +192,11 @@ mod tests {
     #[test]
     fn a_name_has_something_to_see() {
         assert_eq!(name(" Büro 日本 🤖 "), Ok("Büro 日本 🤖".to_owned()));
+        // Right-to-left names contain such marks; the API accepts them, too.
+        for mark in ['\u{200e}', '\u{200f}', '\u{61c}'] {
+            let right_to_left = format!("{mark}\u{5d0}\u{5d1}");
+            assert_eq!(name(&right_to_left), Ok(right_to_left));
+        }
         for bad in [
             "",
             " ",

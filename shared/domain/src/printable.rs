@@ -62,6 +62,12 @@ pub const fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Returns whether a character sets the direction of text, or is a mark that counts as a letter of one direction. Names
+/// may contain such marks, but they reorder a sentence that a name is part of.
+pub const fn is_direction_mark(c: char) -> bool {
+    is_direction(c) || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+}
+
 /// Converts the bytes to one printable line that is not longer: white space becomes a space, and every other control or
 /// hidden character and every invalid UTF-8 sequence a question mark. A character cut off at the end is omitted.
 pub fn one_line(bytes: &[u8]) -> String {
@@ -135,10 +141,11 @@ mod tests {
         let all = || char::MIN..=char::MAX;
         assert!(
             all()
-                .filter(|c| is_blank(*c) || is_direction(*c))
+                .filter(|c| is_blank(*c) || is_direction_mark(*c))
                 .all(|c| !is_printable(c))
         );
         assert_eq!(all().filter(|c| is_direction(*c)).count(), 9);
+        assert_eq!(all().filter(|c| is_direction_mark(*c)).count(), 12);
     }
 
     #[test]

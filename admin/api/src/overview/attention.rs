@@ -7,7 +7,7 @@ use domain::check::{amount_in, usd};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
-use domain::printable::is_direction;
+use domain::printable::is_direction_mark;
 use domain::threshold::{Threshold, Watched};
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
@@ -223,12 +223,6 @@ fn name(webhook: &WebhookRecord) -> String {
         "" => host,
         shown => format!("{shown} ({host})"),
     }
-}
-
-/// Returns whether this is a character that sets the direction of the surrounding text, or a mark that counts as a
-/// letter of one direction.
-const fn is_direction_mark(c: char) -> bool {
-    is_direction(c) || matches!(c, '\u{200e}' | '\u{200f}')
 }
 
 fn is_given_up(delivery: &Delivery) -> bool {

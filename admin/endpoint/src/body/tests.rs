@@ -78,7 +78,11 @@ fn texts_are_bounded_and_plain() {
     );
     assert_eq!(read("\" a \"", Text::Line), Ok(FieldValue::Value(" a ".into())));
     // Right-to-left names, and emoji joined by a zero-width character.
-    for name in ["\u{200f}\u{5d0}\u{5d1}", "\u{1f469}\u{200d}\u{1f680}"] {
+    for name in [
+        "\u{200f}\u{5d0}\u{5d1}",
+        "\u{200e}\u{61c}\u{627}",
+        "\u{1f469}\u{200d}\u{1f680}",
+    ] {
         let read = read(&format!("\"{name}\""), Text::Line);
         assert_eq!(read, Ok(FieldValue::Value(name.into())));
     }
