@@ -17,9 +17,8 @@ use store::keys::AccountKeys;
 use store::webhook::WebhookRecord;
 use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::Endpoint;
-use store::webhook::script::dispatch::{
-    Cursor, Dispatch, DispatchCoalesced, Dispatched, Step, WebhookDeliveries, waiting,
-};
+use store::webhook::script::cursor::{Cursor, waiting};
+use store::webhook::script::dispatch::{Dispatch, DispatchCoalesced, Dispatched, Step, WebhookDeliveries};
 use store::{StoreError, server_clock};
 
 /// Maximum number of steps of one call; the rest is dispatched in the next round.
@@ -52,7 +51,7 @@ pub async fn dispatch(
     webhooks: &Webhooks,
     account: &str,
     mode: Mode,
-    reach: EntrySource,
+    source: EntrySource,
 ) -> Result<u64, StoreError> {
     let mut dispatcher = Dispatcher {
         webhooks,
@@ -67,7 +66,7 @@ pub async fn dispatch(
         if cursor.webhooks == 0 {
             return Ok(all);
         }
-        if !dispatcher.read(cursor, reach).await? {
+        if !dispatcher.read(cursor, source).await? {
             webhooks.backlog.push(account, mode);
             return Ok(all);
         }
@@ -90,9 +89,9 @@ pub async fn dispatch(
 }
 
 impl Dispatcher<'_> {
-    /// Reads entries after the cursor, unless some are already read. Returns false if they are beyond `reach`. An entry
+    /// Reads entries after the cursor, unless some are already read. Returns false if `source` lacks them. An entry
     /// that cannot be read stops the cursor: skipping it would silently lose its events.
-    async fn read(&mut self, cursor: Cursor, reach: EntrySource) -> Result<bool, StoreError> {
+    async fn read(&mut self, cursor: Cursor, source: EntrySource) -> Result<bool, StoreError> {
         let first = cursor.dispatched + 1;
         while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
             self.ahead.pop_front();
@@ -106,7 +105,7 @@ impl Dispatcher<'_> {
             self.account,
             self.mode,
         );
-        let sealed = match reach {
+        let sealed = match source {
             EntrySource::Store => trail.read_live(first).await?,
             EntrySource::Archive => Some(trail.read(first).await?),
         };

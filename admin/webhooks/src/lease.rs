@@ -105,9 +105,12 @@ pub async fn take(
     let mut attempts = FuturesUnordered::new();
     loop {
         let open = turn.began.elapsed() < TURN && turn.failure.is_none() && !*stopping.borrow();
-        if open && turn.is_time_to_take() && turn.take_deliveries().await == Leased::No && attempts.is_empty()
-        {
-            return Ok(turn.outcome);
+        if open && turn.is_time_to_take() {
+            match turn.take_deliveries().await {
+                Ok(false) if attempts.is_empty() => return Ok(turn.outcome),
+                Ok(_) => {}
+                Err(error) => turn.failure = Some(error),
+            }
         }
         for (number, text) in turn.ready(open) {
             let latest = send_by(turn.taken_at.unwrap_or(turn.began), webhooks.settings.timeout_ms);
@@ -134,13 +137,6 @@ pub async fn take(
     }
 }
 
-/// State of the lease after taking deliveries.
-#[derive(Debug, PartialEq, Eq)]
-enum Leased {
-    Yes,
-    No,
-}
-
 impl LeasedWebhook<'_> {
     /// Returns how many attempts may begin.
     fn room(&self) -> usize {
@@ -157,34 +153,22 @@ impl LeasedWebhook<'_> {
         self.room() > 0 && self.queue.is_empty() && (rested || self.on_their_way.is_empty())
     }
 
-    /// Renews the lease and takes deliveries.
-    async fn take_deliveries(&mut self) -> Leased {
+    /// Renews the lease and takes deliveries. Returns false if there is no lease to renew, or nothing to deliver.
+    async fn take_deliveries(&mut self) -> Result<bool, StoreError> {
         self.taken_at = Some(Instant::now());
         let most = self.on_their_way.len() + TAKE_MAX;
-        match self
-            .lease
-            .take(&self.webhooks.store, most)
-            .await
-            .and_then(|outcome| match outcome {
-                TakeOutcome::Taken(taken) => open_secrets(self.webhooks, &self.lease.endpoint, &taken)
-                    .map(|secrets| Some((secrets, taken))),
-                TakeOutcome::Idle | TakeOutcome::Held | TakeOutcome::Gone => Ok(None),
-            }) {
-            Ok(Some((secrets, taken))) => {
-                let Taken { url, deliveries, .. } = *taken;
-                self.receiver = Some(Arc::new(Receiver { url, secrets }));
-                let fresh = deliveries.into_iter();
-                self.queue = fresh
-                    .filter(|(number, _)| !self.on_their_way.contains(number))
-                    .collect();
-                Leased::Yes
-            }
-            Ok(None) => Leased::No,
-            Err(error) => {
-                self.failure = Some(error);
-                Leased::Yes
-            }
-        }
+        let taken = match self.lease.take(&self.webhooks.store, most).await? {
+            TakeOutcome::Taken(taken) => *taken,
+            TakeOutcome::Idle | TakeOutcome::Held | TakeOutcome::Gone => return Ok(false),
+        };
+        let secrets = open_secrets(self.webhooks, &self.lease.endpoint, &taken)?;
+        let Taken { url, deliveries, .. } = taken;
+        self.receiver = Some(Arc::new(Receiver { url, secrets }));
+        let fresh = deliveries.into_iter();
+        self.queue = fresh
+            .filter(|(number, _)| !self.on_their_way.contains(number))
+            .collect();
+        Ok(true)
     }
 
     /// Returns the deliveries whose attempts begin now. Those that have waited too long are dropped, to be taken again.
