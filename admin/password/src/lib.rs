@@ -252,7 +252,7 @@ impl Passwords {
         let of_origin = self.origins.enter(origin).map_err(|QueueFull| too_many())?;
         let place = self.line.try_acquire().map_err(|_| too_many())?;
         let turn = async {
-            let own = of_origin.turn().await?;
+            let own = of_origin.acquire().await?;
             let turn = Arc::clone(&self.room).acquire_owned().await.ok()?;
             Some((own, turn))
         };

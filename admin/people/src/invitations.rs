@@ -213,7 +213,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         .accepting
         .enter(&token.hash())
         .map_err(|QueueFull| too_many_passwords())?;
-    let turn = tokio::time::timeout(TURN, place.turn()).await;
+    let turn = tokio::time::timeout(TURN, place.acquire()).await;
     let _turn = turn.map_err(|_| too_many_passwords())?;
     let (account, invitation) = by_token(people, &token, &source(call.client)).await?;
     let now = now_ms();
