@@ -67,7 +67,7 @@ mod tests {
                 assert!(fixture.health.is_usable().await);
             }
             if missing != Some(1) {
-                fixture.blocked.follow(&fixture.store).await;
+                fixture.blocked.refresh(&fixture.store).await;
                 assert!(fixture.blocked.is_read());
             }
             if missing != Some(2) {

@@ -34,7 +34,7 @@ impl RefusedAccounts {
     /// accept`. So `authorize.lua` denies its calls until then, and decides the first call after the acceptance as
     /// usual.
     pub async fn refresh(&self) {
-        self.copy.follow(&self.store).await;
+        self.copy.refresh(&self.store).await;
         for (account, generation) in self.copy.lost() {
             let floor = AccountVersion::until_accepted(generation);
             let view = AccountView {

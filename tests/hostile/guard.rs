@@ -47,7 +47,7 @@ async fn filled(no_archive: bool) {
     let denied = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
     assert_eq!(denied.status, 429, "{denied:?}");
     assert!(
-        denied.text().contains("takes far more of it than others"),
+        denied.text().contains("uses far more of it than others"),
         "{denied:?}"
     );
     assert_eq!(caller.get("/v1/intents?limit=1").await.status, 200);

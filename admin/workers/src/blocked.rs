@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// Follows the list until the server stops.
 pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, mut stopping: watch::Receiver<bool>) {
     loop {
-        blocked.follow(&base.store).await;
+        blocked.refresh(&base.store).await;
         base.metrics.room.blocked_kept.set(level(blocked.kept()));
         if !pause(&mut stopping, REFRESH_EVERY).await {
             return;

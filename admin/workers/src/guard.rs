@@ -66,7 +66,7 @@ struct AccountUsage {
 /// Refreshes the server's copy of the list every [`REFRESH_EVERY`] until the server stops.
 pub(super) async fn follow(store: Store, refused: Arc<RefusedCopy>, mut stopping: watch::Receiver<bool>) {
     loop {
-        refused.follow(&store).await;
+        refused.refresh(&store).await;
         if !pause(&mut stopping, REFRESH_EVERY).await {
             return;
         }

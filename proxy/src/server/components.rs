@@ -332,6 +332,6 @@ async fn refresh_lists(store: Store, blocked: Arc<BlockedCopy>, refused: Arc<Ref
     loop {
         ticks.tick().await;
         // Concurrently, since the server of one list may be unreachable.
-        tokio::join!(blocked.follow(&store), refused.refresh());
+        tokio::join!(blocked.refresh(&store), refused.refresh());
     }
 }

@@ -9,13 +9,14 @@
 //! after the same time. The second list is permanent: a server that has read that an account lost writes refuses it
 //! until `store accept`, whatever later lists contain.
 
+mod copy;
+
+pub use copy::RefusedCopy;
+
 use crate::script::script;
-use crate::versions::AccountVersion;
 use crate::{Store, StoreError, keys};
-use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Pause between two reads of the list.
 pub const REFRESH_EVERY: Duration = Duration::from_secs(1);
@@ -53,10 +54,10 @@ impl Cause {
     pub const fn message(self) -> &'static str {
         match self {
             Self::Share => {
-                "The store of this installation is nearly full, and your account takes far more of it than others. Nothing new is kept for it until there is room; reading, releasing, revoking, freezing and deleting go on. Wait 60 seconds."
+                "The store of this installation is nearly full, and your account uses far more of it than others. New records are refused until there is room; reading, releasing, revoking, freezing and deleting still work. Wait 60 seconds."
             }
             Self::AuditEntries => {
-                "Your account has used up its budget of audit entries that are not archived yet. Nothing new is kept for it until some are archived; reading, releasing, revoking, freezing and deleting go on. Wait 60 seconds."
+                "Your account has used up its budget of audit entries that are not archived yet. New records are refused until some are archived; reading, releasing, revoking, freezing and deleting still work. Wait 60 seconds."
             }
         }
     }
@@ -122,73 +123,6 @@ pub async fn read(store: &Store) -> Result<List, StoreError> {
     Ok(List::parse(text.as_deref().unwrap_or_default()))
 }
 
-/// A server's cached copy of the list.
-#[derive(Debug, Default)]
-pub struct RefusedCopy(ArcSwap<Copied>);
-
-#[derive(Debug, Default)]
-struct Copied {
-    list: List,
-    read_at: Option<Instant>,
-}
-
-impl RefusedCopy {
-    /// Returns why an account may not create records; `None` if it may.
-    pub fn cause(&self, account: &str) -> Option<Cause> {
-        let copied = self.0.load();
-        if copied.list.room.is_empty() {
-            return None;
-        }
-        copied.list.room.get(account).copied()
-    }
-
-    /// Returns the accounts that lost writes, with the generation that `store accept` increments.
-    pub fn lost(&self) -> Vec<(String, u64)> {
-        let copied = self.0.load();
-        let lost = copied.list.lost.iter();
-        lost.map(|(account, generation)| (account.clone(), *generation))
-            .collect()
-    }
-
-    /// Refreshes the copy, and makes `store` refuse changes of accounts that lost writes. While the store does not
-    /// reply, the last copy is used for [`LIFE`].
-    pub async fn follow(&self, store: &Store) {
-        match read(store).await {
-            Ok(list) => {
-                for (account, generation) in &list.lost {
-                    store
-                        .versions()
-                        .record(account, AccountVersion::until_accepted(*generation));
-                }
-                if !list.is_empty() || !self.0.load().list.is_empty() {
-                    self.take(list);
-                }
-            }
-            Err(error) => {
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "the refused accounts cannot be read"
-                );
-                if self.0.load().read_at.is_some_and(|at| at.elapsed() > LIFE) {
-                    self.0.store(Arc::default());
-                }
-            }
-        }
-    }
-
-    fn take(&self, list: List) {
-        if self.0.load().list != list {
-            tracing::warn!(
-                accounts = list.room.len(),
-                lost_writes = list.lost.len(),
-                "accounts that are refused"
-            );
-        }
-        let read_at = Some(Instant::now());
-        self.0.store(Arc::new(Copied { list, read_at }));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,38 +147,5 @@ mod tests {
         };
         let read = List::parse(&list.lines());
         assert_eq!((read.room.len(), read.lost.len()), (REFUSED_MAX, LOST_MAX));
-    }
-
-    #[test]
-    fn a_copy_refuses_whom_the_list_names() {
-        let copy = RefusedCopy::default();
-        assert_eq!(copy.cause("acct_1"), None);
-        copy.take(List::parse("acct_1 share"));
-        assert_eq!(copy.cause("acct_1"), Some(Cause::Share));
-        assert_eq!(copy.cause("acct_2"), None);
-        copy.take(List::parse("acct_2 lost_writes 3"));
-        assert_eq!(
-            (copy.cause("acct_2"), copy.lost()),
-            (None, vec![("acct_2".to_owned(), 3)])
-        );
-        copy.take(List::default());
-        assert_eq!(copy.cause("acct_1"), None);
-    }
-
-    /// The last copy is used for a limited time after the store becomes unreachable.
-    #[tokio::test]
-    async fn a_store_that_is_away_ends_the_list_after_its_life() {
-        let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
-        let copy = RefusedCopy::default();
-        copy.take(List::parse("acct_1 share"));
-        copy.follow(&store).await;
-        assert_eq!(copy.cause("acct_1"), Some(Cause::Share));
-        let old = Copied {
-            list: List::parse("acct_1 share"),
-            read_at: Instant::now().checked_sub(LIFE + Duration::from_secs(1)),
-        };
-        copy.0.store(Arc::new(old));
-        copy.follow(&store).await;
-        assert_eq!(copy.cause("acct_1"), None);
     }
 }

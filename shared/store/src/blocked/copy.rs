@@ -82,14 +82,14 @@ impl BlockedCopy {
     /// Like [`BlockedCopy::judge`]; first reads the list if it was never read.
     pub async fn judge_now(&self, store: &Store, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
         if !self.is_read() {
-            self.follow(store).await;
+            self.refresh(store).await;
         }
         self.judge(client)
     }
 
     /// Refreshes the copy if the version changed. Keeps the copy if the store does not reply.
-    pub async fn follow(&self, store: &Store) {
-        match self.refresh(store).await {
+    pub async fn refresh(&self, store: &Store) {
+        match self.read_again(store).await {
             Ok(()) => {}
             Err(StoreError::UnexpectedReply(what)) => {
                 tracing::error!(what, "the blocked addresses make no sense; those known stay");
@@ -102,7 +102,7 @@ impl BlockedCopy {
         }
     }
 
-    async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+    async fn read_again(&self, store: &Store) -> Result<(), StoreError> {
         let number = self.begun.fetch_add(1, Ordering::AcqRel);
         let version = read_version(store).await?;
         let known = self.copied.load();
