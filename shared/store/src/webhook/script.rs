@@ -1,5 +1,6 @@
 //! Twins of the scripts that manage webhooks: `webhook/{create,update,delete,test,reseal}.lua`.
 
+pub mod cursor;
 pub mod deliver;
 pub mod dispatch;
 pub mod redeliver;

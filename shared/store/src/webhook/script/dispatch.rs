@@ -1,8 +1,8 @@
 //! Twins of `dispatch.lua` and `dispatch_coalesced.lua`: create deliveries for the events after an account's cursor,
 //! and for coalesced violations (decision D72).
 
+use super::cursor::Cursor;
 use super::{Endpoint, READY, TRIM};
-use crate::account::ModeField;
 use crate::keys::{AccountKeys, DeliverySet};
 use crate::script::change::CLOCK;
 use crate::script::names::Inputs;
@@ -10,9 +10,8 @@ use crate::script::{Script, script};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
 use domain::event::EventName;
-use domain::event::violations::{Coalesced, Group, Minute, Tally, Waiting};
+use domain::event::violations::{Coalesced, Group, Tally, Waiting};
 use domain::mode::Mode;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 const MADE: &str = include_str!("../made.lua");
@@ -49,26 +48,6 @@ const WEBHOOK_KEYS: usize = 6;
 
 /// Lifetime of a minute's counts. A dispatcher that pauses for longer within a minute restarts the counts.
 const COUNTS_LIFE: Duration = Duration::from_secs(24 * 3600);
-/// Fields of the counts that are not agent ids.
-const MINUTE: &str = "/minute";
-const AGENTS: &str = "/agents";
-
-/// State of the dispatch of an account and mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
-    /// Count of webhooks.
-    pub webhooks: u64,
-    /// Incremented by every change of a webhook.
-    pub version: u64,
-    /// Number of the last dispatched entry.
-    pub dispatched: u64,
-    /// Number of events so far.
-    pub events: u64,
-    /// Number of the last entry, sealed or not.
-    pub last: u64,
-    /// Minute in which violations are counted.
-    pub minute: Minute,
-}
 
 /// Deliveries for one webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,119 +112,6 @@ pub enum Dispatched {
     Changed,
     /// The minute has not ended; nothing changed.
     Early,
-}
-
-impl Cursor {
-    /// Reads the dispatch state of `account` in `mode`.
-    pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
-        let mut query = redis::pipe();
-        query.atomic();
-        let fields = [
-            ModeField::Webhooks,
-            ModeField::WebhooksVersion,
-            ModeField::Dispatched,
-            ModeField::Events,
-            ModeField::AuditSeq,
-            ModeField::Violations,
-        ];
-        query
-            .cmd("HMGET")
-            .arg(account.record())
-            .arg(fields.map(|field| field.name(mode)).as_slice());
-        query
-            .cmd("HMGET")
-            .arg(account.violations(mode))
-            .arg(MINUTE)
-            .arg(AGENTS);
-        type Found = (Vec<Option<u64>>, (Option<u64>, Option<u64>));
-        let (record, (minute, agents)): Found = store.pipeline(&query).await?;
-        let number = |at: usize| record.get(at).copied().flatten();
-        let waiting = number(5);
-        Ok(Self {
-            webhooks: number(0).unwrap_or(0),
-            version: number(1).unwrap_or(0),
-            dispatched: number(2).unwrap_or(0),
-            events: number(3).unwrap_or(0),
-            last: number(4).unwrap_or(0),
-            minute: Minute {
-                number: minute.unwrap_or(0).max(waiting.unwrap_or(0)),
-                agents: agents.unwrap_or(0),
-                waits: waiting.is_some(),
-            },
-        })
-    }
-
-    /// Reads the minute's counts for these violations.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for malformed counts.
-    pub async fn tally(
-        &self,
-        store: &Store,
-        (account, mode): (&AccountKeys, Mode),
-        groups: &BTreeSet<Group>,
-    ) -> Result<Tally, StoreError> {
-        if groups.is_empty() {
-            return Ok(Tally::new(self.minute, HashMap::new(), BTreeMap::new()));
-        }
-        let agents: BTreeSet<&str> = groups.iter().map(|group| group.agent.as_str()).collect();
-        // Violations of agents beyond the bound are coalesced by reason alone.
-        let reasons = groups.iter().map(|group| Group {
-            agent: String::new(),
-            reason: group.reason.clone(),
-        });
-        let all: BTreeSet<Group> = groups.iter().cloned().chain(reasons).collect();
-        let texts: Vec<String> = all.iter().map(Group::text).collect();
-        let agents: Vec<&str> = agents.into_iter().collect();
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HMGET").arg(account.violations(mode)).arg(&agents);
-        query
-            .cmd("HMGET")
-            .arg(account.violations_waiting(mode))
-            .arg(&texts);
-        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&query).await?;
-        let counted = agents.into_iter().zip(counts);
-        let counted = counted.filter_map(|(agent, count)| Some((agent.to_owned(), count?)));
-        let mut groups = BTreeMap::new();
-        for (group, text) in all.into_iter().zip(waiting) {
-            let Some(text) = text else { continue };
-            let waiting = Waiting::parse(&text);
-            let waiting = waiting.ok_or_else(|| StoreError::unexpected("coalesced violations"))?;
-            groups.insert(group, waiting);
-        }
-        Ok(Tally::new(self.minute, counted.collect(), groups))
-    }
-}
-
-/// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
-pub async fn waiting(
-    store: &Store,
-    (account, mode): (&AccountKeys, Mode),
-    most: usize,
-) -> Result<Vec<(Group, Waiting)>, StoreError> {
-    let mut range = redis::cmd("ZRANGE");
-    range
-        .arg(account.violations_order(mode))
-        .arg(0)
-        .arg(most.saturating_sub(1));
-    let names: Vec<String> = store.command(&range).await?;
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut query = redis::cmd("HMGET");
-    query.arg(account.violations_waiting(mode)).arg(&names);
-    let texts: Vec<Option<String>> = store.command(&query).await?;
-    let unexpected_reply = || StoreError::unexpected("coalesced violations");
-    let found = names.iter().zip(texts).map(|(name, text)| {
-        let group = Group::parse(name).ok_or_else(unexpected_reply)?;
-        let waiting = text
-            .as_deref()
-            .and_then(Waiting::parse)
-            .ok_or_else(unexpected_reply)?;
-        Ok((group, waiting))
-    });
-    found.collect()
 }
 
 impl From<&Waiting> for DeliveryEvent {

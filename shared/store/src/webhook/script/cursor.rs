@@ -1,0 +1,143 @@
+//! What the dispatcher reads before a step: the cursor of an account and mode, and the violations that are counted or
+//! wait in the current minute (decision D72).
+
+use crate::account::ModeField;
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::event::violations::{Group, Minute, Tally, Waiting};
+use domain::mode::Mode;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Fields of the counts that are not agent ids.
+const MINUTE: &str = "/minute";
+const AGENTS: &str = "/agents";
+
+/// State of the dispatch of an account and mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Count of webhooks.
+    pub webhooks: u64,
+    /// Incremented by every change of a webhook.
+    pub version: u64,
+    /// Number of the last dispatched entry.
+    pub dispatched: u64,
+    /// Number of events so far.
+    pub events: u64,
+    /// Number of the last entry, sealed or not.
+    pub last: u64,
+    /// Minute in which violations are counted.
+    pub minute: Minute,
+}
+
+impl Cursor {
+    /// Reads the dispatch state of `account` in `mode`.
+    pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+        let mut query = redis::pipe();
+        query.atomic();
+        let fields = [
+            ModeField::Webhooks,
+            ModeField::WebhooksVersion,
+            ModeField::Dispatched,
+            ModeField::Events,
+            ModeField::AuditSeq,
+            ModeField::Violations,
+        ];
+        query
+            .cmd("HMGET")
+            .arg(account.record())
+            .arg(fields.map(|field| field.name(mode)).as_slice());
+        query
+            .cmd("HMGET")
+            .arg(account.violations(mode))
+            .arg(MINUTE)
+            .arg(AGENTS);
+        type Found = (Vec<Option<u64>>, (Option<u64>, Option<u64>));
+        let (record, (minute, agents)): Found = store.pipeline(&query).await?;
+        let number = |at: usize| record.get(at).copied().flatten();
+        let waiting = number(5);
+        Ok(Self {
+            webhooks: number(0).unwrap_or(0),
+            version: number(1).unwrap_or(0),
+            dispatched: number(2).unwrap_or(0),
+            events: number(3).unwrap_or(0),
+            last: number(4).unwrap_or(0),
+            minute: Minute {
+                number: minute.unwrap_or(0).max(waiting.unwrap_or(0)),
+                agents: agents.unwrap_or(0),
+                waits: waiting.is_some(),
+            },
+        })
+    }
+
+    /// Reads the minute's counts for these violations.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for malformed counts.
+    pub async fn tally(
+        &self,
+        store: &Store,
+        (account, mode): (&AccountKeys, Mode),
+        groups: &BTreeSet<Group>,
+    ) -> Result<Tally, StoreError> {
+        if groups.is_empty() {
+            return Ok(Tally::new(self.minute, HashMap::new(), BTreeMap::new()));
+        }
+        let agents: BTreeSet<&str> = groups.iter().map(|group| group.agent.as_str()).collect();
+        // Violations of agents beyond the bound are coalesced by reason alone.
+        let reasons = groups.iter().map(|group| Group {
+            agent: String::new(),
+            reason: group.reason.clone(),
+        });
+        let all: BTreeSet<Group> = groups.iter().cloned().chain(reasons).collect();
+        let texts: Vec<String> = all.iter().map(Group::text).collect();
+        let agents: Vec<&str> = agents.into_iter().collect();
+        let mut query = redis::pipe();
+        query.atomic();
+        query.cmd("HMGET").arg(account.violations(mode)).arg(&agents);
+        query
+            .cmd("HMGET")
+            .arg(account.violations_waiting(mode))
+            .arg(&texts);
+        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&query).await?;
+        let counted = agents.into_iter().zip(counts);
+        let counted = counted.filter_map(|(agent, count)| Some((agent.to_owned(), count?)));
+        let mut groups = BTreeMap::new();
+        for (group, text) in all.into_iter().zip(waiting) {
+            let Some(text) = text else { continue };
+            let waiting = Waiting::parse(&text);
+            let waiting = waiting.ok_or_else(|| StoreError::unexpected("coalesced violations"))?;
+            groups.insert(group, waiting);
+        }
+        Ok(Tally::new(self.minute, counted.collect(), groups))
+    }
+}
+
+/// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
+pub async fn waiting(
+    store: &Store,
+    (account, mode): (&AccountKeys, Mode),
+    most: usize,
+) -> Result<Vec<(Group, Waiting)>, StoreError> {
+    let mut range = redis::cmd("ZRANGE");
+    range
+        .arg(account.violations_order(mode))
+        .arg(0)
+        .arg(most.saturating_sub(1));
+    let names: Vec<String> = store.command(&range).await?;
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = redis::cmd("HMGET");
+    query.arg(account.violations_waiting(mode)).arg(&names);
+    let texts: Vec<Option<String>> = store.command(&query).await?;
+    let unexpected_reply = || StoreError::unexpected("coalesced violations");
+    let found = names.iter().zip(texts).map(|(name, text)| {
+        let group = Group::parse(name).ok_or_else(unexpected_reply)?;
+        let waiting = text
+            .as_deref()
+            .and_then(Waiting::parse)
+            .ok_or_else(unexpected_reply)?;
+        Ok((group, waiting))
+    });
+    found.collect()
+}
