@@ -1,11 +1,18 @@
-//! The dashboard's words for reasons and checks are those of the table of reasons.
+//! The dashboard's words for reasons and checks are those of the table of reasons. It names every event of webhooks and
+//! every outcome of a call.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test dashboard words` writes them anew.
 
+use domain::call_record::DENIED;
+use domain::entry::HoldOutcome;
+use domain::event::EventName;
 use domain::reason::{Denial, TITLES};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/admin/dashboard/web/js/reasons.js");
+/// Outcome of a call that has not ended, which has no entry.
+const OPEN: &str = "open";
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 
 fn module() -> String {
@@ -37,4 +44,41 @@ fn the_dashboard_has_the_words_of_the_table() {
     }
     let found = std::fs::read_to_string(FILE).unwrap();
     assert_eq!(found, module, "{REWRITE}=1 writes {FILE} anew");
+}
+
+/// Returns the text between `start` and `end` in a module of the dashboard.
+fn part_of(module: &str, start: &str, end: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/admin/dashboard/web/js/");
+    let text = std::fs::read_to_string(format!("{folder}{module}")).unwrap();
+    let (_, rest) = text.split_once(start).unwrap();
+    rest.split_once(end).unwrap().0.to_owned()
+}
+
+#[test]
+fn a_webhook_can_be_told_of_every_event() {
+    let list = part_of("pages/webhook/events.js", "EVENTS = [", "\n];");
+    let rows = list.split("['").skip(1);
+    let listed: Vec<&str> = rows.filter_map(|row| row.split('\'').next()).collect();
+    let all: Vec<&str> = EventName::ALL.iter().map(|event| event.as_str()).collect();
+    assert_eq!(listed, all);
+}
+
+#[test]
+fn every_outcome_of_a_call_has_words_and_a_filter() {
+    let ended = || {
+        HoldOutcome::ALL
+            .iter()
+            .map(|outcome| outcome.as_str())
+            .chain([DENIED])
+    };
+    let words = part_of("words.js", "OUTCOMES = {", "};");
+    let words: BTreeSet<&str> = words
+        .lines()
+        .filter_map(|line| line.trim().split_once(':'))
+        .map(|(word, _)| word)
+        .collect();
+    assert_eq!(words, ended().chain([OPEN]).collect());
+    let filter = part_of("pages/calls/filters.js", "OUTCOMES = [", "];");
+    let filter: BTreeSet<&str> = filter.split('\'').skip(1).step_by(2).collect();
+    assert_eq!(filter, ended().collect());
 }
