@@ -243,7 +243,6 @@ async fn answer<S: Send + Sync + 'static>(
         // The table's macro pairs handlers with access.
         (Handler::Known(_), None) => return Err(Code::Internal.into()),
     };
-    // A separate task: a caller who disconnects does not stop a change between its steps, and a panic is contained.
     let task = async move {
         let answer = match authority {
             Some(authority) => authority.scope(answering).await,
@@ -252,16 +251,19 @@ async fn answer<S: Send + Sync + 'static>(
         drop(reserved);
         answer
     };
-    match tokio::spawn(task).await {
-        Ok(answer) => match tester {
-            Some(who) => answer.map_err(|problem| problem.in_test_mode(who)),
-            None => answer,
-        },
-        Err(error) => {
-            tracing::error!(http.route = route.path, %error, "a handler failed");
-            Err(Code::Internal.into())
-        }
-    }
+    run_to_end(route, task).await.map_err(|problem| match tester {
+        Some(who) => problem.in_test_mode(who),
+        None => problem,
+    })
+}
+
+/// Runs a handler as a separate task: a caller who disconnects does not stop a change between its steps, and a panic is
+/// contained.
+async fn run_to_end(route: &Route, task: impl Future<Output = Answer> + Send + 'static) -> Answer {
+    tokio::spawn(task).await.unwrap_or_else(|error| {
+        tracing::error!(http.route = route.path, %error, "a handler failed");
+        Err(Code::Internal.into())
+    })
 }
 
 /// Returns the subject of the sentence about test mode, for a caller in test mode on a route whose records differ by

@@ -46,13 +46,17 @@ const NO_USER: &str = "usr_none";
 /// Longest account id in a login.
 pub(super) const ACCOUNT_MAX: usize = 64;
 
-/// The body of a login.
+/// The body of a login, and whose attempts it counts as.
 struct LoginRequest {
     email: String,
     password: SecretString,
     code: Option<String>,
     /// The account, if given.
     account: Option<String>,
+    /// The [`source`] of attempts.
+    from: String,
+    /// The user of the account, if given: see [`at_user`].
+    named: Option<String>,
 }
 
 /// `POST /login`
@@ -61,81 +65,104 @@ struct LoginRequest {
 /// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429
 /// `LOGIN_LOCKED`, 503.
 pub async fn login(call: OpenCall) -> Answer {
-    let body = call.body()?.only(&["email", "password", "totp", "account"])?;
-    let request = LoginRequest {
-        email: known_email(&body)?,
-        password: given_password(&body, "password")?,
-        code: given_code(&body, "totp")?,
-        account: given_account(&body)?,
-    };
     let people = &call.state;
+    let request = LoginRequest::read(&call)?;
     people.health.trusted(&people.store).await?;
     // Counted before anything is read, so that concurrent guesses do not exceed the limit.
-    let from = source(call.client);
-    let of_address = attempts(Tries::LoginAddress, &from);
-    let named = request
-        .account
-        .as_ref()
-        .map(|account| at_user(&request.email, account));
-    let of_email = match &named {
+    let (right, may_be_locked) = count(people, &request).await?;
+    let fresh = NewLogin::new(call.headers(), call.client)?;
+    let found = candidates(people, &request).await?;
+    let found = unlocked(people, &request, found).await?;
+    let theirs = with_right_password(people, &request, &found).await?;
+    let (account, stored) = match theirs.as_slice() {
+        [(account, stored)] => (account, stored.clone()),
+        [] => {
+            let client = request.account.as_ref().and(call.client);
+            let problem = refused(&call, &found, client, "password").await?;
+            // Not for how long: that of one user would show beside those of the others.
+            return Err(if may_be_locked {
+                locked(people, SPAN)
+            } else {
+                problem
+            });
+        }
+        several => {
+            give_back(people, &right).await?;
+            return Err(account_required(several));
+        }
+    };
+    let (user, opened) = enter(&call, &request, account, stored, (&fresh, &right)).await?;
+    log_failed_cleanup(clean_up(&call, &right).await);
+    people.metrics.login(Login::Done);
+    signed_in(people, account, &user, &opened, &fresh.token)
+}
+
+impl LoginRequest {
+    fn read(call: &OpenCall) -> Result<Self, Problem> {
+        let body = call.body()?.only(&["email", "password", "totp", "account"])?;
+        let (email, password) = (known_email(&body)?, given_password(&body, "password")?);
+        let (code, account) = (given_code(&body, "totp")?, given_account(&body)?);
+        Ok(Self {
+            from: source(call.client),
+            named: account.as_ref().map(|account| at_user(&email, account)),
+            email,
+            password,
+            code,
+            account,
+        })
+    }
+}
+
+/// Counts the attempt. Returns the counts that a right password gives back, and whether a user of the e-mail may be
+/// locked and left out of the sign-in. Whether there is such a user does not show.
+///
+/// # Errors
+/// 429 `LOGIN_LOCKED`, 503.
+async fn count<'a>(
+    people: &PeopleState,
+    request: &'a LoginRequest,
+) -> Result<(Vec<Attempts<'a>>, bool), Problem> {
+    let of_address = attempts(Tries::LoginAddress, &request.from);
+    let of_email = match &request.named {
         Some(user) => attempts(Tries::LoginAccount, user),
         None => attempts(Tries::Login, &request.email),
     };
     take(people, of_address).await?;
-    if let Err(problem) = take_of_email(people, &request, of_email).await {
+    if let Err(problem) = take_of_email(people, request, of_email).await {
         // Nothing is checked, so the address guessed nothing.
         of_address.give_back(&people.store).await?;
         return Err(problem);
     }
-
     let mut right = vec![of_address, of_email];
-    // Some user of the e-mail may be left out below. Whether there is such a user does not show.
-    let may_be_locked = match &request.account {
-        Some(_) => {
-            right.extend(count_named(people, &request.email).await?);
-            false
-        }
-        None => {
-            let named = attempts(Tries::LoginNamed, &request.email);
-            named.locked(&people.store).await?.is_some()
-        }
-    };
+    if request.account.is_some() {
+        right.extend(count_named(people, &request.email).await?);
+        return Ok((right, false));
+    }
+    let named = attempts(Tries::LoginNamed, &request.email);
+    let may_be_locked = named.locked(&people.store).await?.is_some();
+    Ok((right, may_be_locked))
+}
 
-    let fresh = NewLogin::new(call.headers(), call.client)?;
-    let found = candidates(people, &request).await?;
-    let found = unlocked(people, &request, found).await?;
+/// Returns the users in `found` who have the password, after counting it if no account is named.
+async fn with_right_password<'a>(
+    people: &PeopleState,
+    request: &LoginRequest,
+    found: &'a [(Account, Stored)],
+) -> Result<Vec<&'a (Account, Stored)>, Problem> {
     let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
     let are_right = people
         .passwords
-        .right_for(&from, request.password.clone(), hashes.collect())
+        .right_for(&request.from, request.password.clone(), hashes.collect())
         .await
         .map_err(not_hashed)?;
-    let mut theirs: Vec<&(Account, Stored)> = found
-        .iter()
-        .zip(are_right)
+    let theirs = found.iter().zip(are_right);
+    let theirs: Vec<_> = theirs
         .filter_map(|(one, is_right)| is_right.then_some(one))
         .collect();
     if let (None, Some((_, stored))) = (&request.account, theirs.first()) {
         count_right_password(people, &request.email, &stored.user.password).await?;
     }
-    if theirs.len() > 1 {
-        give_back(people, &right).await?;
-        return Err(account_required(&theirs));
-    }
-    let Some((account, stored)) = theirs.pop().cloned() else {
-        let client = request.account.as_ref().and(call.client);
-        let problem = refused(&call, &found, client, "password").await?;
-        // Not for how long: that of one user would show beside those of the others.
-        return Err(if may_be_locked {
-            locked(people, SPAN)
-        } else {
-            problem
-        });
-    };
-    let (user, opened) = enter(&call, &request, &account, stored, (&fresh, &right)).await?;
-    log_failed_cleanup(clean_up(&call, &right).await);
-    people.metrics.login(Login::Done);
-    signed_in(people, &account, &user, &opened, &fresh.token)
+    Ok(theirs)
 }
 
 /// Takes the attempt of the e-mail. A sign-in that names an account is locked with those that name none.
@@ -286,8 +313,8 @@ async fn enter(
 }
 
 /// 401, after noting the failed login in the audit log of each user that it may have been; as many writes are made for
-/// a user who does not exist. `client` is `None` where it may have been a user of another account: what one account's
-/// people do is not for the others, and whether there are others does not show.
+/// a user who does not exist. `client` is `None` if it may have been a user of another account. Otherwise an account
+/// would see sign-ins to other accounts, or that they exist.
 pub(super) async fn refused(
     call: &OpenCall,
     found: &[(Account, Stored)],
