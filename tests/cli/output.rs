@@ -87,7 +87,7 @@ fn a_wrong_password_is_named_as_such() {
     let output = cli.env("TOLLGATE_STORE__URL", &url).run(&["account", "list"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     for part in [
-        "the store does not let this user in",
+        "the store rejected the credentials",
         "the store's address is redis://127.0.0.1:",
     ] {
         assert!(output.stderr.contains(part), "{output:?}");

@@ -19,7 +19,7 @@ async fn an_edge_says_why_it_cannot_use_its_store() {
             "redis",
             "stranger:secret-word@",
             port,
-            "does not let this user in",
+            "rejected the credentials",
             "refused",
         ),
         ("redis", "weak:secret-word@", port, "NOPERM", "refused"),

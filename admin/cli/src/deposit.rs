@@ -4,7 +4,7 @@ use super::context::Context;
 use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
-use api::{FoundWallet, PLAIN_REFERENCE, look_up_wallet, other_state};
+use api::{FoundWallet, PLAIN_REFERENCE, WALLET_ATTEMPTS, look_up_wallet, other_state};
 use clap::{Args, Subcommand};
 use clock::now_ms;
 use domain::id::Kind;
@@ -17,9 +17,6 @@ use store::deposit::{Deposit as Record, DepositPlace, DepositState};
 use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
-
-/// Maximum number of attempts of a deposit whose wallet changes between the read and the script.
-const ATTEMPTS: usize = 4;
 
 /// `deposit …`
 #[derive(Debug, Args)]
@@ -98,7 +95,7 @@ impl Make {
         if !Record::may_be_called(&context.store, &keys, self.mode, &self.reference).await? {
             return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..WALLET_ATTEMPTS {
             match self.attempt(context, &scope).await? {
                 Made::Done { deposit, again } => {
                     let again = again.then_some("this reference was used before");
@@ -117,7 +114,10 @@ impl Make {
                 Made::Changed | Made::Known => {}
             }
         }
-        Err(Failure::refused("CONFLICT", "the wallet changes all the time"))
+        Err(Failure::refused(
+            "CONFLICT",
+            "the wallet kept changing; try again",
+        ))
     }
 
     async fn attempt(&self, context: &Context, scope: &Scope<'_>) -> Result<Made, Failure> {

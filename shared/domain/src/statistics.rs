@@ -110,8 +110,8 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     }
 }
 
-/// The day that a call is charged to, where its entry is of more than a day after that day's end: who reads the calls
-/// of a day finds such ones by a list of their own.
+/// Returns the charged day of a call whose entry was written more than a day after the end of that day. Such calls have
+/// a list of their own.
 pub fn late_day(entry: &Entry) -> Option<u64> {
     if !matches!(entry.kind.as_str(), "decision.approved" | "decision.voided") {
         return None;

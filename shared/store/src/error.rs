@@ -25,7 +25,7 @@ pub enum StoreError {
     #[error("the store did not answer")]
     NotConnected(#[source] redis::RedisError),
     /// The server refused user and password: the command was never sent.
-    #[error("the store does not let this user in")]
+    #[error("the store rejected the credentials")]
     NotAdmitted(#[source] redis::RedisError),
     /// This process does not trust the server's certificate: the command was never sent.
     #[error("the store's certificate is not trusted")]
@@ -67,7 +67,7 @@ pub enum StoreError {
     #[error("the caller may not do this any more: {0:?}")]
     NotPermitted(Lack),
     /// A reply that the caller does not understand.
-    #[error("the store's answer makes no sense: {0}")]
+    #[error("unexpected reply: {0}")]
     UnexpectedReply(String),
     /// The start position of a page does not belong to this list; nothing was read.
     #[error("the list has no such position")]

@@ -4,8 +4,8 @@
 import { useRef } from './html.js';
 import { newIdempotencyKey, post } from './api.js';
 
-const BEFORE = 'What you sent before, with other values, has arrived. Look at what it did; sending this again does it as well.';
-const UNKNOWN = 'No answer came, so it is not known whether it was done. Send it again: it is done at most once.';
+const BEFORE = 'Your earlier request, with other values, was carried out. Check its result: sending again carries out this one too.';
+const UNKNOWN = 'The server did not answer. It is safe to send again: it happens at most once.';
 
 /**
  * A `post` with one idempotency key until there is a definite answer. While the outcome is not known the key stays, also when

@@ -46,7 +46,7 @@ impl Endpoint {
             None => self.exchange(stream, body).await,
             Some(tls) => {
                 let name = ServerName::try_from(self.collector.host.clone())
-                    .map_err(|_| "its name is none for TLS")?;
+                    .map_err(|_| "its name is not a valid TLS server name")?;
                 let stream = tls.connect(name, stream).await.map_err(|_| "TLS failed")?;
                 self.exchange(stream, body).await
             }
@@ -67,7 +67,7 @@ impl Endpoint {
         match answer {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) if answer.status().is_client_error() => Err("it refused them (4xx)"),
-            Ok(_) => Err("it did not take them (no 2xx)"),
+            Ok(_) => Err("it answered without a 2xx status"),
             Err(_) => Err("it broke off"),
         }
     }
