@@ -200,6 +200,22 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
 
 /// Three servers, one of them killed repeatedly: each violation is reported once.
 #[tokio::test]
+async fn the_minute_of_a_clock_that_was_ahead_is_over() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    owner.register(&url(&receiver), VIOLATION).await;
+    let ahead = now_ms() + 10 * MINUTE_MS;
+    let lines: Vec<String> = (0..30)
+        .map(|n| denied(ahead + n, n, "bot", "daily_limit"))
+        .collect();
+    append(&world.store, &owner.account, &lines).await;
+    // No other entry follows, and the clock reaches that minute only after this test.
+    wait_for_delivered(&receiver, 30).await;
+    nothing_waits(&world, &owner).await;
+}
+
+#[tokio::test]
 async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
     const ROUNDS: u64 = 6;
     const EACH: u64 = 200;

@@ -119,10 +119,8 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let now_ms = match memory.coalescing {
-        true => round
-            .note(server_clock::now_ms(&worker.base.store).await)
-            .unwrap_or(0),
-        false => 0,
+        true => round.note(server_clock::now_ms(&worker.base.store).await),
+        false => None,
     };
     let grown = find_grown(memory, &round, now_ms).await;
     let sealing = stream::iter(grown).map(async |chain| {
@@ -208,8 +206,8 @@ fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
 }
 
 /// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
-/// dispatched, including coalesced ones whose minute is over.
-async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<Grown> {
+/// dispatched, including coalesced ones whose minute is over at `now_ms` (none are without it).
+async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
     let accounts = accounts_of_round(memory);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
@@ -226,7 +224,9 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: u64) -> Vec<
             let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
             let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
             memory.coalescing |= found[3].is_some();
-            let over = found[3].is_some_and(|minute| now_ms / MINUTE_MS > minute);
+            // See `Minute::has_ended`.
+            let over =
+                now_ms.is_some_and(|now_ms| found[3].is_some_and(|minute| now_ms / MINUTE_MS != minute));
             let dispatches = webhooks > 0 && (dispatched < last || over);
             has_webhooks |= webhooks > 0;
             if last != sealed.unwrap_or(0) || dispatches {

@@ -16,7 +16,8 @@ if (state[1] or '0') ~= ARGV.version then return {'changed'} end
 if (state[2] or '0') ~= ARGV.dispatched or (state[3] or '0') ~= ARGV.events or state[4] ~= ARGV.minute then return {'moved'} end
 -- Without a later entry the clock decides, and only if no entry of the minute waits to be dispatched.
 if ARGV.ended_by == 'clock' and (state[5] or '0') ~= ARGV.dispatched then return {'early'} end
-if ARGV.ended_by == 'clock' and math.floor(now_ms / 60000) <= tonumber(ARGV.minute) then return {'early'} end
+-- Any other minute of the clock: it may have been ahead, and would reach the end of this one much later.
+if ARGV.ended_by == 'clock' and math.floor(now_ms / 60000) == tonumber(ARGV.minute) then return {'early'} end
 
 local groups = tonumber(ARGV.group_count)
 for at = @ARGV.groups, @ARGV.group_count + groups do
