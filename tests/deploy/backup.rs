@@ -255,6 +255,32 @@ fn backups_are_whole_or_not_there() {
     assert_eq!(whole.count(), 0);
 }
 
+/// A backup looks like a replica to the store, and leaves the traces of one.
+#[test]
+fn money_moves_while_a_backup_is_made_and_after_it() {
+    let installation = Installation::start();
+    let make = |name| {
+        installation
+            .cli
+            .json(&["account", "create", "--name", name, "--plan", "free"])
+    };
+    make("Before");
+    let backup = std::thread::scope(|scope| {
+        let backup = scope.spawn(|| back_up(&installation));
+        while !backup.is_finished() {
+            let info: String = installation.redis().command(&["INFO", "replication"]);
+            if info.contains("connected_slaves:1") {
+                make("Meanwhile");
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        backup.join().unwrap()
+    });
+    assert!(backup.is_dir());
+    make("After");
+}
+
 /// Asserts that the backup is refused for this reason, and that none is made or removed.
 fn refused_to_back_up(installation: &Installation, why: &str) {
     let before = backups(installation);

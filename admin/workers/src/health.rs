@@ -10,17 +10,25 @@ use tokio::sync::watch;
 
 /// Pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
+/// Checks between two renewals of the mark that a replica follows.
+const MARK_EVERY: u32 = 10;
 
 /// Checks until it is time to stop.
 pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
-    let mut logged = None;
+    let (mut logged, mut rounds) = (None, 0_u32);
     loop {
         let sane = base.health.check(&base.store).await.is_ok();
         base.metrics.store_sane.set(i64::from(sane));
         if sane {
             base.health.check_rights(&base.store).await;
         }
-        if sane && let Ok(status) = base.store.durability().await {
+        if sane && let Ok((status, offers)) = base.store.durability().await {
+            if rounds.is_multiple_of(MARK_EVERY)
+                && let Err(error) = base.store.mark_followed(&offers).await
+            {
+                tracing::debug!(%error, "the mark of a replica that follows was not renewed");
+            }
+            rounds = rounds.wrapping_add(1);
             base.metrics
                 .store_durable
                 .set(i64::from(status.confirmed != Durability::Async));

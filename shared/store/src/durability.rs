@@ -15,9 +15,12 @@ pub struct Offer {
     pub replicas: u64,
     /// Number of replicas that may take over: those that follow, and those that the cluster lists.
     pub listed: u64,
-    /// Whether a replica followed within `repl-backlog-ttl` (an hour by default): the server has synchronised one since
-    /// its start, and keeps the backlog that the replica would need to follow again.
+    /// Whether a replica may have followed within `repl-backlog-ttl` (an hour by default): the server has synchronised
+    /// one since its start, and keeps the backlog that the replica would need to follow again. A backup
+    /// (`redis-cli --rdb`) leaves the same traces, so on a single server [`FOLLOWED`](crate::keys::FOLLOWED) counts.
     pub had_replica: bool,
+    /// `run_id` of the server's process.
+    pub run_id: String,
 }
 
 /// Method by which a server confirms that a change is on its disk.
@@ -62,13 +65,23 @@ impl Offer {
                 ),
             }
         };
-        let replicas = number(info, "connected_slaves");
+        let replicas = replicas_online(info);
         let synchronised = number(info, "sync_full") + number(info, "sync_partial_ok");
         Self {
             disk,
             replicas,
             listed: replicas,
             had_replica: synchronised > 0 && number(info, "repl_backlog_active") > 0,
+            run_id: field(info, "run_id").unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Returns the offer of a single server whose mark names the process `followed`, or is not there.
+    #[must_use]
+    pub fn marked(self, followed: Option<&str>) -> Self {
+        Self {
+            had_replica: followed == Some(self.run_id.as_str()),
+            ..self
         }
     }
 
@@ -85,6 +98,15 @@ impl Offer {
     pub(crate) fn auto_replicas(&self) -> u8 {
         u8::from(self.listed > 0)
     }
+}
+
+/// Returns how many replicas follow, from lines such as `slave0:ip=…,port=…,state=online,offset=…,lag=1`. One that
+/// receives a snapshot does not follow yet, and a backup never will: it only looks like a replica (`redis-cli --rdb`).
+pub(crate) fn replicas_online(info: &str) -> u64 {
+    let lines = info
+        .lines()
+        .filter(|line| line.starts_with("slave") && line.contains(":ip="));
+    lines.filter(|line| line.contains(",state=online,")).count() as u64
 }
 
 /// Returns whether each reply follows its fsync.

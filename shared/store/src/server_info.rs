@@ -1,5 +1,6 @@
 //! Memory, persistence, replicas and clocks of the store's servers: one `INFO` from each, read at intervals.
 
+use crate::durability::replicas_online;
 use crate::info::{field, number};
 use crate::sanity::LOST_WRITES;
 use crate::server_report;
@@ -112,7 +113,11 @@ impl ServerInfo {
                 .all(|name| is_ok(info, name))
             }),
             fsync_delayed: sum("aof_delayed_fsync"),
-            replicas_fewest: least("connected_slaves"),
+            replicas_fewest: infos
+                .iter()
+                .map(|info| replicas_online(info))
+                .min()
+                .unwrap_or_default(),
             replica_lag_seconds: infos.iter().map(|info| worst_lag(info)).max().unwrap_or(0),
             clients: sum("connected_clients"),
             commands_a_second: sum("instantaneous_ops_per_sec"),

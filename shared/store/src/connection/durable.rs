@@ -11,7 +11,9 @@ mod dedicated;
 mod fair_queue;
 mod pools;
 
-use self::confirmation::{Confirmation, config_of_server, nodes_query, offer_queries, readable_config};
+use self::confirmation::{
+    Confirmation, config_of_server, followed_query, nodes_query, offer_queries, readable_config,
+};
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
 pub(super) use self::pools::Dial;
@@ -21,7 +23,7 @@ use super::scan::Node;
 use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
 use crate::error_counters;
-use crate::keys::FENCE;
+use crate::keys::{FENCE, FOLLOWED};
 use crate::versions::fence;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use settings::durability::Durability;
@@ -230,19 +232,23 @@ impl ConfirmedWrites {
         queries.add_command(info).add_command(config);
         // A cluster may list replicas that are not following now.
         let is_of_a_cluster = address.is_some();
-        if is_of_a_cluster {
-            queries.add_command(nodes_query());
-        }
+        queries.add_command(match is_of_a_cluster {
+            true => nodes_query(),
+            false => followed_query(),
+        });
         let mut answers = connection.send(&queries).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default().extract_error();
         let info: String = redis::from_redis_value(next()?)?;
         let config = readable_config(next())?;
-        let listed = match is_of_a_cluster.then(next) {
-            Some(Ok(nodes)) => replicas_listed(&redis::from_redis_value::<String>(nodes)?),
+        let offer = Offer::from_info(&info, config.as_deref());
+        Ok(match next() {
+            Ok(nodes) if is_of_a_cluster => {
+                offer.listed(replicas_listed(&redis::from_redis_value::<String>(nodes)?))
+            }
             // The user may lack permission to list the nodes.
-            Some(Err(_)) | None => 0,
-        };
-        Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
+            Err(_) if is_of_a_cluster => offer,
+            followed => offer.marked(redis::from_redis_value::<Option<String>>(followed?)?.as_deref()),
+        })
     }
 
     /// Records what a server offers. A replica that followed recently is still expected, since it may take over; in the
@@ -388,8 +394,8 @@ impl Store {
         redis::from_redis_value(answer).map_err(StoreError::unexpected)
     }
 
-    /// Queries all servers for the durability of changes of money.
-    pub async fn durability(&self) -> Result<Status, StoreError> {
+    /// Queries all servers for the durability of changes of money, and returns what each offers.
+    pub async fn durability(&self) -> Result<(Status, Vec<Offer>), StoreError> {
         let configured = self
             .money
             .as_ref()
@@ -410,7 +416,24 @@ impl Store {
                 Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
             });
         let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-        Ok(Status::from_offers(configured, &offers))
+        Ok((Status::from_offers(configured, &offers), offers))
+    }
+
+    /// Renews the mark that a replica follows this single server, so that a process which starts after the replica left
+    /// still expects it. Does nothing on a cluster, which lists its replicas, or without a replica.
+    ///
+    /// # Errors
+    /// [`StoreError`]
+    pub async fn mark_followed(&self, offers: &[Offer]) -> Result<(), StoreError> {
+        match offers {
+            [offer] if offer.replicas > 0 && !self.is_cluster() => {
+                let mut set = redis::cmd("SET");
+                set.arg(FOLLOWED).arg(&offer.run_id).arg("PX");
+                set.arg(u64::try_from(REPLICA_EXPECTED.as_millis()).unwrap_or(u64::MAX));
+                self.command(&set).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Counts the replicas that the cluster lists for each of these masters.

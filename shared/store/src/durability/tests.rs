@@ -10,7 +10,12 @@ fn always() -> Vec<(String, String)> {
 }
 
 fn info(version: &str, aof: &str, replicas: u8) -> String {
-    format!("# Server\r\nredis_version:{version}\r\naof_enabled:{aof}\r\nconnected_slaves:{replicas}\r\n")
+    let online =
+        (0..replicas).map(|at| format!("slave{at}:ip=10.0.0.{at},port=1,state=online,offset=5,lag=0\r\n"));
+    let online: String = online.collect();
+    format!(
+        "# Server\r\nredis_version:{version}\r\naof_enabled:{aof}\r\nconnected_slaves:{replicas}\r\n{online}"
+    )
 }
 
 #[test]
@@ -132,4 +137,17 @@ fn a_server_tells_whether_a_replica_followed_recently() {
         "repl_backlog_active:0\r\nsync_full:1\r\nsync_partial_ok:2\r\n"
     ));
     assert!(!of(""));
+}
+
+#[test]
+fn a_backup_is_no_replica() {
+    let receiving = "connected_slaves:2\r\nslave0:ip=10.0.0.1,port=0,state=wait_bgsave,offset=0,lag=0\r\n\
+                     slave1:ip=10.0.0.2,port=0,state=send_bulk,offset=0,lag=0\r\n";
+    let traces = "run_id:abc\r\nrepl_backlog_active:1\r\nsync_full:1\r\n";
+    let offer = Offer::from_info(&[receiving, traces].concat(), None);
+    assert_eq!(offer.replicas, 0);
+    assert!(!offer.clone().marked(None).had_replica);
+    // The mark of a server that has taken over, or was started anew, names another process.
+    assert!(!offer.clone().marked(Some("abd")).had_replica);
+    assert!(offer.marked(Some("abc")).had_replica);
 }

@@ -13,7 +13,7 @@
 //! | [`BLOCKED`] | Confirmed before the operator receives the result of a change. A server that saw a higher version keeps missing ranges blocked, and logs them (`store/blocked/copy.rs`). |
 //! | [`PRICES`] | Confirmed before the operator receives the result of an import. |
 //! | [`STORE`] | Written by the operator, who checks it after a failover (docs/explanation/durability.md); a store without it denies everything. |
-//! | [`REFUSED`] | Renewed by a worker every few seconds. |
+//! | [`REFUSED`], [`FOLLOWED`] | Renewed by a worker every few seconds. |
 //! | [`attempts`](super::attempts) | Counters; a loss only forgets a few attempts. |
 //! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: no new number is drawn from them. |
 
@@ -31,6 +31,8 @@ pub const BLOCKED: &str = "tollgate/blocked";
 /// The refused accounts (lines `<account> <cause>`, `<account> lost_writes <generation>`). Expires if no worker renews
 /// it.
 pub const REFUSED: &str = "tollgate/refused";
+/// `run_id` of a single server that a replica follows. Expires after the time for which that replica is still expected.
+pub const FOLLOWED: &str = "tollgate/followed";
 /// The last wallet number that an earlier version assigned. Never read.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
 /// The last escrow number that an earlier version assigned. Never read.

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::durability::{ALWAYS, Disk, Offer, Status, is_always};
+use crate::keys::FOLLOWED;
 use redis::{Cmd, RedisResult, Value};
 use settings::durability::Durability;
 use std::time::Duration;
@@ -106,6 +107,13 @@ pub(super) fn offer_queries() -> (Cmd, Cmd) {
     (info, config)
 }
 
+/// Queries the mark that a replica followed a single server.
+pub(super) fn followed_query() -> Cmd {
+    let mut query = redis::cmd("GET");
+    query.arg(FOLLOWED);
+    query
+}
+
 /// Returns the query for the replicas that the cluster lists.
 pub(super) fn nodes_query() -> Cmd {
     let mut nodes = redis::cmd("CLUSTER");
@@ -194,6 +202,7 @@ mod tests {
                 replicas: 0,
                 listed,
                 had_replica: false,
+                run_id: String::new(),
             };
             Confirmation::new(asked, &offer)
         };
