@@ -18,6 +18,11 @@ use tokio::time::{Instant, timeout_at};
 const INVALID_CHUNK: ErrorType = ErrorType::new("InvalidChunk");
 const INVALID_TRAILER_END: ErrorType = ErrorType::new("InvalidTrailerEnd");
 
+/// How many pieces of a body may be short, and the bytes that each further one must have on average. A piece is what one
+/// chunk, or one DATA frame, brings with one read. Each costs a worker thread about the same, however short it is.
+const SHORT_PIECES_MAX: usize = 16 << 10;
+const PIECE_BYTES_MIN: usize = 64;
+
 /// The caller's exact bytes, with their reserved memory.
 #[derive(Debug)]
 pub struct Body {
@@ -52,7 +57,7 @@ impl BodyReader {
     /// Reads the body. The deadline covers the whole body and the wait for memory.
     ///
     /// # Errors
-    /// 413 if the body is too long, 408 if it is late or incomplete, 400 if its chunks are malformed.
+    /// 413 if the body is too long, 408 if it is late or incomplete, 400 if its chunks are malformed or too many.
     pub async fn read(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
         let deadline = Instant::now() + self.timeout;
         if session
@@ -73,8 +78,11 @@ impl BodyReader {
         let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
-        let mut length = 0_usize;
+        let (mut length, mut pieces) = (0_usize, 0_usize);
         loop {
+            // One read from the socket may bring thousands of pieces, which the session gives without a pause: other
+            // calls of this thread get their turn.
+            tokio::task::consume_budget().await;
             let piece = match session.read_request_body().await {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
@@ -85,8 +93,13 @@ impl BodyReader {
                 }
             };
             length += piece.len();
+            pieces += 1;
             if length > self.bytes_max {
                 return Err(self.too_large());
+            }
+            if pieces > pieces_max(length) {
+                session.set_keepalive(None);
+                return Err(too_many_pieces());
             }
             // Twice the received length, so that a body of unknown length requests memory only a few times. At least
             // the received length, at most the final length.
@@ -140,6 +153,18 @@ fn unreadable(error: &Error) -> Rejection {
         }
         _ => incomplete("The request broke off."),
     }
+}
+
+/// Returns how many pieces a body of this length may have.
+const fn pieces_max(length: usize) -> usize {
+    SHORT_PIECES_MAX + length / PIECE_BYTES_MIN
+}
+
+fn too_many_pieces() -> Rejection {
+    let message = format!(
+        "The body has too many chunks: more than {SHORT_PIECES_MAX}, and one for each {PIECE_BYTES_MIN} bytes."
+    );
+    Refusal::new(RefusalKind::BadRequest, message).into()
 }
 
 fn incomplete(message: &str) -> Rejection {
@@ -297,6 +322,44 @@ mod tests {
             sending.await.unwrap();
             assert_eq!(fixture.budget.taken(), 0);
         }
+    }
+
+    /// A body of chunks of one byte each.
+    fn in_chunks_of_one_byte(length: usize) -> String {
+        let chunked = head("transfer-encoding: chunked\r\n");
+        [chunked, "1\r\nx\r\n".repeat(length), "0\r\n\r\n".to_owned()].concat()
+    }
+
+    #[tokio::test]
+    async fn a_body_has_a_bounded_number_of_short_chunks() {
+        let fixture = Fixture::new().await;
+        let (reader, key) = (fixture.body_reader(), fixture.key());
+        // The bound grows with the length.
+        let most = (1..).find(|length| length + 1 > pieces_max(length + 1)).unwrap();
+        for (length, refused) in [(most, None), (most + 1, Some(RefusalKind::BadRequest))] {
+            let (_caller, mut session) = session(&in_chunks_of_one_byte(length)).await;
+            let read = reader.read(&mut session, &key).await;
+            assert_eq!(
+                read.as_ref().map_or(0, |body| body.bytes.len()),
+                [0, length][usize::from(refused.is_none())]
+            );
+            assert_eq!(read.err().map(kind), refused, "{length}");
+        }
+    }
+
+    /// All of the body is there, so nothing but its reader makes the others of its thread wait.
+    #[tokio::test]
+    async fn other_calls_get_their_turn_while_a_body_of_short_chunks_is_read() {
+        let fixture = Fixture::new().await;
+        let (reader, key) = (fixture.body_reader(), fixture.key());
+        let (_caller, mut session) = session(&in_chunks_of_one_byte(10_000)).await;
+        let mut turns = 0;
+        let mut reading = Box::pin(reader.read(&mut session, &key));
+        while futures::poll!(&mut reading).is_pending() {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        assert!(turns > 50, "{turns}");
     }
 
     #[test]

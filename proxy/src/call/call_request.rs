@@ -2,7 +2,7 @@
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
-use crate::upstream::{Upstream, Upstreams};
+use crate::upstream::{Upstream, Upstreams, usage};
 use chat::{self, BodyError, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
@@ -202,10 +202,7 @@ impl RequestParser {
         let splice = body.usage_splice().filter(|_| asks).cloned();
         let stream = body.stream.then(|| {
             Box::new(StreamRequest {
-                format: match endpoint {
-                    Endpoint::Responses => Format::Responses,
-                    Endpoint::Chat | Endpoint::Embeddings => Format::Chat,
-                },
+                format: usage::format_of(endpoint),
                 usage_passes: splice.is_none(),
                 wants_cost: headers
                     .get(STREAM_COST_HEADER)

@@ -106,7 +106,8 @@ impl Forwarder {
         let streamed = upstream.exchange_stream(path, &headers, bytes, reservation, self.first_byte);
         let (hold, streamed) = self.require_sent(hold, Box::pin(streamed).await).await?;
         let answer = match streamed {
-            Ok(Streamed::Stream(answer)) => {
+            Ok(Streamed::Stream(mut answer)) => {
+                sent_key::redact_head(&mut answer.headers, provider_key.expose_secret());
                 return Ok(ForwardedStream::Stream(Box::new(OpenStream {
                     hold,
                     answer,
@@ -170,7 +171,7 @@ impl Forwarder {
     }
 }
 
-/// Removes the sent key from an error that echoes it.
+/// Removes the sent key from an answer that has it.
 fn redacted(mut answer: Answer, key: &SecretString) -> Answer {
     sent_key::redact(&mut answer, key.expose_secret());
     answer

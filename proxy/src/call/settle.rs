@@ -9,6 +9,7 @@ use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::Reply;
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::upstream::stream::has_events;
 use crate::upstream::usage::{self, Reported};
 use crate::upstream::{Answer, Failure, encoding};
 use domain::entry::HoldOutcome;
@@ -174,7 +175,11 @@ fn reported(request: &CallRequest, answer: &Answer) -> Option<Reported> {
     is_success
         .then(|| {
             let cost_counts = request.upstream.identity().reported_cost;
-            usage::read(
+            let read = match has_events(&answer.headers) {
+                true => usage::read_events,
+                false => usage::read,
+            };
+            read(
                 request.endpoint,
                 &answer.body,
                 content_encoding.as_deref(),

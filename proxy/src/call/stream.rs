@@ -29,14 +29,12 @@ use crate::upstream::{Answer, AnswerStream, SentKey, usage};
 use bill::StreamBill;
 use bytes::Bytes;
 use domain::measured::Measured;
-use domain::money::Nanos;
-use domain::price::reported_cost;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
 use reader::{Reader, StreamLimits};
 use secrecy::{ExposeSecret as _, SecretString};
-use sse::{Filter, FoundUsage};
+use sse::Filter;
 use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,18 +145,7 @@ impl Streams {
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
         let endpoint = request.endpoint;
-        let cost_counts = request.upstream.identity().reported_cost;
-        let read_usage = Box::new(move |json: &[u8]| {
-            let cost = if cost_counts {
-                reported_cost(json)
-            } else {
-                Ok(None)
-            };
-            FoundUsage {
-                has_tokens: usage::of_object(endpoint, json).is_some(),
-                cost_nanos: cost.ok().flatten().map(Nanos::get),
-            }
-        });
+        let read_usage = usage::found_usage(endpoint, request.upstream.identity().reported_cost);
         let filter = Filter::new(
             stream_request.format,
             stream_request.usage_passes,

@@ -7,6 +7,7 @@ use super::open::OpenExchange;
 use super::redact;
 use super::stream::AnswerStream;
 use bytes::{Bytes, BytesMut};
+use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode};
 use pingora::protocols::http::v1::client::HttpSession;
 use std::pin::pin;
@@ -102,6 +103,9 @@ impl Upstream {
         headers: HeaderMap,
     ) -> Result<Answer, Failure> {
         let body = self.read_body(&mut open.session, &headers).await?;
+        if open.broke_off() {
+            return Err(Failure::Unreachable(BreakOff::Body));
+        }
         open.keep().await;
         Ok(Answer {
             is_error: redact::is_error(status, &headers, &body),
@@ -154,6 +158,14 @@ async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap),
             return Err(bad_answer("it switched protocols"));
         }
         if !head.status.is_informational() {
+            // Pingora undoes the chunks, and would give what another coding made of the body as the body.
+            let codings = head.headers.get_all(TRANSFER_ENCODING).iter();
+            if codings
+                .into_iter()
+                .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"chunked"))
+            {
+                return Err(bad_answer("its body has an unknown transfer coding"));
+            }
             return Ok((head.status, with_room(&head.headers)));
         }
     }

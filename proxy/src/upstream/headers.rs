@@ -182,13 +182,23 @@ impl ForwardList {
     }
 }
 
+/// Headers of an answer that tell the caller's client something about the host that sent it, or what to do next. The
+/// caller would apply them to the edge: send its next calls elsewhere, or insist on TLS.
+const ABOUT_THE_HOST: [&str; 5] = [
+    "set-cookie",
+    "alt-svc",
+    "clear-site-data",
+    "refresh",
+    "strict-transport-security",
+];
+
 /// Removes headers that must not reach the caller from the provider's answer.
 pub fn clean_response(headers: &mut HeaderMap) {
     let nominated = nominated(headers);
     let unwanted = |name: &HeaderName| {
         let name = name.as_str();
         HOP_BY_HOP.contains(&name)
-            || name == "set-cookie"
+            || ABOUT_THE_HOST.contains(&name)
             || name.starts_with("x-service-")
             || nominated.iter().any(|nominated| nominated == name)
     };
@@ -402,9 +412,13 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_loses_cookies_and_connection_headers_only() {
+    fn the_answer_loses_what_is_about_the_connection_and_the_host_only() {
         let mut headers = sent(&[
             ("set-cookie", "a=b"),
+            ("alt-svc", "h2=\"other:443\""),
+            ("clear-site-data", "\"*\""),
+            ("refresh", "0;url=https://other"),
+            ("strict-transport-security", "max-age=1"),
             ("connection", "x-hop"),
             ("x-hop", "1"),
             ("transfer-encoding", "chunked"),

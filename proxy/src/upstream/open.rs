@@ -2,13 +2,20 @@
 
 use super::connection_budget::ConnectionPermit;
 use super::idle::{Connected, Idle};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinSet;
 
-/// The task that sends the rest of a request and receives its answer. It ends when this is dropped.
-pub(super) type Transfer = JoinSet<()>;
+/// The task that sends the rest of a request and receives its answer.
+pub(super) struct Transfer {
+    /// The task ends when this is dropped.
+    pub(super) _task: JoinSet<()>,
+    /// Set before the answer ends, if the connection broke. The reader of the answer sees the same end in both cases.
+    pub(super) has_broken: Arc<AtomicBool>,
+}
 
 /// An exchange whose request was sent, or is being sent while the answer is read. Dropping it closes its connection.
 pub(super) struct OpenExchange {
@@ -21,6 +28,16 @@ pub(super) struct OpenExchange {
 }
 
 impl OpenExchange {
+    /// Returns whether a body that ended did so because its connection broke: where the body has no length of its own,
+    /// that looks like its end.
+    pub(super) fn broke_off(&self) -> bool {
+        let has_broken = |transfer: &Transfer| transfer.has_broken.load(Ordering::Acquire);
+        self.transfer.as_ref().is_some_and(has_broken)
+            && self.session.resp_header().is_some_and(|head| {
+                !head.headers.contains_key(CONTENT_LENGTH) && !head.headers.contains_key(TRANSFER_ENCODING)
+            })
+    }
+
     /// Returns the connection to the pool if it can be reused. Its answer must have been read to the end.
     pub(super) async fn keep(self: Box<Self>) {
         let Self {

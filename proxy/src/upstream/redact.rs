@@ -17,14 +17,25 @@ pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
 /// Characters that replace the middle of a masked key, also as a JSON escape.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
-/// Returns whether an answer is an error, which may echo a key: by its status, or because its JSON has an `error`. Some
-/// providers (OpenRouter) report errors with status 200, and so does OpenAI for a failed response.
+/// Returns whether an answer is an error, which may echo a key: by its status, or because its JSON, or a choice in it, has
+/// an `error`. Some providers (OpenRouter) report errors with status 200, and so does OpenAI for a failed response.
 pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> bool {
     /// Created once: preparing a search costs more than searching an answer.
     static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
     #[derive(Deserialize)]
+    struct Choice {
+        error: Option<IgnoredAny>,
+    }
+    #[derive(Deserialize)]
     struct TopLevel {
         error: Option<IgnoredAny>,
+        #[serde(default)]
+        choices: Vec<Choice>,
+    }
+    impl TopLevel {
+        fn has_error(&self) -> bool {
+            self.error.is_some() || self.choices.iter().any(|choice| choice.error.is_some())
+        }
     }
     if !status.is_success() {
         return true;
@@ -35,7 +46,7 @@ pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
     };
     let may_have_one = KEY.find(&plain).is_some();
     // Text that is not JSON, or has more than one value, is no answer that a caller can use.
-    may_have_one && !matches!(serde_json::from_slice(&plain), Ok(TopLevel { error: None }))
+    may_have_one && serde_json::from_slice(&plain).map_or(true, |answer: TopLevel| answer.has_error())
 }
 
 /// Result of redacting an error body.

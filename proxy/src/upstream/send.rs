@@ -13,7 +13,7 @@ use std::future::poll_fn;
 use std::io::{self, Cursor};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
@@ -118,8 +118,9 @@ fn transfer(
     within: Duration,
 ) -> (DuplexStream, Transfer) {
     let (near, mut far) = tokio::io::duplex(DUPLEX_BYTES);
-    let mut transfer = JoinSet::new();
-    transfer.spawn(async move {
+    let (mut task, has_broken) = (JoinSet::new(), Arc::new(AtomicBool::default()));
+    let broken = Arc::clone(&has_broken);
+    task.spawn(async move {
         let (mut from, mut to) = tokio::io::split(stream);
         let sending = async move {
             let sent = async {
@@ -131,14 +132,18 @@ fn transfer(
             to
         };
         let receiving = async move {
-            if far.write_all(&early).await.is_ok() {
-                drop(tokio::io::copy(&mut from, &mut far).await);
+            if far.write_all(&early).await.is_ok() && tokio::io::copy(&mut from, &mut far).await.is_err() {
+                broken.store(true, Ordering::Release);
             }
             drop(far);
             from
         };
         let _open = join(sending, receiving).await;
     });
+    let transfer = Transfer {
+        _task: task,
+        has_broken,
+    };
     (near, transfer)
 }
 

@@ -1,9 +1,12 @@
-//! Removal of the sent key from a provider's error, whatever its prefix: keys without the prefix `sk-` cannot be
-//! recognized by their form.
+//! Removal of the sent key from a provider's answer, whatever the key's prefix: keys without the prefix `sk-` cannot be
+//! recognized by their form. An error may repeat parts of the key; in any other answer only the whole key is searched for,
+//! since no answer needs it.
 
 use super::exchange::Answer;
 use super::redact::{self, REPLACEMENT, Redacted, key_length};
+use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use memchr::memmem::Finder;
 use std::collections::HashSet;
 
 /// Shortest part of the key that is removed, in bytes. A shorter key is removed as a whole.
@@ -13,17 +16,57 @@ const KEY_MIN: usize = 8;
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// Redacts the key if the answer is an error. A body that cannot be decoded stays: the reply replaces all of it.
+/// Redacts all parts of the key in an error, and the whole key in any other answer. A body that cannot be decoded stays:
+/// of an error the reply replaces all of it.
 pub fn redact(answer: &mut Answer, key: &str) {
-    if !answer.is_error {
-        return;
+    if answer.is_error {
+        if let Some(fragments) = Fragments::new(key) {
+            redact_with(answer, &|text| fragments.without(text));
+        }
+    } else if key.len() >= KEY_MIN {
+        let whole = Finder::new(key);
+        redact_whole_key(&mut answer.headers, &whole);
+        // A search is a fraction of a copy, which only a compressed body, or one that has the key, needs.
+        if answer.headers.contains_key(CONTENT_ENCODING) || whole.find(&answer.body).is_some() {
+            redact_with(answer, &|text| without_whole(&whole, text));
+        }
     }
-    let Some(fragments) = Fragments::new(key) else {
-        return;
-    };
-    let clean = |text: &[u8]| fragments.without(text);
-    redact::headers_with(&mut answer.headers, &clean);
-    if let Redacted::Changed(body) = redact::body_with(&answer.body, &answer.headers, &clean) {
+}
+
+/// Redacts the whole key in the head of an answer that is read as a stream.
+pub fn redact_head(headers: &mut HeaderMap, key: &str) {
+    if key.len() >= KEY_MIN {
+        redact_whole_key(headers, &Finder::new(key));
+    }
+}
+
+fn redact_whole_key(headers: &mut HeaderMap, whole: &Finder<'_>) {
+    if headers
+        .values()
+        .any(|value| whole.find(value.as_bytes()).is_some())
+    {
+        redact::headers_with(headers, &|text| without_whole(whole, text));
+    }
+}
+
+/// Replaces every occurrence of the key; `None` if there is none.
+fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
+    let mut clean = Vec::new();
+    let mut copied = 0;
+    for at in key.find_iter(text) {
+        clean.extend_from_slice(&text[copied..at]);
+        clean.extend_from_slice(REPLACEMENT);
+        copied = at + key.needle().len();
+    }
+    (copied > 0).then(|| {
+        clean.extend_from_slice(&text[copied..]);
+        clean
+    })
+}
+
+fn redact_with(answer: &mut Answer, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
+    redact::headers_with(&mut answer.headers, clean);
+    if let Redacted::Changed(body) = redact::body_with(&answer.body, &answer.headers, clean) {
         answer.body = body;
         answer.headers.remove(CONTENT_ENCODING);
         answer.headers.remove(CONTENT_LENGTH);
@@ -192,11 +235,59 @@ mod tests {
         assert_eq!(without("123456789012", "x 123456789012"), "x [redacted]");
     }
 
+    /// OpenRouter reports an error in a choice. An answer that is no error loses the whole key only.
+    #[test]
+    fn no_answer_has_the_whole_key() {
+        let part = &KEY[..12];
+        for (status, body, is_error) in [
+            (
+                200,
+                r#"{"choices":[{"error":{"message":"KEY"},"message":{}}]}"#,
+                true,
+            ),
+            (
+                200,
+                r#"{"choices":[{"error":null,"message":{"content":"KEY and KEY"}}]}"#,
+                false,
+            ),
+            (200, r#"{"detail":"KEY"}"#, false),
+            (201, "<p>KEY</p>", false),
+        ] {
+            let echo = body.replace("KEY", KEY);
+            let mut plain = answer(
+                status,
+                &[("x-debug-auth", "Bearer gsk_Zk3vB8qLr1Tn6XwY0pAe")],
+                echo.clone().into(),
+            );
+            assert_eq!(plain.is_error, is_error, "{body}");
+            redact(&mut plain, KEY);
+            assert_eq!(plain.headers["x-debug-auth"], "Bearer [redacted]");
+            assert_eq!(plain.body, body.replace("KEY", "[redacted]"));
+            let mut packed = answer(status, &[("content-encoding", "gzip")], gzip(&echo));
+            redact(&mut packed, KEY);
+            assert_eq!(packed.body, body.replace("KEY", "[redacted]"));
+            assert!(!packed.headers.contains_key(CONTENT_ENCODING));
+            let parts = body.replace("KEY", part);
+            let mut with_part = answer(status, &[], parts.clone().into());
+            redact(&mut with_part, KEY);
+            assert_eq!(with_part.body == parts, !is_error, "{parts}");
+        }
+        let mut head = answer(200, &[("x-key", "gsk_Zk3vB8qLr1Tn6XwY0pAe")], Vec::new()).headers;
+        redact_head(&mut head, KEY);
+        assert_eq!(head["x-key"], "[redacted]");
+    }
+
     #[test]
     fn a_slash_may_be_escaped() {
         let key = "AbCd/EfGh+IjKl/MnOp==";
         assert_eq!(without(key, r#""AbCd\/EfGh+IjKl\/MnOp==""#), r#""[redacted]""#);
         assert_eq!(without(key, "AbCd/EfGh+IjKl/MnOp==;"), "[redacted];");
+    }
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
     }
 
     fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> Answer {

@@ -8,6 +8,16 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+/// Returns whether the content type is `text/event-stream`.
+pub fn has_events(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    content_type.is_some_and(|content_type| {
+        let essence = content_type.split(|byte| *byte == b';').next();
+        let essence = essence.unwrap_or_default().trim_ascii();
+        essence.eq_ignore_ascii_case(b"text/event-stream")
+    })
+}
+
 /// An answer whose head was read. Dropping it closes its connection.
 pub struct AnswerStream {
     open: Box<OpenExchange>,
@@ -23,17 +33,9 @@ impl AnswerStream {
     /// Returns whether an answer with this head is a readable stream: a success with the content type
     /// `text/event-stream`.
     pub(super) fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
-        let value = |name| headers.get(name).map(HeaderValue::as_bytes);
-        let is_events = value(CONTENT_TYPE).is_some_and(|content_type| {
-            let essence = content_type
-                .split(|byte| *byte == b';')
-                .next()
-                .unwrap_or_default();
-            essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-        });
         let content_encoding = encoding::content_encoding(headers);
         let has_body = status.is_success() && status != StatusCode::NO_CONTENT;
-        has_body && is_events && Encoding::parse(content_encoding.as_deref()).is_some()
+        has_body && has_events(headers) && Encoding::parse(content_encoding.as_deref()).is_some()
     }
 
     /// Creates the stream of an exchange whose head was read.
@@ -69,6 +71,9 @@ impl AnswerStream {
             let piece = self.open.session.read_body_bytes().await;
             let piece = piece.map_err(|error| lost(BreakOff::Body, &error))?;
             self.is_at_end = piece.is_none();
+            if self.is_at_end && self.open.broke_off() {
+                return Err(Failure::Unreachable(BreakOff::Body));
+            }
             match (piece, &mut self.inflater) {
                 (Some(piece), None) if !piece.is_empty() => return Ok(Some(piece)),
                 (Some(piece), Some(inflater)) => inflater.push(piece),

@@ -1,11 +1,16 @@
 //! Usage in the provider's answer (decisions D33, D64).
 
 use super::encoding;
+use bytes::Bytes;
 use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::price::{BadCost, EmbeddingsUsage, ResponsesUsage, Usage, reported_cost};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use sse::{Filter, Format, FoundUsage, ReadUsage};
+use std::marker::PhantomData;
 
 /// The part of an answer that the settlement needs.
 #[derive(Debug)]
@@ -26,6 +31,27 @@ struct Answer<'a, U> {
     service_tier: Option<&'a RawValue>,
 }
 
+/// A value that is a JSON object: a derived reader takes an array for an object without names.
+struct Object<U>(U);
+
+impl<'de, U: Deserialize<'de>> Deserialize<'de> for Object<U> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<U>(PhantomData<U>);
+        impl<'de, U: Deserialize<'de>> Visitor<'de> for ObjectVisitor<U> {
+            type Value = Object<U>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                U::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
 /// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read.
 pub fn read(
     endpoint: Endpoint,
@@ -42,12 +68,57 @@ pub fn read(
     tokens.or_else(|| with_cost(endpoint, &plain, cost_counts))
 }
 
+/// Like [`read`], for an answer of server-sent events to a call that did not ask for them: some providers go by the
+/// `Accept` of the request. The usage must be that of the whole answer.
+pub fn read_events(
+    endpoint: Endpoint,
+    body: &[u8],
+    content_encoding: Option<&[u8]>,
+    cost_counts: bool,
+) -> Option<Reported> {
+    let plain = Bytes::from(encoding::decode(body, content_encoding)?.into_owned());
+    let nothing_is_redacted = Box::new(|_: &[u8]| None);
+    let read_usage = found_usage(endpoint, cost_counts);
+    let mut filter = Filter::new(format_of(endpoint), true, (nothing_is_redacted, read_usage));
+    filter.push(&plain, &mut Vec::new());
+    filter.close(&mut Vec::new());
+    let whole = filter.usage().filter(|_| filter.usage_is_whole(true));
+    Some(Reported {
+        usage: whole.and_then(|json| of_object(endpoint, json)),
+        service_tier: filter.service_tier().map(str::to_owned),
+        cost: Ok(filter.cost_nanos().map(Nanos::from_stored)),
+    })
+}
+
+/// Returns the format of the events of an endpoint.
+pub const fn format_of(endpoint: Endpoint) -> Format {
+    match endpoint {
+        Endpoint::Responses => Format::Responses,
+        Endpoint::Chat | Endpoint::Embeddings => Format::Chat,
+    }
+}
+
+/// Returns what reads a `usage` object of an event, with its cost if reported costs are used.
+pub fn found_usage(endpoint: Endpoint, cost_counts: bool) -> ReadUsage {
+    Box::new(move |json: &[u8]| {
+        let cost = if cost_counts {
+            reported_cost(json)
+        } else {
+            Ok(None)
+        };
+        FoundUsage {
+            has_tokens: of_object(endpoint, json).is_some(),
+            cost_nanos: cost.ok().flatten().map(Nanos::get),
+        }
+    })
+}
+
 /// Reads tokens and tier in one pass. Also `None` for an implausible usage.
 fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
     fn pass<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: fn(U) -> Usage) -> Option<Reported> {
-        let answer: Answer<'a, U> = parse(plain)?;
+        let answer: Answer<'a, Object<U>> = parse(plain)?;
         Some(Reported {
-            usage: Some(usage(answer.usage?)),
+            usage: Some(usage(answer.usage?.0)),
             service_tier: answer.service_tier.and_then(tier),
             cost: Ok(None),
         })
@@ -76,10 +147,11 @@ fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Repo
 
 /// Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
 fn parse<'a, T: Deserialize<'a>>(plain: &'a [u8]) -> Option<T> {
-    match simdutf8::basic::from_utf8(plain) {
+    let Object(answer) = match simdutf8::basic::from_utf8(plain) {
         Ok(text) => serde_json::from_str(text).ok(),
         Err(_) => serde_json::from_slice(plain).ok(),
-    }
+    }?;
+    Some(answer)
 }
 
 /// Returns the tier's name. An invalid one is ignored, and does not affect the usage next to it.
@@ -91,13 +163,9 @@ fn tier(json: &RawValue) -> Option<String> {
 /// Reads a `usage` object found in a stream; `None` if it is implausible.
 pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
     match endpoint {
-        Endpoint::Chat => serde_json::from_slice(json).ok(),
-        Endpoint::Responses => serde_json::from_slice(json)
-            .ok()
-            .map(|ResponsesUsage(usage)| usage),
-        Endpoint::Embeddings => serde_json::from_slice(json)
-            .ok()
-            .map(|EmbeddingsUsage(usage)| usage),
+        Endpoint::Chat => parse(json),
+        Endpoint::Responses => parse(json).map(|ResponsesUsage(usage)| usage),
+        Endpoint::Embeddings => parse(json).map(|EmbeddingsUsage(usage)| usage),
     }
 }
 
@@ -145,6 +213,41 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_array_is_no_usage_and_no_answer() {
+        for bad in [
+            r#"{"usage":[9,2,11,null,null]}"#,
+            r#"[{"prompt_tokens":9,"completion_tokens":2},"default"]"#,
+        ] {
+            assert_eq!(read(Endpoint::Chat, bad.as_bytes()), None, "{bad}");
+            let without_cost = super::read(Endpoint::Chat, bad.as_bytes(), None, false);
+            assert!(
+                without_cost.is_none_or(|reported| reported.usage.is_none()),
+                "{bad}"
+            );
+        }
+        assert_eq!(of_object(Endpoint::Chat, b"[9,2,11,null,null]"), None);
+    }
+
+    /// Some providers stream to everybody whose `Accept` has `text/event-stream`.
+    #[test]
+    fn events_that_nobody_asked_for_are_read_for_their_usage() {
+        const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
+        const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2},\"service_tier\":\"flex\"}\n\n";
+        let read = |events: &[&str]| {
+            let reported = read_events(Endpoint::Chat, events.concat().as_bytes(), None, false).unwrap();
+            (
+                reported.usage.map(|usage| usage.completion_tokens),
+                reported.service_tier,
+            )
+        };
+        let flex = Some("flex".to_owned());
+        assert_eq!(read(&[TEXT, USAGE, "data: [DONE]\n\n"]), (Some(2), flex.clone()));
+        assert_eq!(read(&[TEXT, USAGE]), (Some(2), flex.clone()));
+        assert_eq!(read(&[USAGE, TEXT]), (None, flex), "text follows");
+        assert_eq!(read(&[TEXT, "data: [DONE]\n\n"]), (None, None));
     }
 
     #[test]
