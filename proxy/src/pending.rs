@@ -1,9 +1,10 @@
 //! Retry queue for settlements and voids that the store did not accept (decision D36).
 //!
-//! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. Items that do not fit
-//! are dropped, which leaves the estimate charged. A settlement may charge more than the estimate, so it is never
-//! dropped for a void. [`delivery`] sends an item only to the ledger of its hold. [`lacking`] holds the items that a
-//! failed write left out of the journal; they are written as soon as possible.
+//! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. New items that do not
+//! fit are dropped, which leaves the estimate charged. A settlement may charge more than the estimate, so it is never
+//! dropped for a void. Items in the journals of [`others`] that do not fit stay on the disk. [`delivery`] sends an item
+//! only to the ledger of its hold. [`lacking`] holds the items that a failed write left out of the journal; they are
+//! written as soon as possible.
 
 pub mod delivery;
 pub mod item;
@@ -171,42 +172,47 @@ impl Pending {
         }
     }
 
-    /// Takes over the journals of processes that ended. Does nothing while this process has deliverable items, since
-    /// its store does not reply: other processes, or a later run, take the journals over. Blocks on the disk, and
-    /// meanwhile holds no lock that a call needs.
+    /// Takes over the journals of processes that ended. Takes only what fits into the queue; the rest stays on the disk
+    /// for the next time or another process. Does nothing while this process has deliverable items, since its store
+    /// does not reply: other processes, or a later run, take the journals over. Blocks on the disk, and meanwhile holds
+    /// no lock that a call needs.
     ///
     /// # Errors
     /// The directory cannot be read.
     pub fn take_over(&self) -> std::io::Result<()> {
         let waiting = self.len();
-        if waiting > self.elsewhere() {
+        let room = self.limit.saturating_sub(waiting);
+        if waiting > self.elsewhere() || room == 0 {
             return Ok(());
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(others) = &mut *others else {
             return Ok(());
         };
-        let mut found = others.read(self.limit.saturating_sub(waiting))?;
-        let items = std::mem::take(&mut found.items);
-        let mut written = Ok(());
-        if !items.is_empty() {
-            let mut queue = self.queue();
-            if items.len() > queue.free() {
-                // Items were queued meanwhile. The files stay as they are.
-                return Ok(());
-            }
-            let mut journal = self.journal();
-            tracing::info!(items = items.len(), "taken over from a process that ended");
-            written = journal.append(&items);
-            if written.is_err() {
-                self.lacking().in_kept_files(&items);
-            }
-            for item in items {
-                queue.push(item);
-            }
-            self.wake.notify_one();
+        let mut found = others.read(room)?;
+        let items = found.items().count();
+        if items == 0 {
+            others.remove(found);
+            return Ok(());
         }
-        self.dropped.fetch_add(found.dropped, Ordering::Relaxed);
+        let mut queue = self.queue();
+        if items > queue.free() {
+            // Items were queued meanwhile. The files stay as they are.
+            return Ok(());
+        }
+        let mut journal = self.journal();
+        let written = journal.append(found.items());
+        if written.is_err() {
+            found.leave_divided_files();
+            self.lacking().in_kept_files(found.items());
+        }
+        let items = found.take_items();
+        tracing::info!(items = items.len(), "taken over from a process that ended");
+        for item in items {
+            queue.push(item);
+        }
+        drop((queue, journal));
+        self.wake.notify_one();
         match written {
             Ok(()) => others.remove(found),
             Err(_reported) => others.keep(found),
@@ -289,8 +295,12 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use super::journal::tests::{SMALL_FILE_BYTES, fresh, item, run_with_small_files, small_file_folder};
+    use super::journal::tests::{
+        SMALL_FILE_BYTES, fresh, item, run_with_small_files, settlement, small_file_folder,
+    };
     use super::*;
+    use std::io::Write as _;
+    use std::path::PathBuf;
 
     #[test]
     fn items_that_could_not_be_written_are_written_once_there_is_room() {
@@ -373,7 +383,11 @@ mod tests {
             (ids().count(), 0, 0)
         );
         let mut beside = OtherJournals::beside(&dir.join("none"));
-        assert_eq!(beside.read(SMALL_FILE_BYTES).unwrap().items, [], "it is held");
+        assert_eq!(
+            beside.read(SMALL_FILE_BYTES).unwrap().items().count(),
+            0,
+            "it is held"
+        );
     }
 
     /// Returns the items that other processes would take over if this process were killed now.
@@ -476,7 +490,142 @@ mod tests {
         pending.elsewhere.store(2, Ordering::Relaxed);
         leave(&["allow_3", "allow_4"]);
         pending.take_over().unwrap();
-        assert_eq!((pending.len(), pending.dropped()), (3, 1), "no more than fits");
+        assert_eq!((pending.len(), pending.dropped()), (3, 0), "no more than fits");
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "the rest stays");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// Leaves a journal with these items and this text after them, as an ended process does.
+    fn leave(dir: &Path, items: &[Item], text: &[u8]) -> PathBuf {
+        let mut journal = Journal::open(dir).unwrap();
+        journal.append(items).unwrap();
+        let path = journal.path().to_owned();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(text).unwrap();
+        path
+    }
+
+    /// Opens a queue with these items, all of another ledger, so that they do not prevent a take-over.
+    fn with_elsewhere(dir: &Path, limit: usize, ids: &[&str]) -> Pending {
+        let pending = Pending::open(dir, limit).unwrap();
+        for id in ids {
+            pending.push(item(id));
+        }
+        pending.elsewhere.store(ids.len(), Ordering::Relaxed);
+        pending
+    }
+
+    /// Returns the queued items, and makes all of them items of another ledger.
+    fn all_elsewhere(pending: &Pending) -> Vec<Item> {
+        let items: Vec<Item> = pending.queue().items().cloned().collect();
+        pending.elsewhere.store(items.len(), Ordering::Relaxed);
+        items
+    }
+
+    fn is_unlocked(path: &Path) -> bool {
+        std::fs::File::open(path).unwrap().try_lock().is_ok()
+    }
+
+    #[test]
+    fn a_full_queue_leaves_journals_untouched_for_others() {
+        let dir = fresh("no-room");
+        let pending = with_elsewhere(&dir, 2, &["allow_1", "allow_2"]);
+        let left = leave(&dir, &[settlement("allow_3")], b"");
+        let before = std::fs::read(&left).unwrap();
+        pending.take_over().unwrap();
+        assert!(left.exists(), "its settlement is lost");
+        assert_eq!(std::fs::read(&left).unwrap(), before);
+        assert!(is_unlocked(&left));
+        assert_eq!((pending.len(), pending.dropped()), (2, 0));
+        let other = Pending::open(&dir, 9).unwrap();
+        assert_eq!(all_elsewhere(&other), [settlement("allow_3")]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A journal can be longer than the queue: it has lines of delivered items, and its process may have had a larger
+    /// limit.
+    #[test]
+    fn a_long_journal_is_taken_over_in_parts_settlements_first() {
+        let dir = fresh("parts");
+        let pending = with_elsewhere(&dir, 3, &["allow_1"]);
+        let voids = [item("allow_2"), item("allow_3"), item("allow_4")];
+        let settlements = [
+            settlement("allow_5"),
+            settlement("allow_6"),
+            settlement("allow_7"),
+        ];
+        let mixed = [&voids[..2], &settlements[..2]].concat();
+        let left = leave(&dir, &mixed, b"");
+        let only_settlement = leave(&dir, &settlements[2..], b"");
+        let take_over = || {
+            pending.take_over().unwrap();
+            let taken = all_elsewhere(&pending);
+            let files = std::fs::read_dir(&dir).unwrap().count();
+            // The store accepts them.
+            let batch = pending.queue().batch(9, |_| true).0;
+            batch.iter().for_each(|(at, _)| pending.queue().remove(*at));
+            pending.elsewhere.store(0, Ordering::Relaxed);
+            (taken, files)
+        };
+        let (taken, files) = take_over();
+        assert_eq!(taken.len(), 3, "{taken:?}");
+        assert!(
+            taken[..2].iter().all(|item| settlements.contains(item)),
+            "{taken:?}"
+        );
+        assert!(left.exists() && is_unlocked(&left));
+        assert!(files >= 2);
+        let (next, files) = take_over();
+        assert_eq!((next.len(), files), (3, 1), "the own journal");
+        assert!(
+            settlements.contains(&next[0]) && next[1..] == voids[..2],
+            "{next:?}"
+        );
+        assert!(taken.iter().all(|item| !next.contains(item)), "each once");
+        assert!(!left.exists() && !only_settlement.exists());
+        assert_eq!((take_over(), pending.dropped()), ((vec![], 1), 0));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn lines_of_a_newer_version_stay_for_it() {
+        const NEWER: &[u8] = b"{\"do\":\"newer\",\"name\":[]}\n";
+        let dir = fresh("newer");
+        let pending = Pending::open(&dir, 9).unwrap();
+        let left = leave(&dir, &[settlement("allow_1")], NEWER);
+        let mut file = std::fs::OpenOptions::new().append(true).open(&left).unwrap();
+        let void = serde_json::to_string(&item("allow_2")).unwrap();
+        file.write_all(format!("{void}\n{{\"do\":\"vo").as_bytes())
+            .unwrap();
+        for _ in 0..2 {
+            pending.take_over().unwrap();
+            assert_eq!(
+                all_elsewhere(&pending),
+                [settlement("allow_1"), item("allow_2")],
+                "what can be read is taken over once"
+            );
+            assert_eq!(std::fs::read(&left).unwrap(), NEWER, "without the torn line");
+            assert!(is_unlocked(&left), "a newer version may take it over");
+        }
+        assert_eq!(pending.dropped(), 0);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn kept_journals_outlast_a_take_over_that_finds_nothing() {
+        let dir = fresh("kept-on");
+        let pending = Pending::open(&dir, 9).unwrap();
+        let kept = leave(&dir, &[item("allow_1")], b"");
+        {
+            let mut others = pending.others.lock().unwrap();
+            let found = others.as_mut().unwrap().read(9).unwrap();
+            others.as_mut().unwrap().keep(found);
+        }
+        pending.lacking().in_kept_files(&[item("allow_1")]);
+        pending.queue().push(item("allow_1"));
+        all_elsewhere(&pending);
+        pending.take_over().unwrap();
+        assert!(kept.exists(), "the own journal lacks its item");
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -18,7 +18,7 @@ pub(super) const SUFFIX: &str = "pending.jsonl";
 const OPENING_SUFFIX: &str = "opening";
 
 /// File mode. The lines contain who spent how much.
-const OWNER_ONLY: u32 = 0o600;
+pub(super) const OWNER_ONLY: u32 = 0o600;
 /// Mode of a directory that is created here.
 const OWNER_ONLY_DIR: u32 = 0o700;
 
@@ -193,6 +193,20 @@ pub(super) mod tests {
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
+            epoch: None,
+            as_of: AsOf::default(),
+        }
+    }
+
+    /// Creates a settlement.
+    pub fn settlement(id: &str) -> Item {
+        Item::Settle {
+            name: ["acct_1", "bot", "r", id].map(str::to_owned),
+            estimate_nanos: 100,
+            cost_nanos: 170,
+            how: None,
+            extension_nanos: None,
+            measured: None,
             epoch: None,
             as_of: AsOf::default(),
         }

@@ -24,8 +24,8 @@ impl Lacking {
     }
 
     /// Records items whose old files are kept.
-    pub fn in_kept_files(&mut self, items: &[Item]) {
-        self.in_kept_files.extend(items.iter().cloned());
+    pub fn in_kept_files<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
+        self.in_kept_files.extend(items.into_iter().cloned());
     }
 
     /// Forgets all items except these, which are still queued.

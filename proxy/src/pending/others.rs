@@ -1,12 +1,20 @@
-//! Journals of ended processes in the same directory. A file that cannot be read or removed does not block others.
+//! Journals of ended processes in the same directory. A file that cannot be read, written or removed does not block
+//! others.
+//!
+//! No line is lost here: only what fits into the queue is taken over, settlements before voids, and the rest stays in
+//! the file for a later take-over or another process. So do complete lines that this version cannot read: a newer
+//! version wrote them. Memory is bounded by the queue's limit; the files are bounded by what their processes wrote.
 
 use super::item::Item;
-use super::journal::SUFFIX;
-use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::MetadataExt as _;
+use super::journal::{OWNER_ONLY, SUFFIX};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// Suffix of a file that will replace a journal, and is no journal yet.
+const REST_SUFFIX: &str = "rest";
 
 /// The journals of other processes. All methods block on the disk, so no call waits for them.
 #[derive(Debug)]
@@ -15,20 +23,65 @@ pub struct OtherJournals {
     own: PathBuf,
     /// Files whose items are queued here, but which could not or must not be removed yet. They stay locked while this
     /// process lives, so that no other process takes over their items again.
-    unremoved: Vec<(File, PathBuf)>,
-    /// Files that could not be read. Each is logged once.
-    unreadable: HashSet<PathBuf>,
+    unremoved: Vec<Found>,
+    /// Files with a fault, as they were when it was logged. Each fault is logged once.
+    faulty: HashMap<PathBuf, Fault>,
+}
+
+/// Why a file, or a part of it, stays where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It cannot be read.
+    Unreadable,
+    /// The rest of it cannot be written.
+    Unwritable,
+    /// This version can read none of its lines. It is not read again while it has this number and length.
+    Unknown { inode: u64, bytes: u64 },
 }
 
 /// Items of other journals.
 #[derive(Debug, Default)]
 pub struct LeftBehind {
-    /// Items to queue.
-    pub items: Vec<Item>,
-    /// Number of items that did not fit.
-    pub dropped: u64,
-    /// The locked files, to be removed once the items are in the own journal or delivered.
-    files: Vec<(File, PathBuf)>,
+    files: Vec<Found>,
+}
+
+/// A locked file, and the items to take over from it.
+#[derive(Debug)]
+struct Found {
+    /// Keeps the lock.
+    held: File,
+    path: PathBuf,
+    items: Items,
+    /// The file that will replace this one; `None` if all of its lines are taken over.
+    rest: Option<Rest>,
+}
+
+/// The first settlements and the first voids of a file, and the number of its other complete lines.
+#[derive(Debug, Default)]
+struct Items {
+    settlements: Vec<Item>,
+    voids: Vec<Item>,
+    left: usize,
+    unknown: usize,
+}
+
+/// A file with the lines that are not taken over. Removed on drop, unless it has replaced the journal.
+#[derive(Debug)]
+struct Rest(PathBuf);
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// A line of a journal.
+enum Line {
+    Item(Item),
+    /// Complete, but not readable by this version.
+    Unknown,
+    /// The last line, incomplete after a crash.
+    Torn,
 }
 
 impl OtherJournals {
@@ -38,54 +91,131 @@ impl OtherJournals {
             dir: own.parent().unwrap_or_else(|| Path::new(".")).to_owned(),
             own: own.to_owned(),
             unremoved: Vec::new(),
-            unreadable: HashSet::new(),
+            faulty: HashMap::new(),
         }
     }
 
     /// Removes the files that were kept or could not be removed before. Must not be called while their items are
-    /// queued.
+    /// queued and missing in the own journal.
     pub fn remove_kept(&mut self) {
-        self.remove_files(Vec::new());
+        let before = std::mem::take(&mut self.unremoved);
+        self.unremoved
+            .extend(before.into_iter().filter(|found| found.end().is_err()));
     }
 
-    /// Locks and reads the journals of ended processes, at most `limit` items.
+    /// Locks and reads the journals of ended processes. Takes at most `room` items: settlements before voids, since
+    /// voids can only refund. Files of which nothing fits stay unlocked.
     ///
     /// # Errors
     /// The directory cannot be read.
-    pub fn read(&mut self, limit: usize) -> std::io::Result<LeftBehind> {
-        let mut found = LeftBehind::default();
+    pub fn read(&mut self, room: usize) -> std::io::Result<LeftBehind> {
+        let mut paths = Vec::new();
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            if !path.to_string_lossy().ends_with(SUFFIX) || path == self.own {
-                continue;
-            }
-            let read = lock(&path).and_then(|file| {
-                let Some(file) = file else { return Ok(None) };
-                let items = items(&file)?;
-                Ok(Some((file, items)))
-            });
-            match read {
-                Ok(None) => {}
-                Ok(Some((file, items))) => {
-                    for item in items {
-                        found.take(item, limit);
-                    }
-                    found.files.push((file, path));
-                }
-                Err(error) => {
-                    if !self.unreadable.contains(&path) {
-                        tracing::error!(path = %path.display(), %error, "a retry journal cannot be read");
-                        self.unreadable.insert(path);
-                    }
-                }
+            if path.to_string_lossy().ends_with(SUFFIX) && path != self.own {
+                paths.push(path);
             }
         }
-        Ok(found)
+        self.faulty.retain(|path, _| paths.contains(path));
+        let mut files: Vec<Found> = Vec::new();
+        let (mut settlements, mut voids) = (0, 0);
+        for path in paths {
+            if settlements == room {
+                break;
+            }
+            if let Some(found) = self.read_file(path, room - settlements, room - voids) {
+                settlements += found.items.settlements.len();
+                voids += found.items.voids.len();
+                files.push(found);
+            }
+        }
+        let mut room = room - settlements;
+        for found in &mut files {
+            found.items.leave_voids_beyond(room);
+            room -= found.items.voids.len();
+        }
+        let files = files
+            .into_iter()
+            .filter_map(|found| self.prepare(found))
+            .collect();
+        Ok(LeftBehind { files })
     }
 
-    /// Removes the files whose items are now in the own journal.
+    /// Locks and reads a file; `None` if it is not there, locked or unreadable.
+    fn read_file(&mut self, path: PathBuf, settlements: usize, voids: usize) -> Option<Found> {
+        let read = lock(&path).and_then(|held| {
+            let Some(held) = held else { return Ok(None) };
+            if self.faulty.get(&path) == Some(&Fault::unknown(&held)?) {
+                return Ok(None);
+            }
+            let items = Items::read(&held, settlements, voids)?;
+            Ok(Some((held, items)))
+        });
+        match read {
+            Ok(None) => None,
+            Ok(Some((held, items))) => Some(Found {
+                held,
+                path,
+                items,
+                rest: None,
+            }),
+            Err(error) => {
+                if self.is_new(&path, Fault::Unreadable) {
+                    tracing::error!(path = %path.display(), %error, "a retry journal cannot be read");
+                }
+                None
+            }
+        }
+    }
+
+    /// Writes the file's rest, if there is one. `None` if nothing is to be taken over from the file.
+    fn prepare(&mut self, mut found: Found) -> Option<Found> {
+        let Items { left, unknown, .. } = found.items;
+        if left == 0 {
+            return Some(found);
+        }
+        if found.items.is_empty() {
+            if let Ok(fault) = Fault::unknown(&found.held)
+                && unknown == left
+                && self.is_new(&found.path, fault)
+            {
+                let path = found.path.display();
+                tracing::error!(%path, lines = unknown, "a retry journal has lines that this version cannot read");
+            }
+            return None;
+        }
+        match found.write_rest() {
+            Ok(rest) => {
+                found.rest = Some(rest);
+                Some(found)
+            }
+            Err(error) => {
+                if self.is_new(&found.path, Fault::Unwritable) {
+                    tracing::error!(
+                        path = %found.path.display(),
+                        %error,
+                        "a retry journal cannot be taken over in parts"
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    /// Records a fault of a file. Returns whether it is a new one.
+    fn is_new(&mut self, path: &Path, fault: Fault) -> bool {
+        self.faulty.insert(path.to_owned(), fault) != Some(fault)
+    }
+
+    /// Removes the files whose items are now in the own journal, except for their rests.
     pub fn remove(&mut self, found: LeftBehind) {
-        self.remove_files(found.files);
+        for found in found.files {
+            if let Err(error) = found.end() {
+                let path = found.path.display();
+                tracing::error!(%path, %error, "a retry journal that was taken over cannot be removed");
+                self.unremoved.push(found);
+            }
+        }
     }
 
     /// Keeps the files whose items are queued but not in the own journal: if this process ends before it delivers them,
@@ -93,40 +223,123 @@ impl OtherJournals {
     pub fn keep(&mut self, found: LeftBehind) {
         self.unremoved.extend(found.files);
     }
-
-    /// Removes `files`, and those that were kept or could not be removed before.
-    fn remove_files(&mut self, files: Vec<(File, PathBuf)>) {
-        let before = std::mem::take(&mut self.unremoved);
-        for (held, path) in before {
-            if !is_gone(std::fs::remove_file(&path)) {
-                self.unremoved.push((held, path));
-            }
-        }
-        for (held, path) in files {
-            let removed = std::fs::remove_file(&path);
-            if let Err(error) = &removed {
-                tracing::error!(path = %path.display(), %error, "a retry journal that was taken over cannot be removed");
-            }
-            if !is_gone(removed) {
-                self.unremoved.push((held, path));
-            }
-        }
-    }
 }
 
 impl LeftBehind {
-    fn take(&mut self, item: Item, limit: usize) {
-        if self.items.len() < limit {
-            self.items.push(item);
-        } else {
-            self.dropped += 1;
-            tracing::error!(?item, "the retry queue is full; the estimate stays charged");
-        }
+    /// Returns the items to queue.
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        let items = self.files.iter().map(|found| &found.items);
+        items.flat_map(|items| items.settlements.iter().chain(&items.voids))
+    }
+
+    /// Moves the items out; the files stay locked.
+    pub fn take_items(&mut self) -> Vec<Item> {
+        let files = self.files.iter_mut();
+        let items = files.map(|found| std::mem::take(&mut found.items));
+        items
+            .flat_map(|items| items.settlements.into_iter().chain(items.voids))
+            .collect()
+    }
+
+    /// Leaves the files that have a rest as they are: the items that are queued from them must be in the own journal.
+    pub fn leave_divided_files(&mut self) {
+        self.files.retain(|found| found.rest.is_none());
     }
 }
 
-fn is_gone(removed: std::io::Result<()>) -> bool {
-    removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
+impl Found {
+    /// Replaces the file by its rest, or removes it.
+    fn end(&self) -> std::io::Result<()> {
+        let ended = match &self.rest {
+            // A process that locks the old file now finds another file under the name.
+            Some(rest) => std::fs::rename(&rest.0, &self.path),
+            None => {
+                // A process may have ended before the rest replaced the file.
+                drop(self.rest_file());
+                std::fs::remove_file(&self.path)
+            }
+        };
+        match ended {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// Returns the file that may replace this one.
+    fn rest_file(&self) -> Rest {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".");
+        path.push(REST_SUFFIX);
+        Rest(path.into())
+    }
+
+    /// Writes the complete lines that are not taken over to a file beside this one.
+    fn write_rest(&self) -> std::io::Result<Rest> {
+        let rest = self.rest_file();
+        let mut file = OpenOptions::new();
+        let file = file.create(true).write(true).truncate(true).mode(OWNER_ONLY);
+        let mut writer = BufWriter::new(file.open(&rest.0)?);
+        let (mut settlements, mut voids) = (self.items.settlements.len(), self.items.voids.len());
+        read_lines(&self.held, |bytes, line| {
+            let taken = match line {
+                Line::Torn => return Ok(()),
+                Line::Unknown => &mut 0,
+                Line::Item(Item::Settle { .. }) => &mut settlements,
+                Line::Item(Item::Void { .. }) => &mut voids,
+            };
+            if *taken > 0 {
+                *taken -= 1;
+                return Ok(());
+            }
+            writer.write_all(bytes.strip_suffix(b"\n").unwrap_or(bytes))?;
+            writer.write_all(b"\n")
+        })?;
+        writer.into_inner()?.sync_data()?;
+        Ok(rest)
+    }
+}
+
+impl Items {
+    /// Reads a file. Keeps the first items of each kind, at most as many as given.
+    fn read(file: &File, settlements: usize, voids: usize) -> std::io::Result<Self> {
+        let mut items = Self::default();
+        read_lines(file, |_, line| {
+            match line {
+                Line::Item(item @ Item::Settle { .. }) if items.settlements.len() < settlements => {
+                    items.settlements.push(item);
+                }
+                Line::Item(item @ Item::Void { .. }) if items.voids.len() < voids => items.voids.push(item),
+                Line::Item(_) => items.left += 1,
+                Line::Unknown => {
+                    items.left += 1;
+                    items.unknown += 1;
+                }
+                Line::Torn => {}
+            }
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.settlements.is_empty() && self.voids.is_empty()
+    }
+
+    /// Leaves the voids from this number on in the file.
+    fn leave_voids_beyond(&mut self, max: usize) {
+        self.left += self.voids.len().saturating_sub(max);
+        self.voids.truncate(max);
+    }
+}
+
+impl Fault {
+    fn unknown(file: &File) -> std::io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self::Unknown {
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+        })
+    }
 }
 
 /// Opens and locks a file; `None` if another process has locked it, or took it over before the lock.
@@ -145,16 +358,23 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_there.then_some(file))
 }
 
-/// Reads the items of a file. Skips lines that are incomplete after a crash or do not parse.
-fn items(file: &File) -> std::io::Result<Vec<Item>> {
-    let mut items = Vec::new();
-    for line in BufReader::new(file).split(b'\n') {
-        match serde_json::from_slice(&line?) {
-            Ok(item) => items.push(item),
-            Err(error) => tracing::warn!(%error, "a line of the retry journal is unreadable"),
-        }
+/// Reads a file from its start, line by line.
+fn read_lines(
+    mut file: &File,
+    mut on_line: impl FnMut(&[u8], Line) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    file.rewind()?;
+    let (mut reader, mut bytes) = (BufReader::new(file), Vec::new());
+    while reader.read_until(b'\n', &mut bytes)? > 0 {
+        let line = match serde_json::from_slice(&bytes) {
+            Ok(item) => Line::Item(item),
+            Err(_) if bytes.ends_with(b"\n") => Line::Unknown,
+            Err(_) => Line::Torn,
+        };
+        on_line(&bytes, line)?;
+        bytes.clear();
     }
-    Ok(items)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -162,7 +382,6 @@ mod tests {
     use super::super::journal::Journal;
     use super::super::journal::tests::{fresh, item};
     use super::*;
-    use std::io::Write as _;
 
     /// Creates a journal with these items, as an ended process leaves it.
     fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
@@ -179,20 +398,21 @@ mod tests {
         let mut others = OtherJournals::beside(own.path());
         let mut alive = Journal::open(&dir).unwrap();
         alive.append(&[item("allow_1"), item("allow_2")]).unwrap();
-        assert_eq!(others.read(10).unwrap().items, [], "its process lives");
+        assert_eq!(others.read(10).unwrap().take_items(), [], "its process lives");
         drop(alive);
-        let found = others.read(1).unwrap();
-        assert_eq!((found.items.len(), found.dropped), (1, 1), "bounded, and counted");
+        let mut found = others.read(1).unwrap();
+        assert_eq!(found.take_items(), [item("allow_1")], "bounded");
         assert_eq!(
-            OtherJournals::beside(own.path()).read(10).unwrap().items,
+            OtherJournals::beside(own.path()).read(10).unwrap().take_items(),
             [],
             "nobody else reads it meanwhile"
         );
         drop(found);
-        let found = others.read(10).unwrap();
-        assert_eq!(found.items, [item("allow_1"), item("allow_2")]);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "nothing beside it");
+        let mut found = others.read(10).unwrap();
+        assert_eq!(found.take_items(), [item("allow_1"), item("allow_2")]);
         others.remove(found);
-        assert_eq!(others.read(10).unwrap().items, [], "once");
+        assert_eq!(others.read(10).unwrap().take_items(), [], "once");
         std::fs::remove_dir_all(dir).unwrap();
     }
 
@@ -213,7 +433,7 @@ mod tests {
         file.write_all(b"\xff\xfe\n{\"do\":\"vo").unwrap();
         let mut others = OtherJournals::beside(own.path());
         for _ in 0..2 {
-            assert_eq!(others.read(10).unwrap().items, [item("allow_1")]);
+            assert_eq!(others.read(10).unwrap().take_items(), [item("allow_1")]);
         }
         std::fs::remove_dir_all(dir).unwrap();
     }
@@ -226,7 +446,7 @@ mod tests {
         let goes = leave(&dir, &["allow_2"]);
         let mut others = OtherJournals::beside(own.path());
         let found = others.read(10).unwrap();
-        assert_eq!(found.items.len(), 2);
+        assert_eq!(found.items().count(), 2);
         // A directory has the name of a journal.
         let kept = dir.join("kept");
         std::fs::rename(&stays, &kept).unwrap();
@@ -235,9 +455,56 @@ mod tests {
         assert!(!goes.exists() && others.unremoved.len() == 1);
         std::fs::remove_dir(&stays).unwrap();
         std::fs::rename(&kept, &stays).unwrap();
-        assert_eq!(others.read(10).unwrap().items, [], "it is held");
+        assert_eq!(others.read(10).unwrap().take_items(), [], "it is held");
         others.remove_kept();
         assert!(!stays.exists() && others.unremoved.is_empty());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn each_fault_of_a_file_is_reported_once() {
+        let dir = fresh("faults");
+        let own = Journal::open(&dir).unwrap();
+        let mut others = OtherJournals::beside(own.path());
+        let path = dir.join("a.pending.jsonl");
+        let unknown = |others: &mut OtherJournals| {
+            assert_eq!(others.read(10).unwrap().take_items(), []);
+            others.faulty.get(&path).copied()
+        };
+        std::fs::write(&path, b"newer\n").unwrap();
+        let first = unknown(&mut others);
+        assert!(
+            matches!(first, Some(Fault::Unknown { bytes: 6, .. })),
+            "{first:?}"
+        );
+        assert!(!others.is_new(&path, first.unwrap()));
+        assert_eq!(unknown(&mut others), first);
+        std::fs::write(&path, b"newer\nnewest\n").unwrap();
+        assert_ne!(unknown(&mut others), first, "it is another file");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(unknown(&mut others), None, "forgotten");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A directory is where the rest would be.
+    #[test]
+    fn a_file_whose_rest_cannot_be_written_stays() {
+        let dir = fresh("no-rest");
+        let own = Journal::open(&dir).unwrap();
+        let long = leave(&dir, &["allow_1", "allow_2"]);
+        let mut rest = long.clone().into_os_string();
+        rest.push(".rest");
+        std::fs::create_dir(&rest).unwrap();
+        let mut others = OtherJournals::beside(own.path());
+        for _ in 0..2 {
+            assert_eq!(others.read(1).unwrap().take_items(), []);
+            assert_eq!(others.faulty.get(&long), Some(&Fault::Unwritable));
+            assert!(lock(&long).unwrap().is_some());
+        }
+        let mut found = others.read(2).unwrap();
+        assert_eq!(found.take_items().len(), 2, "without a rest");
+        others.remove(found);
+        assert!(!long.exists());
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

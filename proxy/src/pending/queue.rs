@@ -113,22 +113,8 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::journal::tests::item as void;
+    use super::super::journal::tests::{item as void, settlement};
     use super::*;
-    use store::call::hold::AsOf;
-
-    fn settlement(id: &str) -> Item {
-        Item::Settle {
-            name: ["acct_1", "bot", "r", id].map(str::to_owned),
-            estimate_nanos: 100,
-            cost_nanos: 170,
-            how: None,
-            extension_nanos: None,
-            measured: None,
-            epoch: None,
-            as_of: AsOf::default(),
-        }
-    }
 
     fn items(queue: &Queue) -> Vec<Item> {
         queue.items().cloned().collect()
