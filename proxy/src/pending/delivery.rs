@@ -27,8 +27,11 @@ use tokio::time::Instant;
 const CONCURRENT_MAX: usize = 32;
 /// Maximum number of settlements in one batch; the same number applies to voids.
 const BATCH_MAX: usize = 1024;
-/// An item is given up after this many identical script errors in a row, which takes at least 20 seconds.
+/// An item is given up after this many identical script errors in a row, over at least [`SCRIPT_ERRORS_FOR`].
 const SCRIPT_ERRORS_MAX: u32 = 100;
+/// How long identical script errors must last before an item is given up. Batches in which other items are delivered
+/// follow each other without a pause, so the number of errors alone is no measure of time.
+const SCRIPT_ERRORS_FOR: Duration = Duration::from_secs(20);
 /// Pause before an account whose writes the store lacks is tried again.
 const LACKING_WRITES_PAUSE: Duration = Duration::from_secs(2);
 
@@ -76,21 +79,44 @@ struct History {
     uncertain: HashMap<Item, Accepted>,
 }
 
-/// The last script error of each item, and how often it occurred in a row.
+/// The last script error of each item.
 #[derive(Debug, Default)]
-struct ScriptErrors(HashMap<Item, (String, u32)>);
+struct ScriptErrors(HashMap<Item, Repeated>);
+
+/// A script error that occurred `times` times in a row.
+#[derive(Debug)]
+struct Repeated {
+    error: String,
+    times: u32,
+    since: Instant,
+}
 
 impl ScriptErrors {
     /// Records an error; `script_error` is its text if the script failed. Returns whether the item is given up.
-    fn is_final(&mut self, item: &Item, script_error: Option<String>) -> bool {
+    fn is_final(&mut self, item: &Item, script_error: Option<String>, now: Instant) -> bool {
         let Some(error) = script_error else {
             self.forget(item);
             return false;
         };
-        let (before, times) = self.0.entry(item.clone()).or_default();
-        *times = if *before == error { *times + 1 } else { 1 };
-        *before = error;
-        let is_final = *times >= SCRIPT_ERRORS_MAX;
+        let first = |error| Repeated {
+            error,
+            times: 1,
+            since: now,
+        };
+        let is_final = match self.0.get_mut(item) {
+            Some(last) if last.error == error => {
+                last.times = last.times.saturating_add(1);
+                last.times >= SCRIPT_ERRORS_MAX && now.duration_since(last.since) >= SCRIPT_ERRORS_FOR
+            }
+            Some(last) => {
+                *last = first(error);
+                false
+            }
+            None => {
+                self.0.insert(item.clone(), first(error));
+                false
+            }
+        };
         if is_final {
             self.forget(item);
         }
@@ -132,10 +158,11 @@ impl Delivery {
         // The replies count only if they came from the ledger that was checked before the batch.
         let is_certain = self.is_still(&ledger, lost_connections).await;
         let mut result = BatchOutcome::NotDelivered;
+        let now = Instant::now();
         for (position, item, reply) in replies {
             let outcome = self
                 .history
-                .apply(&mut pending.queue(), position, &item, reply, is_certain);
+                .apply(&mut pending.queue(), (position, &item), reply, is_certain, now);
             match outcome {
                 Outcome::Accepted(accepted) => {
                     result = BatchOutcome::Delivered;
@@ -202,10 +229,10 @@ impl History {
     fn apply(
         &mut self,
         queue: &mut Queue,
-        position: Position,
-        item: &Item,
+        (position, item): (Position, &Item),
         reply: Option<Result<Accepted, StoreError>>,
         is_certain: bool,
+        now: Instant,
     ) -> Outcome {
         match reply {
             Some(Ok(accepted)) if is_certain => {
@@ -221,7 +248,7 @@ impl History {
                 queue.put_back(position);
                 Outcome::Waiting
             }
-            Some(Err(error)) if self.script_errors.is_final(item, error.broken_script()) => {
+            Some(Err(error)) if self.script_errors.is_final(item, error.broken_script(), now) => {
                 let said = error.broken_script();
                 tracing::error!(
                     ?item,
@@ -285,18 +312,24 @@ mod tests {
         StoreError::from(error)
     }
 
+    /// Interval of deliveries at which the errors last as long as required when they are as many as required.
+    fn interval() -> Duration {
+        SCRIPT_ERRORS_FOR / (SCRIPT_ERRORS_MAX - 1)
+    }
+
     /// Returns the outcomes of a queue with one item, given the store's reply to each delivery, until the item leaves
     /// the queue.
     fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, bool)>) -> Vec<Outcome> {
         let (mut history, mut queue) = (History::default(), Queue::new(1));
         queue.push(void("allow_1"));
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut now) = (Vec::new(), Instant::now());
         for (answer, is_certain) in answers {
+            now += interval() + Duration::from_nanos(100);
             let (mut batch, _) = queue.batch(1, |_| true);
             let Some((position, item)) = batch.pop() else {
                 break;
             };
-            outcomes.push(history.apply(&mut queue, position, &item, Some(answer), is_certain));
+            outcomes.push(history.apply(&mut queue, (position, &item), Some(answer), is_certain, now));
             let is_waiting = *outcomes.last().unwrap() == Outcome::Waiting;
             assert_eq!(queue.is_empty(), !is_waiting);
         }
@@ -438,8 +471,12 @@ mod tests {
     #[test]
     fn only_identical_script_errors_are_final() {
         let (mut errors, item) = (ScriptErrors::default(), void("allow_1"));
+        let mut now = Instant::now();
         let mut record = |error: Option<&str>, times: u32| {
-            let are_final = (0..times).map(|_| errors.is_final(&item, error.map(str::to_owned)));
+            let are_final = (0..times).map(|_| {
+                now += SCRIPT_ERRORS_FOR;
+                errors.is_final(&item, error.map(str::to_owned), now)
+            });
             are_final.collect::<Vec<_>>()
         };
         let almost = SCRIPT_ERRORS_MAX - 1;
@@ -448,6 +485,19 @@ mod tests {
         }
         assert_eq!(record(Some("one"), 1), [true]);
         assert_eq!(record(Some("one"), 1), [false], "it is forgotten");
+    }
+
+    /// Items beside it are delivered, so batches follow each other without a pause.
+    #[test]
+    fn errors_in_quick_succession_are_not_final() {
+        let (mut errors, item, first) = (ScriptErrors::default(), void("allow_1"), Instant::now());
+        let mut is_final = |after| errors.is_final(&item, Some("one".to_owned()), first + after);
+        for _ in 0..2 * SCRIPT_ERRORS_MAX {
+            assert!(!is_final(Duration::ZERO));
+        }
+        assert!(!is_final(SCRIPT_ERRORS_FOR - Duration::from_nanos(1)));
+        assert!(is_final(SCRIPT_ERRORS_FOR));
+        assert!(!is_final(SCRIPT_ERRORS_FOR), "it is forgotten");
     }
 
     #[test]
