@@ -203,22 +203,23 @@ impl Reservation {
             self.add(permit, taken);
             return Ok(());
         }
+        // Created once: it has the place of this body among those that wait for the reserve.
+        let mut reserve = std::pin::pin!(Arc::clone(&budget.reserve).acquire_owned());
         loop {
             let mut freed = std::pin::pin!(account.freed.notified());
             freed.as_mut().enable();
-            let reserve = Arc::clone(&budget.reserve).acquire_owned();
             let Some(taken) = budget.take_large(&account, in_bytes(missing)) else {
                 tokio::select! {
                     biased;
                     () = freed => continue,
-                    permit = reserve => self.take_reserve(permit?),
+                    permit = &mut reserve => self.take_reserve(permit?),
                 }
                 return Ok(());
             };
             tokio::select! {
                 biased;
                 permit = Arc::clone(&budget.common).acquire_many_owned(missing) => self.add(permit?, taken),
-                permit = reserve => self.take_reserve(permit?),
+                permit = &mut reserve => self.take_reserve(permit?),
             }
             return Ok(());
         }
@@ -454,6 +455,38 @@ mod tests {
         held.remove(0);
         grown.await.unwrap();
         drop((held, late));
+        fixture.assert_nothing_taken();
+    }
+
+    /// Each end of a body wakes the waiting bodies of its account, and may free too little for them.
+    #[tokio::test]
+    async fn a_waiting_body_keeps_its_place_for_the_reserve_while_others_of_its_account_end() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let held: Vec<_> = (0..3).map(|_| fixture.reservation(0, LONGEST).unwrap()).collect();
+        let short = fixture.reservation(0, 2 * SMALL_BYTES).unwrap();
+        let reserve = fixture.reservation(0, LONGEST).unwrap();
+        let others: Vec<_> = (0..3).map(|_| fixture.reservation(1, LONGEST).unwrap()).collect();
+        let new = |account: usize| {
+            Reservation::new(
+                Arc::clone(&fixture.budget),
+                Arc::clone(&fixture.accounts[account]),
+            )
+        };
+        let (mut first, mut second) = (new(0), new(1));
+        let mut first_grown = Box::pin(first.grow(LONGEST, LONGEST));
+        let mut second_grown = Box::pin(second.grow(LONGEST, LONGEST));
+        assert!(futures::poll!(&mut first_grown).is_pending());
+        assert!(futures::poll!(&mut second_grown).is_pending());
+        drop(short);
+        assert!(futures::poll!(&mut first_grown).is_pending(), "too little");
+        drop(reserve);
+        assert!(futures::poll!(&mut second_grown).is_pending(), "it came later");
+        assert!(futures::poll!(&mut first_grown).is_ready());
+        drop(first_grown);
+        drop(first);
+        assert!(futures::poll!(&mut second_grown).is_ready());
+        drop(second_grown);
+        drop((second, held, others));
         fixture.assert_nothing_taken();
     }
 }
