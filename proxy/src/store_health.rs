@@ -34,6 +34,10 @@ pub struct StoreHealth {
     is_reachable: AtomicBool,
     /// Count of lost connections before the last full check.
     lost_connections: AtomicU64,
+    /// Held during the full check of a call. Concurrent calls share its result.
+    full_check: tokio::sync::Mutex<()>,
+    /// Number of full checks by calls that the store did not pass.
+    failed_checks: AtomicU64,
     /// In a cluster: at the last check the node of the ledger's record was unreachable while others were reachable. It
     /// may come back restored from a backup.
     is_record_away: AtomicBool,
@@ -68,6 +72,8 @@ impl StoreHealth {
             is_unsafe: AtomicBool::default(),
             is_reachable: AtomicBool::default(),
             lost_connections: AtomicU64::default(),
+            full_check: tokio::sync::Mutex::default(),
+            failed_checks: AtomicU64::default(),
             is_record_away: AtomicBool::default(),
             record_read: Arc::default(),
             has_changed_ledger: AtomicBool::default(),
@@ -80,16 +86,44 @@ impl StoreHealth {
     /// Returns whether the store may be used at all. Checks it if nothing is known yet, or if a connection broke since
     /// the last check.
     pub async fn is_usable(self: &Arc<Self>) -> bool {
-        let is_known = self.is_reachable.load(Ordering::Acquire) && self.record.load().is_some();
-        if is_known && !self.has_lost_connection() {
+        if self.is_checked() {
             if self.is_record_away.load(Ordering::Acquire) {
                 self.read_record_again().await;
             }
             return !self.is_unsafe.load(Ordering::Acquire);
         }
+        // Boxed: the case is rare, and this future needs more space than the one that awaits it.
+        Box::pin(self.check_once(self.store.timeout())).await
+    }
+
+    /// Returns whether the last full check found the ledger, and no connection broke since.
+    fn is_checked(&self) -> bool {
+        self.is_reachable.load(Ordering::Acquire)
+            && self.record.load().is_some()
+            && !self.has_lost_connection()
+    }
+
+    /// Checks the store in full, and returns whether it may be used. If another call is checking it, waits for that
+    /// check, at most `within`, and shares its result unless a connection broke after it began. A call whose wait
+    /// takes longer, or whose shared check failed, fails closed: calls that wait never check one after the other.
+    async fn check_once(&self, within: Duration) -> bool {
+        let failed_checks = self.failed_checks.load(Ordering::Acquire);
+        let Ok(_turn) = timeout(within, self.full_check.lock()).await else {
+            return false;
+        };
+        if self.failed_checks.load(Ordering::Acquire) != failed_checks {
+            return false;
+        }
+        if self.is_checked() {
+            return !self.is_unsafe.load(Ordering::Acquire);
+        }
         let lost_connections = error_counters::connections_lost();
         let checked = sanity::check(&self.store).await;
-        self.apply(checked, Some(lost_connections))
+        let has_passed = self.apply(checked, Some(lost_connections));
+        if !has_passed {
+            self.failed_checks.fetch_add(1, Ordering::AcqRel);
+        }
+        has_passed
     }
 
     /// Like [`StoreHealth::is_usable`], for a call that checked before its body was read, which may have taken long.
@@ -314,6 +348,7 @@ impl StoreHealth {
 mod tests {
     use crate::fixture::{EPOCH, Fixture, Reply, full, info, record, sealed_record};
     use std::sync::Arc;
+    use std::time::Duration;
     use tokio::sync::Notify;
 
     #[tokio::test]
@@ -445,5 +480,80 @@ mod tests {
         // The store has no record.
         fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
         assert!(health.read_ledger().await.is_none());
+    }
+
+    /// Calls at the same time after a lost connection.
+    const CALLS: usize = 50;
+
+    /// Returns the outcome of [`CALLS`] concurrent calls after a lost connection, and the number of full checks that
+    /// they made. The store replies to the first check once all calls wait for it, with `reply` if there is one.
+    async fn after_a_lost_connection(reply: Option<Reply>) -> (Vec<bool>, usize) {
+        let fixture = Fixture::new().await;
+        assert!(fixture.health.is_usable().await);
+        let resume = Arc::new(Notify::new());
+        let until = Arc::clone(&resume);
+        let mut is_held = false;
+        fixture.on_command(move |command| match command[0].as_str() {
+            "HGETALL" if !std::mem::replace(&mut is_held, true) => Some(Reply::After(Arc::clone(&until))),
+            "INFO" => reply.clone(),
+            _ => None,
+        });
+        fixture.lose_a_connection().await;
+        let before = (fixture.count("HGETALL"), fixture.count("INFO"));
+        let calls = (0..CALLS).map(|_| {
+            let health = Arc::clone(&fixture.health);
+            async move { health.is_usable().await }
+        });
+        let resumed = async {
+            while fixture.count("HGETALL") == before.0 {
+                tokio::task::yield_now().await;
+            }
+            resume.notify_one();
+        };
+        let (are_usable, ()) = futures::future::join(futures::future::join_all(calls), resumed).await;
+        (are_usable, fixture.count("INFO") - before.1)
+    }
+
+    #[tokio::test]
+    async fn calls_after_a_lost_connection_share_one_check() {
+        assert_eq!(after_a_lost_connection(None).await, (vec![true; CALLS], 1));
+    }
+
+    /// The calls that waited neither try one after the other nor are allowed.
+    #[tokio::test]
+    async fn calls_that_waited_for_a_check_that_failed_are_refused() {
+        assert_eq!(
+            after_a_lost_connection(Some(info(1))).await,
+            (vec![false; CALLS], 1)
+        );
+        let gone = after_a_lost_connection(Some(Reply::Raw("-ERR broken\r\n".to_owned()))).await;
+        assert_eq!(gone, (vec![false; CALLS], 1));
+    }
+
+    #[tokio::test]
+    async fn a_call_waits_for_the_check_of_another_no_longer_than_its_bound() {
+        const WITHIN: Duration = Duration::from_millis(20);
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        let hanging = health.full_check.lock().await;
+        assert!(!health.check_once(WITHIN).await);
+        assert_eq!(fixture.count("INFO"), 0, "it did not check by itself");
+        drop(hanging);
+        assert!(health.check_once(WITHIN).await);
+        assert!(health.check_once(WITHIN).await);
+        assert_eq!(fixture.count("INFO"), 1, "the second call shares the result");
+    }
+
+    /// A caller may leave while its call checks the store.
+    #[tokio::test]
+    async fn a_check_that_is_given_up_blocks_no_other() {
+        let fixture = Fixture::new().await;
+        fixture.on_command(|command| (command[0] == "INFO").then(|| Reply::After(Arc::default())));
+        let health = Arc::clone(&fixture.health);
+        let checking = tokio::spawn(async move { health.is_usable().await });
+        fixture.wait_for("INFO").await;
+        checking.abort();
+        drop(checking.await);
+        assert!(fixture.health.full_check.try_lock().is_ok());
     }
 }

@@ -180,6 +180,11 @@ impl Store {
         shown(settings.url.expose_secret())
     }
 
+    /// Returns `store.timeout_ms`, the deadline of one command.
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Returns whether the store is a cluster.
     pub const fn is_cluster(&self) -> bool {
         matches!(self.link, Link::Cluster(..))
