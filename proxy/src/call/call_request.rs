@@ -1,9 +1,10 @@
 //! Step 3: parses and validates the whole request, and computes its estimate (specification §4.4 step 4).
 
+use super::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
 use crate::upstream::{Upstream, Upstreams, usage};
-use chat::{self, BodyError, UsageSplice};
+use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
 use domain::measured::{CallEnd, Endpoint, Measured};
@@ -129,7 +130,7 @@ impl CallRequest {
         })
     }
 
-    /// Builds the measurements of the audit trail for an answer that was not streamed.
+    /// Builds the measurements of the audit trail. Those of a stream alone (first byte, extensions) are left out.
     pub fn measured(&self, usage: Option<&Usage>, end: CallEnd, latency: Duration) -> Measured {
         Measured {
             endpoint: self.endpoint,
@@ -178,13 +179,13 @@ impl RequestParser {
     /// stream, if the provider requires such a request and the caller did not make it.
     ///
     /// # Errors
-    /// The first 400 that applies.
+    /// The first 400 that applies; 503 when the system has no randomness for the id of a new run.
     pub fn parse(
         &self,
         endpoint: Endpoint,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<(CallRequest, Option<UsageSplice>), Refusal> {
+    ) -> Result<(CallRequest, Option<UsageSplice>), Rejection> {
         check_encoding(headers)?;
         let body = chat::parse_call(endpoint, self.streaming, body).map_err(|error| refusal_of(&error))?;
         let upstream = self.upstreams.choose(&body.model);
@@ -226,13 +227,22 @@ impl RequestParser {
     }
 }
 
+/// Returns the kind of the answer to a body that is refused.
+const fn kind_of(kind: BodyErrorKind) -> RefusalKind {
+    match kind {
+        BodyErrorKind::InvalidJson => RefusalKind::InvalidJson,
+        BodyErrorKind::MissingModel => RefusalKind::MissingModel,
+        BodyErrorKind::MissingMessages => RefusalKind::MissingMessages,
+        BodyErrorKind::MissingInput => RefusalKind::MissingInput,
+        BodyErrorKind::StreamNotSupported => RefusalKind::StreamNotSupported,
+        BodyErrorKind::MissingTokenLimit => RefusalKind::MissingTokenLimit,
+        BodyErrorKind::UnsupportedField => RefusalKind::UnsupportedField,
+    }
+}
+
 fn refusal_of(error: &BodyError) -> Refusal {
-    let mut kinds = RefusalKind::ALL.iter().copied();
-    let kind = kinds
-        .find(|kind| kind.code() == error.code())
-        .unwrap_or(RefusalKind::InvalidJson);
     Refusal {
-        kind,
+        kind: kind_of(error.kind()),
         message: error.to_string(),
         param: error.param().map(str::to_owned),
     }
@@ -275,16 +285,15 @@ fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
 }
 
 /// Returns the caller's run, or a new one. A virtual key is refused as run id, since run ids are stored and logged.
-fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
-    let refused = |must: &str| {
+fn run_of(headers: &HeaderMap) -> Result<Run, Rejection> {
+    let refused = |must: &str| -> Rejection {
         let message = format!("`X-Service-Run-Id` {must}");
-        Refusal::new(RefusalKind::InvalidRunId, message)
+        Refusal::new(RefusalKind::InvalidRunId, message).into()
     };
     let malformed = || refused("must be 1 to 200 characters of A-Z a-z 0-9 . _ : -");
     let mut values = headers.get_all(RUN_ID_HEADER).iter();
     let Some(value) = values.next() else {
-        let id = Kind::Request.mint(clock::now_ms()).map_err(|_| malformed())?;
-        return Ok(Run { id, named: false });
+        return new_run(Kind::Request.mint(clock::now_ms()));
     };
     let id = std::str::from_utf8(value.as_bytes())
         .ok()
@@ -299,9 +308,24 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
     }
 }
 
+/// Returns a run that the caller did not name. Without randomness there is no id, and the call cannot be decided (503).
+fn new_run<E>(id: Result<String, E>) -> Result<Run, Rejection> {
+    let id = id.map_err(|_| Rejection::unavailable())?;
+    Ok(Run { id, named: false })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::denial::Denial;
+
+    /// Returns the kind of a refusal.
+    fn refused<T: std::fmt::Debug>(result: Result<T, Rejection>) -> RefusalKind {
+        match result {
+            Err(Rejection::Refused(refusal)) => refusal.kind,
+            other => panic!("{other:?}"),
+        }
+    }
 
     fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
         list.iter()
@@ -342,20 +366,35 @@ mod tests {
     #[test]
     fn a_run_id_is_the_callers_or_a_new_one() {
         assert_eq!(
-            run_of(&headers(&[("x-service-run-id", "r:1")])),
-            Ok(Run {
+            run_of(&headers(&[("x-service-run-id", "r:1")])).unwrap(),
+            Run {
                 id: "r:1".into(),
                 named: true
-            })
+            }
         );
         let made = run_of(&headers(&[])).unwrap();
         assert!(made.id.starts_with("req_") && !made.named);
         let secret = format!("vk_live_{}", "0a".repeat(32));
         for bad in ["", "a b", "a/b", ".", "..", &secret] {
-            assert_eq!(
-                run_of(&headers(&[("x-service-run-id", bad)])).unwrap_err().kind,
-                RefusalKind::InvalidRunId
-            );
+            let run = run_of(&headers(&[("x-service-run-id", bad)]));
+            assert_eq!(refused(run), RefusalKind::InvalidRunId);
+        }
+    }
+
+    /// The caller named no run, so its request is not at fault.
+    #[test]
+    fn a_run_without_randomness_is_unavailable() {
+        let Err(Rejection::Denied(denied)) = new_run(Err(())) else {
+            panic!("it must be denied");
+        };
+        assert_eq!(denied.denial, Denial::ServiceUnavailable);
+        assert_eq!(Rejection::Denied(denied).reply().status.as_u16(), 503);
+    }
+
+    #[test]
+    fn a_refused_body_has_the_code_of_its_error() {
+        for kind in BodyErrorKind::ALL {
+            assert_eq!(kind_of(kind).code(), kind.code());
         }
     }
 }

@@ -192,6 +192,51 @@ pub enum BodyError {
     },
 }
 
+/// Kind of the answer to a body that is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyErrorKind {
+    /// The body is not a JSON object, or parsers could read it in different ways.
+    InvalidJson,
+    /// No `model`.
+    MissingModel,
+    /// No `messages`.
+    MissingMessages,
+    /// No `input`.
+    MissingInput,
+    /// `stream: true` where streams are not available.
+    StreamNotSupported,
+    /// No limit of the answer, where one is required.
+    MissingTokenLimit,
+    /// A field whose cost the edge cannot determine.
+    UnsupportedField,
+}
+
+impl BodyErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::InvalidJson,
+        Self::MissingModel,
+        Self::MissingMessages,
+        Self::MissingInput,
+        Self::StreamNotSupported,
+        Self::MissingTokenLimit,
+        Self::UnsupportedField,
+    ];
+
+    /// Returns the `error.code` of the answer.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidJson => "invalid_json",
+            Self::MissingModel => "missing_model",
+            Self::MissingMessages => "missing_messages",
+            Self::MissingInput => "missing_input",
+            Self::StreamNotSupported => "stream_not_supported",
+            Self::MissingTokenLimit => "missing_token_limit",
+            Self::UnsupportedField => "unsupported_field",
+        }
+    }
+}
+
 /// Returns the keys that limit an answer, for the message. Chat completions have an older key as well.
 fn limits(key: &str) -> String {
     match key {
@@ -201,17 +246,48 @@ fn limits(key: &str) -> String {
 }
 
 impl BodyError {
-    /// Returns the `error.code` of the answer: `missing_model`, `missing_messages`, `missing_input`,
-    /// `stream_not_supported`, `missing_token_limit` or `unsupported_field`; `invalid_json` for every other error.
+    /// Returns the `error.code` of the answer.
     pub const fn code(&self) -> &'static str {
+        self.kind().code()
+    }
+
+    /// Returns the kind of the answer.
+    pub const fn kind(&self) -> BodyErrorKind {
         match self {
-            Self::MissingModel => "missing_model",
-            Self::MissingMessages => "missing_messages",
-            Self::StreamNotSupported => "stream_not_supported",
-            Self::MissingTokenLimit { .. } => "missing_token_limit",
-            Self::MissingInput => "missing_input",
-            Self::UnsupportedField { .. } | Self::BilledByChoice { .. } => "unsupported_field",
-            _ => "invalid_json",
+            Self::MissingModel => BodyErrorKind::MissingModel,
+            Self::MissingMessages => BodyErrorKind::MissingMessages,
+            Self::StreamNotSupported => BodyErrorKind::StreamNotSupported,
+            Self::MissingTokenLimit { .. } => BodyErrorKind::MissingTokenLimit,
+            Self::MissingInput => BodyErrorKind::MissingInput,
+            Self::UnsupportedField { .. } | Self::BilledByChoice { .. } => BodyErrorKind::UnsupportedField,
+            Self::Empty
+            | Self::NotUtf8 { .. }
+            | Self::ByteOrderMark
+            | Self::NotAnObject
+            | Self::Truncated
+            | Self::Unexpected { .. }
+            | Self::ControlCharacter { .. }
+            | Self::BadEscape { .. }
+            | Self::LoneSurrogate { .. }
+            | Self::BadNumber { .. }
+            | Self::NumberTooLarge { .. }
+            | Self::TooDeep
+            | Self::TrailingData { .. }
+            | Self::DuplicateKey { .. }
+            | Self::NearKey { .. }
+            | Self::KeyTooLong { .. }
+            | Self::TooManyKeys
+            | Self::StreamNotBoolean
+            | Self::BadStreamOptions
+            | Self::IncludeUsageNotBoolean
+            | Self::BadModel
+            | Self::MessageNotObject { .. }
+            | Self::BadCount { .. }
+            | Self::BadServiceTier
+            | Self::ItemNotObject { .. }
+            | Self::WrongType { .. }
+            | Self::TooManyInputs
+            | Self::BadInput { .. } => BodyErrorKind::InvalidJson,
         }
     }
 

@@ -31,7 +31,7 @@ mod stream_options;
 mod text;
 
 pub use body::RequestBody;
-pub use error::BodyError;
+pub use error::{BodyError, BodyErrorKind};
 pub use stream_options::UsageSplice;
 
 use domain::measured::Endpoint;
