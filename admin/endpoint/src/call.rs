@@ -350,6 +350,7 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
 
 /// Refuses an id that is not allowed for a new agent. Read-only operations accept the ids of existing agents with such
 /// names.
+///
 /// # Errors
 /// 400 with a message that begins with `what`.
 pub fn require_new_agent_id(what: &str, id: &str) -> Result<(), Problem> {

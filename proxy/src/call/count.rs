@@ -52,6 +52,7 @@ impl RequestCounter {
 
     /// Rejects a key that was rejected recently and still would be, before the call's body is read. First reads the
     /// state of the key without counting the request. If the key would be rejected, counts the request and rejects it.
+    ///
     /// # Errors
     /// 401 or 429. 503 if the store does not reply, or if the key became usable after its state was read, since the
     /// request is then already counted.

@@ -30,6 +30,7 @@ impl ServerReport {
 }
 
 /// Reads these sections of `INFO`, all if none is named, from every server that replies. The clock needs `server`.
+///
 /// # Errors
 /// [`StoreError`] if no server replies.
 pub(crate) async fn read(store: &Store, sections: &[&str]) -> Result<Vec<ServerReport>, StoreError> {

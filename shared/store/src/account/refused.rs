@@ -104,6 +104,7 @@ impl List {
 }
 
 /// Writes `list`, cut to [`REFUSED_MAX`] and [`LOST_MAX`] accounts. It expires after [`LIFE`].
+///
 /// Safe to retry.
 pub async fn write(store: &Store, list: &List) -> Result<(), StoreError> {
     let keys = RefuseKeys {
