@@ -67,11 +67,16 @@ struct Items {
 
 /// A file with the lines that are not taken over. Removed on drop, unless it has replaced the journal.
 #[derive(Debug)]
-struct Rest(PathBuf);
+struct Rest {
+    path: PathBuf,
+    has_replaced: bool,
+}
 
 impl Drop for Rest {
     fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
+        if !self.has_replaced {
+            drop(std::fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -98,9 +103,7 @@ impl OtherJournals {
     /// Removes the files that were kept or could not be removed before. Must not be called while their items are
     /// queued and missing in the own journal.
     pub fn remove_kept(&mut self) {
-        let before = std::mem::take(&mut self.unremoved);
-        self.unremoved
-            .extend(before.into_iter().filter(|found| found.end().is_err()));
+        self.unremoved.retain_mut(|found| found.end().is_err());
     }
 
     /// Locks and reads the journals of ended processes. Takes at most `room` items: settlements before voids, since
@@ -209,7 +212,7 @@ impl OtherJournals {
 
     /// Removes the files whose items are now in the own journal, except for their rests.
     pub fn remove(&mut self, found: LeftBehind) {
-        for found in found.files {
+        for mut found in found.files {
             if let Err(error) = found.end() {
                 let path = found.path.display();
                 tracing::error!(%path, %error, "a retry journal that was taken over cannot be removed");
@@ -249,19 +252,18 @@ impl LeftBehind {
 
 impl Found {
     /// Replaces the file by its rest, or removes it.
-    fn end(&self) -> std::io::Result<()> {
-        let ended = match &self.rest {
+    fn end(&mut self) -> std::io::Result<()> {
+        if let Some(rest) = &mut self.rest {
             // A process that locks the old file now finds another file under the name.
-            Some(rest) => std::fs::rename(&rest.0, &self.path),
-            None => {
-                // A process may have ended before the rest replaced the file.
-                drop(self.rest_file());
-                std::fs::remove_file(&self.path)
-            }
-        };
-        match ended {
+            std::fs::rename(&rest.path, &self.path)?;
+            rest.has_replaced = true;
+            return Ok(());
+        }
+        // A process may have ended before the rest replaced the file.
+        drop(self.rest_file());
+        match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            ended => ended,
+            removed => removed,
         }
     }
 
@@ -270,7 +272,10 @@ impl Found {
         let mut path = self.path.clone().into_os_string();
         path.push(".");
         path.push(REST_SUFFIX);
-        Rest(path.into())
+        Rest {
+            path: path.into(),
+            has_replaced: false,
+        }
     }
 
     /// Writes the complete lines that are not taken over to a file beside this one.
@@ -278,7 +283,7 @@ impl Found {
         let rest = self.rest_file();
         let mut file = OpenOptions::new();
         let file = file.create(true).write(true).truncate(true).mode(OWNER_ONLY);
-        let mut writer = BufWriter::new(file.open(&rest.0)?);
+        let mut writer = BufWriter::new(file.open(&rest.path)?);
         let (mut settlements, mut voids) = (self.items.settlements.len(), self.items.voids.len());
         read_lines(&self.held, |bytes, line| {
             let taken = match line {
