@@ -8,9 +8,10 @@
 //! The rest is common. An account gets at most a quarter of the common part and of the small part. Beyond that, its
 //! bodies wait for the reserve or for its own earlier bodies; bodies of other accounts never wait for them.
 
+use crate::account_usage::{AccountUsage, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Longest small body, its head included, in bytes. The reservation of a longer body grows with the bytes received, not
 /// with the declared length, so that callers who send nothing hold nothing.
@@ -32,17 +33,6 @@ pub struct BufferBudget {
     /// A semaphore of one permit. The permit stands for `longest` bytes.
     reserve: Arc<Semaphore>,
     longest: usize,
-}
-
-/// Use of shared resources by one account: memory of bodies, and calls to the provider.
-#[derive(Debug, Default)]
-pub struct AccountUsage {
-    small: AtomicUsize,
-    large: AtomicUsize,
-    /// Calls in progress to the provider.
-    calls: AtomicUsize,
-    /// Notified when the account returns large memory.
-    freed: Notify,
 }
 
 /// Reserved memory of one body, returned on drop.
@@ -70,23 +60,6 @@ struct Common {
     account_bytes: AccountBytes,
 }
 
-/// Counts one call of an account to the provider until it is dropped.
-#[derive(Debug)]
-pub struct CallPermit(Arc<AccountUsage>);
-
-impl Drop for CallPermit {
-    fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl AccountUsage {
-    /// Counts one more call; `None` if `max` calls of the account are in progress.
-    pub fn try_begin_call(self: &Arc<Self>, max: usize) -> Option<CallPermit> {
-        take(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
-    }
-}
-
 /// Large memory of an account, returned on drop.
 #[derive(Debug)]
 struct AccountBytes {
@@ -101,15 +74,6 @@ impl Drop for AccountBytes {
             self.account.freed.notify_waiters();
         }
     }
-}
-
-/// Adds `bytes` unless the sum would exceed `max`. Returns whether they were added.
-fn take(taken: &AtomicUsize, bytes: usize, max: usize) -> bool {
-    if taken.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes) <= max {
-        return true;
-    }
-    taken.fetch_sub(bytes, Ordering::SeqCst);
-    false
 }
 
 impl BufferBudget {
@@ -361,19 +325,6 @@ mod tests {
         assert_eq!(fixture.accounts[1].large.load(Ordering::SeqCst), 0);
         drop((small, _more, _other));
         fixture.assert_nothing_taken();
-    }
-
-    #[test]
-    fn the_calls_of_an_account_are_bounded() {
-        let fixture = Fixture::new(16 * LONGEST);
-        let [one, other] = &fixture.accounts;
-        let mut calls: Vec<_> = (0..3).map(|_| one.try_begin_call(3).unwrap()).collect();
-        assert!(one.try_begin_call(3).is_none());
-        assert!(other.try_begin_call(3).is_some());
-        calls.pop();
-        assert!(one.try_begin_call(3).is_some(), "one has ended");
-        drop(calls);
-        assert_eq!(one.calls.load(Ordering::SeqCst), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 pub mod known_key;
 
-use crate::buffer_budget::AccountUsage;
+use crate::account_usage::AccountUsage;
 use known_key::KnownKey;
 use quick_cache::sync::Cache;
 use std::convert::Infallible;

@@ -4,6 +4,7 @@
 //! implements HTTP, [`reply`] builds the answers, [`upstream`] sends the one request to the provider. The other files
 //! are shared components; `server/components.rs` creates each of them once.
 
+mod account_usage;
 mod account_views;
 mod admission;
 mod buffer_budget;

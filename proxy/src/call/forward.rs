@@ -6,7 +6,7 @@ use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
 use super::stream::OpenStream;
-use crate::buffer_budget::CallPermit;
+use crate::account_usage::CallPermit;
 use crate::metrics::Metrics;
 use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
 use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, sent_key};

@@ -1,7 +1,7 @@
 //! A virtual key in the cache: its owner, the resource usage of the owner's account, and the time of the store's last
 //! rejection of the key. With this time the edge need not read a large body only to reject it again.
 
-use crate::buffer_budget::AccountUsage;
+use crate::account_usage::AccountUsage;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};

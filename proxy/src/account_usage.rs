@@ -1,0 +1,62 @@
+//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, and calls to the
+//! provider.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
+
+/// Use of shared resources by one account.
+#[derive(Debug, Default)]
+pub struct AccountUsage {
+    /// Bytes of the small part of the buffer budget.
+    pub small: AtomicUsize,
+    /// Bytes of its common part.
+    pub large: AtomicUsize,
+    /// Notified when the account returns large memory.
+    pub freed: Notify,
+    /// Calls in progress to the provider.
+    calls: AtomicUsize,
+}
+
+/// Counts one call of an account to the provider until it is dropped.
+#[derive(Debug)]
+pub struct CallPermit(Arc<AccountUsage>);
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl AccountUsage {
+    /// Counts one more call; `None` if `max` calls of the account are in progress.
+    pub fn try_begin_call(self: &Arc<Self>, max: usize) -> Option<CallPermit> {
+        take(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
+    }
+}
+
+/// Adds `more` unless the sum would exceed `max`. Returns whether it was added.
+pub fn take(taken: &AtomicUsize, more: usize, max: usize) -> bool {
+    if taken.fetch_add(more, Ordering::SeqCst).saturating_add(more) <= max {
+        return true;
+    }
+    taken.fetch_sub(more, Ordering::SeqCst);
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calls_of_an_account_are_bounded() {
+        let [one, other] = <[Arc<AccountUsage>; 2]>::default();
+        let mut calls: Vec<_> = (0..3).map(|_| one.try_begin_call(3).unwrap()).collect();
+        assert!(one.try_begin_call(3).is_none());
+        assert!(other.try_begin_call(3).is_some());
+        calls.pop();
+        assert!(one.try_begin_call(3).is_some(), "one has ended");
+        drop(calls);
+        assert_eq!(one.calls.load(Ordering::SeqCst), 0);
+    }
+}
