@@ -80,9 +80,8 @@ impl Drop for Rest {
     }
 }
 
-/// A line of a journal.
-enum Line {
-    Item(Item),
+/// Why a line is no item.
+enum NoItem {
     /// Complete, but not readable by this version.
     Unknown,
     /// The last line, incomplete after a crash.
@@ -287,10 +286,10 @@ impl Found {
         let (mut settlements, mut voids) = (self.items.settlements.len(), self.items.voids.len());
         read_lines(&self.held, |bytes, line| {
             let taken = match line {
-                Line::Torn => return Ok(()),
-                Line::Unknown => &mut 0,
-                Line::Item(Item::Settle { .. }) => &mut settlements,
-                Line::Item(Item::Void { .. }) => &mut voids,
+                Err(NoItem::Torn) => return Ok(()),
+                Err(NoItem::Unknown) => &mut 0,
+                Ok(Item::Settle { .. }) => &mut settlements,
+                Ok(Item::Void { .. }) => &mut voids,
             };
             if *taken > 0 {
                 *taken -= 1;
@@ -310,16 +309,16 @@ impl Items {
         let mut items = Self::default();
         read_lines(file, |_, line| {
             match line {
-                Line::Item(item @ Item::Settle { .. }) if items.settlements.len() < settlements => {
+                Ok(item @ Item::Settle { .. }) if items.settlements.len() < settlements => {
                     items.settlements.push(item);
                 }
-                Line::Item(item @ Item::Void { .. }) if items.voids.len() < voids => items.voids.push(item),
-                Line::Item(_) => items.left += 1,
-                Line::Unknown => {
+                Ok(item @ Item::Void { .. }) if items.voids.len() < voids => items.voids.push(item),
+                Ok(_) => items.left += 1,
+                Err(NoItem::Unknown) => {
                     items.left += 1;
                     items.unknown += 1;
                 }
-                Line::Torn => {}
+                Err(NoItem::Torn) => {}
             }
             Ok(())
         })?;
@@ -366,16 +365,15 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
 /// Reads a file from its start, line by line.
 fn read_lines(
     mut file: &File,
-    mut on_line: impl FnMut(&[u8], Line) -> std::io::Result<()>,
+    mut on_line: impl FnMut(&[u8], Result<Item, NoItem>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     file.rewind()?;
     let (mut reader, mut bytes) = (BufReader::new(file), Vec::new());
     while reader.read_until(b'\n', &mut bytes)? > 0 {
-        let line = match serde_json::from_slice(&bytes) {
-            Ok(item) => Line::Item(item),
-            Err(_) if bytes.ends_with(b"\n") => Line::Unknown,
-            Err(_) => Line::Torn,
-        };
+        let line = serde_json::from_slice(&bytes).map_err(|_| match bytes.ends_with(b"\n") {
+            true => NoItem::Unknown,
+            false => NoItem::Torn,
+        });
         on_line(&bytes, line)?;
         bytes.clear();
     }
