@@ -243,7 +243,12 @@ impl ConfirmedWrites {
         let offer = Offer::from_info(&info, config.as_deref());
         Ok(match next() {
             Ok(nodes) if is_of_a_cluster => {
-                offer.listed(replicas_listed(&redis::from_redis_value::<String>(nodes)?))
+                let listed = replicas_listed(&redis::from_redis_value::<String>(nodes)?);
+                // Without a replica in the list, not even a failed one, the traces are those of backups.
+                Offer {
+                    had_replica: offer.had_replica && listed.usable + listed.failed > 0,
+                    ..offer.listed(listed.usable)
+                }
             }
             // The user may lack permission to list the nodes.
             Err(_) if is_of_a_cluster => offer,
@@ -442,7 +447,8 @@ impl Store {
             return Ok(vec![0; nodes.len()]);
         }
         let answers = self.send_to(nodes, &nodes_query()).await.into_iter();
-        let listed = answers.map(|answer| Ok(replicas_listed(&super::text(answer?).unwrap_or_default())));
+        let listed =
+            answers.map(|answer| Ok(replicas_listed(&super::text(answer?).unwrap_or_default()).usable));
         listed.collect()
     }
 }

@@ -218,18 +218,32 @@ pub(super) fn parse_report(info: String, slots: Vec<Vec<Value>>, address: &str) 
     NodeReport { epoch, ranges }
 }
 
-/// Counts the replicas of a master in its own `CLUSTER NODES`: those not marked as failed, in sync or not. `CLUSTER
-/// SLOTS` omits a replica that has not reported a replication offset yet, but such a replica may take over.
-pub(in crate::connection) fn replicas_listed(nodes: &str) -> u64 {
+/// The replicas that a master lists.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(in crate::connection) struct Listed {
+    /// Those that may take over.
+    pub usable: u64,
+    /// Those that are marked as failed.
+    pub failed: u64,
+}
+
+/// Counts the replicas of a master in its own `CLUSTER NODES`, in sync or not. `CLUSTER SLOTS` omits a replica that has
+/// not reported a replication offset yet, but such a replica may take over.
+pub(in crate::connection) fn replicas_listed(nodes: &str) -> Listed {
     // <id> <address> <flag>,… <id of its master> …
     let nodes: Vec<[&str; 4]> = nodes.lines().filter_map(first_words).collect();
     let has = |flags: &str, wanted: &str| flags.split(',').any(|flag| flag == wanted);
     let Some([own, ..]) = nodes.iter().find(|[_, _, flags, _]| has(flags, "myself")) else {
-        return 0;
+        return Listed::default();
     };
-    let may_take_over =
-        |[_, _, flags, master]: &&[&str; 4]| master == own && has(flags, "slave") && !has(flags, "fail");
-    nodes.iter().filter(may_take_over).count() as u64
+    let replicas = nodes
+        .iter()
+        .filter(|[_, _, flags, master]| master == own && has(flags, "slave"));
+    let (failed, usable): (Vec<_>, Vec<_>) = replicas.partition(|[_, _, flags, _]| has(flags, "fail"));
+    Listed {
+        usable: usable.len() as u64,
+        failed: failed.len() as u64,
+    }
 }
 
 /// Returns the first four words of a line.
@@ -377,17 +391,18 @@ mod tests {
             r3 10.0.0.4:7000@17000 slave,fail m1 1700000000000 1700000000000 3 disconnected\n\
             r4 10.0.0.5:7000@17000 slave m2 0 1700000000000 2 connected\n\
             m2 10.0.0.6:7000@17000 master - 0 1700000000000 2 connected 5461-10922\n";
-        assert_eq!(replicas_listed(nodes), 2);
+        let listed = |usable, failed| Listed { usable, failed };
+        assert_eq!(replicas_listed(nodes), listed(2, 1));
         assert_eq!(
             replicas_listed(&nodes.replace("myself,", "")),
-            0,
+            listed(0, 0),
             "nobody says whose they are"
         );
         let replica = nodes
             .replace("myself,", "")
             .replace("slave m2", "myself,slave m2");
-        assert_eq!(replicas_listed(&replica), 0, "a replica has none");
-        assert_eq!(replicas_listed(""), 0);
+        assert_eq!(replicas_listed(&replica), listed(0, 0), "a replica has none");
+        assert_eq!(replicas_listed(""), listed(0, 0));
     }
 
     #[test]
