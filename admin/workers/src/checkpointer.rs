@@ -18,7 +18,7 @@ use domain::mode::Mode;
 use domain::period::DAY_MS;
 use futures::{StreamExt, stream};
 use history::trail::Trail;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use store::account::{Account, ModeField};
@@ -52,8 +52,8 @@ struct Memory {
     accounts: Vec<String>,
     /// What was put or found of each chain.
     noted: HashMap<ChainId, Noted>,
-    /// Chains whose last attempt failed or was refused; each was logged.
-    failing: HashSet<ChainId>,
+    /// Chains whose last attempt failed (`false`) or was refused (`true`); each was logged.
+    failing: HashMap<ChainId, bool>,
 }
 
 /// What a server knows of the checkpoints of a chain.
@@ -232,15 +232,16 @@ fn note_outcome(
         }
         Err(error) => error,
     };
-    match error.is_tampering() {
+    let is_tampering = error.is_tampering();
+    match is_tampering {
         true => worker.base.metrics.checkpoints_refused.inc(),
         false => worker.base.metrics.checkpoints_failed.inc(),
     }
     let (account, mode) = &chain;
-    // It is retried in every round, but logged once.
-    if !memory.failing.contains(&chain) {
+    // It is retried in every round, but logged once, and again when it fails in the other way.
+    if memory.failing.get(&chain) != Some(&is_tampering) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
-        memory.failing.insert(chain);
+        memory.failing.insert(chain, is_tampering);
     }
 }
 
