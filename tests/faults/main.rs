@@ -5,7 +5,8 @@
 //! * [`sizes`], [`http`], [`keys`]: malformed requests
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only or
 //!   wiped, or whose replies are lost
-//! * [`store_clock`]: a store whose clock is wrong; [`store_closed`]: one that an edge cannot use at all
+//! * [`store_clock`]: a store whose clock is wrong; [`store_closed`]: one that an edge cannot use at all;
+//!   [`store_login`]: one that refuses a login for a while
 //! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
 //! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
@@ -42,5 +43,6 @@ mod standby;
 mod store_clock;
 mod store_closed;
 mod store_down;
+mod store_login;
 mod store_wrong;
 mod torture;

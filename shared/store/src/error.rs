@@ -147,6 +147,9 @@ const IN_SCRIPT: &str = " script: ";
 /// Error code with which a script refuses to use the store's clock (`script/clock_bound.lua`).
 const CLOCK: &str = "CLOCK";
 
+/// Error code with which a server refuses user and password.
+const WRONG_PASSWORD: &str = "WRONGPASS";
+
 /// Error codes of a refusal *before* any effect.
 const REFUSALS: [&str; 13] = [
     "OOM",
@@ -178,6 +181,8 @@ impl From<redis::RedisError> for StoreError {
                 code: code.to_owned(),
                 source,
             },
+            // Under RESP3 the library passes the server's own code on.
+            Some(WRONG_PASSWORD) => Self::NotAdmitted(source),
             _ if source.kind() == redis::ErrorKind::AuthenticationFailed => Self::NotAdmitted(source),
             _ if has_untrusted_certificate(&source) => Self::UntrustedCertificate(source),
             _ => Self::NoAnswer(Some(source)),
@@ -218,7 +223,10 @@ mod tests {
         );
         let refused = StoreError::from(redis::RedisError::from(password));
         assert!(matches!(refused, StoreError::NotAdmitted(_)), "{refused:?}");
-        for error in [untrusted, refused] {
+        let line = redis::parse_redis_value(b"-WRONGPASS invalid username-password pair\r\n");
+        let wrong = StoreError::from(line.and_then(redis::Value::extract_error).unwrap_err());
+        assert!(matches!(wrong, StoreError::NotAdmitted(_)), "{wrong:?}");
+        for error in [untrusted, refused, wrong] {
             assert!(!error.may_have_run() && error.is_server_failure(), "{error:?}");
         }
         let torn = std::io::Error::new(std::io::ErrorKind::InvalidData, "torn");
