@@ -135,7 +135,7 @@ async fn a_login_that_works_again_is_used_without_a_restart() {
         std::slice::from_ref(&first),
         &seed,
         &urls,
-        "does not let this user in",
+        "rejected the credentials",
     )
     .await;
 }
