@@ -311,9 +311,7 @@ mod tests {
 
     #[test]
     fn headers_and_compressed_bodies_of_errors_are_searched() {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(KEY.as_bytes()).unwrap();
-        let packed = gzip.finish().unwrap();
+        let packed = gzip(KEY);
         let headers = [
             ("x-debug", KEY),
             ("content-encoding", "gzip"),
@@ -332,9 +330,10 @@ mod tests {
         let mut unreadable = answer(401, &[("content-encoding", "br")], KEY.into());
         redact(&mut unreadable, KEY);
         assert_eq!(unreadable.headers.len(), 1, "the reply replaces it");
-        let mut success = answer(200, &headers, packed.clone());
+        let packed = gzip(&KEY[1..]);
+        let mut success = answer(200, &[("content-encoding", "gzip")], packed.clone());
         redact(&mut success, KEY);
-        assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 3));
+        assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 1));
     }
 
     #[test]
@@ -350,14 +349,11 @@ mod tests {
             (r#"{"choices":[{"message":{"tool":{"error":"KEY"}}}]}"#, false),
             (r#"KEY"#, false),
         ] {
-            let body = body.replace("KEY", KEY);
-            let mut answer = answer(200, &[], body.clone().into());
+            // A part of the key, which only errors lose.
+            let with = |text: &str| body.replace("KEY", text);
+            let mut answer = answer(200, &[], with(&KEY[1..]).into());
             redact(&mut answer, KEY);
-            let expected = match is_error {
-                true => body.replace(KEY, "[redacted]"),
-                false => body,
-            };
-            assert_eq!(answer.body, expected);
+            assert_eq!(answer.body, with(if is_error { "[redacted]" } else { &KEY[1..] }));
         }
     }
 }

@@ -239,7 +239,8 @@ pub(in crate::connection) fn replicas_listed(nodes: &str) -> Listed {
     let replicas = nodes
         .iter()
         .filter(|[_, _, flags, master]| master == own && has(flags, "slave"));
-    let (failed, usable): (Vec<&[&str; 4]>, Vec<_>) = replicas.partition(|[_, _, flags, _]| has(flags, "fail"));
+    let (failed, usable): (Vec<&[&str; 4]>, Vec<_>) =
+        replicas.partition(|[_, _, flags, _]| has(flags, "fail"));
     Listed {
         usable: usable.len() as u64,
         failed: failed.len() as u64,
