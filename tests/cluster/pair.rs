@@ -45,5 +45,11 @@ pub async fn master_with_replica() -> (Redis, Redis) {
         (replica.try_command::<u64>(&["EXISTS", STEP]) == Ok(1)).then_some(())
     })
     .await;
+    // Its first acknowledgement comes up to a second later.
+    eventually("a replica that is online", WAIT, async || {
+        let info: String = master.command(&["INFO", "replication"]);
+        info.contains(",state=online,").then_some(())
+    })
+    .await;
     (master, replica)
 }

@@ -1,6 +1,6 @@
 //! Removal of the sent key from a provider's answer, whatever the key's prefix: keys without the prefix `sk-` cannot be
-//! recognized by their form. An error may repeat parts of the key; in any other answer only the whole key is searched for,
-//! since no answer needs it.
+//! recognized by their form. An error may repeat parts of the key; in any other answer only the whole key is searched
+//! for, since no answer needs it.
 
 use super::exchange::Answer;
 use super::redact::{self, REPLACEMENT, Redacted, key_length};
@@ -16,8 +16,8 @@ const KEY_MIN: usize = 8;
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
 
-/// Redacts all parts of the key in an error, and the whole key in any other answer. A body that cannot be decoded stays:
-/// of an error the reply replaces all of it.
+/// Redacts all parts of the key in an error, and the whole key in any other answer. A body that cannot be decoded
+/// stays: of an error the reply replaces all of it.
 pub fn redact(answer: &mut Answer, key: &str) {
     if answer.is_error {
         if let Some(fragments) = Fragments::new(key) {

@@ -12,7 +12,8 @@ mod fair_queue;
 mod pools;
 
 use self::confirmation::{
-    Confirmation, config_of_server, followed_query, nodes_query, offer_queries, readable_config,
+    Confirmation, config_of_server, followed_mark, followed_query, nodes_query, offer_queries,
+    readable_config,
 };
 use self::dedicated::{Dedicated, late};
 use self::fair_queue::Address;
@@ -23,7 +24,7 @@ use super::scan::Node;
 use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
 use crate::error_counters;
-use crate::keys::{FENCE, FOLLOWED};
+use crate::keys::FENCE;
 use crate::versions::fence;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use settings::durability::Durability;
@@ -252,7 +253,16 @@ impl ConfirmedWrites {
             }
             // The user may lack permission to list the nodes.
             Err(_) if is_of_a_cluster => offer,
-            followed => offer.marked(redis::from_redis_value::<Option<String>>(followed?)?.as_deref()),
+            followed => {
+                let followed: Option<String> = redis::from_redis_value(followed?)?;
+                let offer = offer.marked(followed.as_deref());
+                if offer.replicas > 0 {
+                    let mut mark = Pipeline::new();
+                    mark.add_command(followed_mark(&offer.run_id, REPLICA_EXPECTED));
+                    connection.send(&mark).await?;
+                }
+                offer
+            }
         })
     }
 
@@ -432,10 +442,8 @@ impl Store {
     pub async fn mark_followed(&self, offers: &[Offer]) -> Result<(), StoreError> {
         match offers {
             [offer] if offer.replicas > 0 && !self.is_cluster() => {
-                let mut set = redis::cmd("SET");
-                set.arg(FOLLOWED).arg(&offer.run_id).arg("PX");
-                set.arg(u64::try_from(REPLICA_EXPECTED.as_millis()).unwrap_or(u64::MAX));
-                self.command(&set).await
+                self.command(&followed_mark(&offer.run_id, REPLICA_EXPECTED))
+                    .await
             }
             _ => Ok(()),
         }

@@ -114,6 +114,16 @@ pub(super) fn followed_query() -> Cmd {
     query
 }
 
+/// Returns the command that makes or renews that mark, which lasts for `within`.
+pub(super) fn followed_mark(run_id: &str, within: Duration) -> Cmd {
+    let mut mark = redis::cmd("SET");
+    mark.arg(FOLLOWED)
+        .arg(run_id)
+        .arg("PX")
+        .arg(within.as_millis().to_string());
+    mark
+}
+
 /// Returns the query for the replicas that the cluster lists.
 pub(super) fn nodes_query() -> Cmd {
     let mut nodes = redis::cmd("CLUSTER");
