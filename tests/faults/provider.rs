@@ -135,6 +135,13 @@ async fn broken_answers_are_502_and_stay_charged() {
                 broken(),
             ),
             (
+                "another transfer coding",
+                Answer::raw(
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                ),
+                broken(),
+            ),
+            (
                 "chunk size that is no number",
                 chunk("zz\r\nhello\r\n0\r\n\r\n"),
                 broken(),

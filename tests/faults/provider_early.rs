@@ -121,8 +121,14 @@ async fn an_interim_answer_does_not_end_the_sending() {
 }
 
 #[tokio::test]
-async fn who_closes_without_a_word_has_not_answered() {
-    for then in [AfterHead::Close(""), AfterHead::Close("HTTP/1.1 429 Too")] {
+async fn who_closes_without_a_word_or_within_an_answer_has_not_answered() {
+    // Without a length the end of the connection is that of the answer, unless it is a reset.
+    let cut = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"choices\":[";
+    for then in [
+        AfterHead::Close(""),
+        AfterHead::Close("HTTP/1.1 429 Too"),
+        AfterHead::Close(cut),
+    ] {
         let (stage, reply) = long_call(then).await;
         assert_eq!(reply.error_code(), "upstream_unreachable", "{reply:?}");
         assert_ne!(stage.charged(), Charged::all(0), "it may have done the work");
