@@ -119,7 +119,7 @@ fn transfer(
 ) -> (DuplexStream, Transfer) {
     let (near, mut far) = tokio::io::duplex(DUPLEX_BYTES);
     let (mut task, has_broken) = (JoinSet::new(), Arc::new(AtomicBool::default()));
-    let broken = Arc::clone(&has_broken);
+    let [broken, broken_too] = [&has_broken; 2].map(Arc::clone);
     task.spawn(async move {
         let (mut from, mut to) = tokio::io::split(stream);
         let sending = async move {
@@ -127,7 +127,10 @@ fn transfer(
                 to.write_all_buf(&mut unsent).await?;
                 to.flush().await
             };
-            drop(timeout(within, pin!(sent)).await);
+            // The system reports a reset once: here, if bytes are still to be sent, and the reader finds a plain end.
+            if let Ok(Err(_reset)) = timeout(within, pin!(sent)).await {
+                broken_too.store(true, Ordering::Release);
+            }
             drop((unsent, held));
             to
         };
