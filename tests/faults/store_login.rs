@@ -13,7 +13,7 @@ const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const LOGIN: &str = "someone:secret-word@";
 /// Rules under which the store refuses [`LOGIN`].
 const REFUSALS: [&[&str]; 2] = [&["off"], &["resetpass", ">another-word"]];
-/// How long the login stays refused: longer than the shortest time between two reconnects.
+/// Time for which the login stays refused: longer than the shortest time between two reconnects.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
 /// Makes each server accept [`LOGIN`].

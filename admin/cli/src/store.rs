@@ -51,7 +51,7 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
         ),
         false => format!("The store is initialised; its ledger epoch is {}.", record.epoch),
     };
-    let (status, _offers) = store.durability().await?;
+    let status = store.durability().await?;
     let text = format!("{text}{}", durability(record.append_only, &status));
     Ok(Report::new(
         text,
@@ -119,7 +119,7 @@ async fn check(context: &Context) -> Result<Report, Failure> {
             " The master key of its secrets was not checked: {error}."
         )),
     };
-    let (status, _offers) = context.store.durability().await?;
+    let status = context.store.durability().await?;
     if status.refuses() {
         return Err(Failure::refused("NOT_DURABLE", status.sentence()));
     }

@@ -22,13 +22,14 @@ pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
         if sane {
             base.health.check_rights(&base.store).await;
         }
-        if sane && let Ok((status, offers)) = base.store.durability().await {
+        if sane && let Ok(offers) = base.store.offers().await {
             if rounds.is_multiple_of(MARK_EVERY)
                 && let Err(error) = base.store.mark_followed(&offers).await
             {
                 tracing::debug!(%error, "the mark of a replica that follows was not renewed");
             }
             rounds = rounds.wrapping_add(1);
+            let status = base.store.durability_by(&offers);
             base.metrics
                 .store_durable
                 .set(i64::from(status.confirmed != Durability::Async));

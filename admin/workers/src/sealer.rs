@@ -8,7 +8,7 @@ use super::rotation::Rotation;
 use crate::base::Base;
 use crate::base::next_round;
 use crate::metrics::Worker;
-use domain::event::violations::MINUTE_MS;
+use domain::event::violations::Minute;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -224,9 +224,14 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>)
             let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
             let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
             memory.coalescing |= found[3].is_some();
-            // See `Minute::has_ended`.
-            let over =
-                now_ms.is_some_and(|now_ms| found[3].is_some_and(|minute| now_ms / MINUTE_MS != minute));
+            let minute = found[3].map(|number| Minute {
+                number,
+                waits: true,
+                ..Minute::default()
+            });
+            let over = minute
+                .zip(now_ms)
+                .is_some_and(|(minute, now_ms)| minute.has_ended(now_ms));
             let dispatches = webhooks > 0 && (dispatched < last || over);
             has_webhooks |= webhooks > 0;
             if last != sealed.unwrap_or(0) || dispatches {

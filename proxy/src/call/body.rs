@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout_at};
 const INVALID_CHUNK: ErrorType = ErrorType::new("InvalidChunk");
 const INVALID_TRAILER_END: ErrorType = ErrorType::new("InvalidTrailerEnd");
 
-/// How many pieces of a body may be short, and the bytes that each further one must have on average. A piece is what
-/// one chunk, or one DATA frame, brings with one read. Each costs a worker thread about the same, however short it is.
+/// Number of pieces of a body that may be short, and the average length in bytes that each further one needs. A piece
+/// is the part of a chunk, or of a DATA frame, from one read. Each costs a worker thread about the same, whatever its
+/// length.
 const SHORT_PIECES_MAX: usize = 16 << 10;
 const PIECE_BYTES_MIN: usize = 64;
 

@@ -29,7 +29,7 @@ const CONCURRENT_MAX: usize = 32;
 const BATCH_MAX: usize = 1024;
 /// An item is given up after this many identical script errors in a row, over at least [`SCRIPT_ERRORS_FOR`].
 const SCRIPT_ERRORS_MAX: u32 = 100;
-/// How long identical script errors must last before an item is given up. Batches in which other items are delivered
+/// Minimum duration of identical script errors before an item is given up. Batches in which other items are delivered
 /// follow each other without a pause, so the number of errors alone is no measure of time.
 const SCRIPT_ERRORS_FOR: Duration = Duration::from_secs(20);
 /// Pause before an account whose writes the store lacks is tried again.

@@ -23,11 +23,10 @@ pub fn redact(answer: &mut Answer, key: &str) {
         if let Some(fragments) = Fragments::new(key) {
             redact_with(answer, &|text| fragments.without(text));
         }
-    } else if key.len() >= KEY_MIN {
-        let whole = Finder::new(key);
-        redact_whole_key(&mut answer.headers, &whole);
-        // A search is a fraction of a copy, which only a compressed body, or one that has the key, needs.
-        if answer.headers.contains_key(CONTENT_ENCODING) || whole.find(&answer.body).is_some() {
+    } else if let Some(whole) = whole_key(key) {
+        // A search is a fraction of a copy, which only a compressed body, or an answer that has the key, needs.
+        let is_compressed = answer.headers.contains_key(CONTENT_ENCODING);
+        if is_compressed || is_in_head(&whole, &answer.headers) || whole.find(&answer.body).is_some() {
             redact_with(answer, &|text| without_whole(&whole, text));
         }
     }
@@ -35,18 +34,20 @@ pub fn redact(answer: &mut Answer, key: &str) {
 
 /// Redacts the whole key in the head of an answer that is read as a stream.
 pub fn redact_head(headers: &mut HeaderMap, key: &str) {
-    if key.len() >= KEY_MIN {
-        redact_whole_key(headers, &Finder::new(key));
+    if let Some(whole) = whole_key(key)
+        && is_in_head(&whole, headers)
+    {
+        redact::headers_with(headers, &|text| without_whole(&whole, text));
     }
 }
 
-fn redact_whole_key(headers: &mut HeaderMap, whole: &Finder<'_>) {
-    if headers
-        .values()
-        .any(|value| whole.find(value.as_bytes()).is_some())
-    {
-        redact::headers_with(headers, &|text| without_whole(whole, text));
-    }
+/// Returns the search for the whole key; `None` for a key that is too short.
+fn whole_key(key: &str) -> Option<Finder<'_>> {
+    (key.len() >= KEY_MIN).then(|| Finder::new(key))
+}
+
+fn is_in_head(key: &Finder<'_>, headers: &HeaderMap) -> bool {
+    headers.values().any(|value| key.find(value.as_bytes()).is_some())
 }
 
 /// Replaces every occurrence of the key; `None` if there is none.

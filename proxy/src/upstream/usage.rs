@@ -100,16 +100,9 @@ pub const fn format_of(endpoint: Endpoint) -> Format {
 
 /// Returns what reads a `usage` object of an event, with its cost if reported costs are used.
 pub fn found_usage(endpoint: Endpoint, cost_counts: bool) -> ReadUsage {
-    Box::new(move |json: &[u8]| {
-        let cost = if cost_counts {
-            reported_cost(json)
-        } else {
-            Ok(None)
-        };
-        FoundUsage {
-            has_tokens: of_object(endpoint, json).is_some(),
-            cost_nanos: cost.ok().flatten().map(Nanos::get),
-        }
+    Box::new(move |json: &[u8]| FoundUsage {
+        has_tokens: of_object(endpoint, json).is_some(),
+        cost_nanos: cost_of(json, cost_counts).ok().flatten().map(Nanos::get),
     })
 }
 
@@ -137,12 +130,16 @@ fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Repo
     Some(Reported {
         usage: of_object(endpoint, usage),
         service_tier: answer.service_tier.and_then(tier),
-        cost: if cost_counts {
-            reported_cost(usage)
-        } else {
-            Ok(None)
-        },
+        cost: cost_of(usage, cost_counts),
     })
+}
+
+/// Returns the cost in a `usage` object, if reported costs are used.
+fn cost_of(usage: &[u8], cost_counts: bool) -> Result<Option<Nanos>, BadCost> {
+    match cost_counts {
+        true => reported_cost(usage),
+        false => Ok(None),
+    }
 }
 
 /// Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.

@@ -260,34 +260,7 @@ impl BodyError {
             Self::MissingTokenLimit { .. } => BodyErrorKind::MissingTokenLimit,
             Self::MissingInput => BodyErrorKind::MissingInput,
             Self::UnsupportedField { .. } | Self::BilledByChoice { .. } => BodyErrorKind::UnsupportedField,
-            Self::Empty
-            | Self::NotUtf8 { .. }
-            | Self::ByteOrderMark
-            | Self::NotAnObject
-            | Self::Truncated
-            | Self::Unexpected { .. }
-            | Self::ControlCharacter { .. }
-            | Self::BadEscape { .. }
-            | Self::LoneSurrogate { .. }
-            | Self::BadNumber { .. }
-            | Self::NumberTooLarge { .. }
-            | Self::TooDeep
-            | Self::TrailingData { .. }
-            | Self::DuplicateKey { .. }
-            | Self::NearKey { .. }
-            | Self::KeyTooLong { .. }
-            | Self::TooManyKeys
-            | Self::StreamNotBoolean
-            | Self::BadStreamOptions
-            | Self::IncludeUsageNotBoolean
-            | Self::BadModel
-            | Self::MessageNotObject { .. }
-            | Self::BadCount { .. }
-            | Self::BadServiceTier
-            | Self::ItemNotObject { .. }
-            | Self::WrongType { .. }
-            | Self::TooManyInputs
-            | Self::BadInput { .. } => BodyErrorKind::InvalidJson,
+            _ => BodyErrorKind::InvalidJson,
         }
     }
 

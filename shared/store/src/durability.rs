@@ -3,7 +3,7 @@
 //! Metering (holds and settlements) does not wait for durability; `docs/explanation/durability.md` describes what a
 //! crash can lose.
 
-use crate::info::{field, number};
+use crate::info::{field, number, replica_lines};
 use settings::durability::Durability;
 
 /// The confirmations that one server can give.
@@ -101,13 +101,11 @@ impl Offer {
     }
 }
 
-/// Returns how many replicas follow, from lines such as `slave0:ip=…,port=…,state=online,offset=…,lag=1`. One that
-/// receives a snapshot does not follow yet, and a backup never will: it only looks like a replica (`redis-cli --rdb`).
+/// Returns how many replicas follow. One that receives a snapshot does not follow yet, and a backup never will: it only
+/// looks like a replica (`redis-cli --rdb`).
 pub(crate) fn replicas_online(info: &str) -> u64 {
-    let lines = info
-        .lines()
-        .filter(|line| line.starts_with("slave") && line.contains(":ip="));
-    lines.filter(|line| line.contains(",state=online,")).count() as u64
+    let online = replica_lines(info).filter(|line| line.contains(",state=online,"));
+    online.count() as u64
 }
 
 /// Returns whether each reply follows its fsync.

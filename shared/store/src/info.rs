@@ -11,6 +11,12 @@ pub(super) fn number(info: &str, name: &str) -> u64 {
     field(info, name).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
+/// Returns the lines of replicas, such as `slave0:ip=…,port=…,state=online,offset=…,lag=1`.
+pub(super) fn replica_lines(info: &str) -> impl Iterator<Item = &str> {
+    info.lines()
+        .filter(|line| line.starts_with("slave") && line.contains(":ip="))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Memory, persistence, replicas and clocks of the store's servers: one `INFO` from each, read at intervals.
 
 use crate::durability::replicas_online;
-use crate::info::{field, number};
+use crate::info::{field, number, replica_lines};
 use crate::sanity::LOST_WRITES;
 use crate::server_report;
 use crate::{Store, StoreError};
@@ -66,12 +66,9 @@ fn is_ok(info: &str, name: &str) -> bool {
     field(info, name).is_none_or(|text| text == "ok")
 }
 
-/// Returns the largest lag of lines such as `slave0:ip=…,port=…,state=online,offset=…,lag=1`, in seconds.
+/// Returns the largest lag of a replica, in seconds.
 fn worst_lag(info: &str) -> u64 {
-    let replicas = info
-        .lines()
-        .filter(|line| line.starts_with("slave") && line.contains(":ip="));
-    let lags = replicas.filter_map(|line| {
+    let lags = replica_lines(info).filter_map(|line| {
         let lag = line
             .trim()
             .split(',')

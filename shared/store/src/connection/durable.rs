@@ -409,12 +409,20 @@ impl Store {
         redis::from_redis_value(answer).map_err(StoreError::unexpected)
     }
 
-    /// Queries all servers for the durability of changes of money, and returns what each offers.
-    pub async fn durability(&self) -> Result<(Status, Vec<Offer>), StoreError> {
-        let configured = self
-            .money
-            .as_ref()
-            .map_or(Durability::Async, |money| money.configured);
+    /// Queries all servers for the durability of changes of money.
+    pub async fn durability(&self) -> Result<Status, StoreError> {
+        Ok(self.durability_by(&self.offers().await?))
+    }
+
+    /// Returns the durability of changes of money on servers with these offers.
+    pub fn durability_by(&self, offers: &[Offer]) -> Status {
+        let money = self.money.as_ref();
+        let configured = money.map_or(Durability::Async, |money| money.configured);
+        Status::from_offers(configured, offers)
+    }
+
+    /// Queries all servers for what they offer.
+    pub async fn offers(&self) -> Result<Vec<Offer>, StoreError> {
         let (info, config) = offer_queries();
         let nodes = self.nodes().await?;
         let (infos, configs) = (
@@ -430,8 +438,7 @@ impl Store {
                 let (info, config) = (super::text(info?)?, config_of_server(config)?);
                 Ok(Offer::from_info(&info, config.as_deref()).listed(listed))
             });
-        let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-        Ok((Status::from_offers(configured, &offers), offers))
+        offers.collect()
     }
 
     /// Renews the mark that a replica follows this single server, so that a process which starts after the replica left

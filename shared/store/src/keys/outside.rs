@@ -13,7 +13,8 @@
 //! | [`BLOCKED`] | Confirmed before the operator receives the result of a change. A server that saw a higher version keeps missing ranges blocked, and logs them (`store/blocked/copy.rs`). |
 //! | [`PRICES`] | Confirmed before the operator receives the result of an import. |
 //! | [`STORE`] | Written by the operator, who checks it after a failover (docs/explanation/durability.md); a store without it denies everything. |
-//! | [`REFUSED`], [`FOLLOWED`] | Renewed by a worker every few seconds. |
+//! | [`REFUSED`] | Renewed by a worker every few seconds. |
+//! | [`FOLLOWED`] | The same, and by changes of money. |
 //! | [`attempts`](super::attempts) | Counters; a loss only forgets a few attempts. |
 //! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: no new number is drawn from them. |
 

@@ -236,15 +236,16 @@ pub(in crate::connection) fn replicas_listed(nodes: &str) -> Listed {
     let Some([own, ..]) = nodes.iter().find(|[_, _, flags, _]| has(flags, "myself")) else {
         return Listed::default();
     };
-    let replicas = nodes
-        .iter()
-        .filter(|[_, _, flags, master]| master == own && has(flags, "slave"));
-    let (failed, usable): (Vec<&[&str; 4]>, Vec<_>) =
-        replicas.partition(|[_, _, flags, _]| has(flags, "fail"));
-    Listed {
-        usable: usable.len() as u64,
-        failed: failed.len() as u64,
+    let mut listed = Listed::default();
+    for [_, _, flags, master] in &nodes {
+        if master == own && has(flags, "slave") {
+            match has(flags, "fail") {
+                true => listed.failed += 1,
+                false => listed.usable += 1,
+            }
+        }
     }
+    listed
 }
 
 /// Returns the first four words of a line.

@@ -1,5 +1,5 @@
-//! What the dispatcher reads before a step: the cursor of an account and mode, and the violations that are counted or
-//! wait in the current minute (decision D72).
+//! State that the dispatcher reads before a step: the cursor of an account and mode, and the violations that are
+//! counted or wait in the current minute (decision D72).
 
 use crate::account::ModeField;
 use crate::keys::AccountKeys;
