@@ -245,9 +245,9 @@ impl ConfirmedWrites {
         Ok(match next() {
             Ok(nodes) if is_of_a_cluster => {
                 let listed = replicas_listed(&redis::from_redis_value::<String>(nodes)?);
-                // Without a replica in the list, not even a failed one, the traces are those of backups.
+                // Without a node in the list that may have followed, the traces are those of backups.
                 Offer {
-                    had_replica: offer.had_replica && listed.usable + listed.failed > 0,
+                    had_replica: offer.had_replica && listed.may_have_followed(),
                     ..offer.listed(listed.usable)
                 }
             }

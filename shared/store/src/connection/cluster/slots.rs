@@ -225,33 +225,64 @@ pub(in crate::connection) struct Listed {
     pub usable: u64,
     /// Those that are marked as failed.
     pub failed: u64,
+    /// Other nodes that are listed as masters without slots. One may be a replica that has not told this master yet:
+    /// its role comes with its next message to it, seconds after it began to follow.
+    pub without_slots: u64,
+}
+
+impl Listed {
+    /// Returns whether any node may have followed the master.
+    pub const fn may_have_followed(self) -> bool {
+        self.usable + self.failed + self.without_slots > 0
+    }
 }
 
 /// Counts the replicas of a master in its own `CLUSTER NODES`, in sync or not. `CLUSTER SLOTS` omits a replica that has
 /// not reported a replication offset yet, but such a replica may take over.
 pub(in crate::connection) fn replicas_listed(nodes: &str) -> Listed {
-    // <id> <address> <flag>,… <id of its master> …
-    let nodes: Vec<[&str; 4]> = nodes.lines().filter_map(first_words).collect();
-    let has = |flags: &str, wanted: &str| flags.split(',').any(|flag| flag == wanted);
-    let Some([own, ..]) = nodes.iter().find(|[_, _, flags, _]| has(flags, "myself")) else {
+    let nodes: Vec<NodeLine> = nodes.lines().filter_map(NodeLine::parse).collect();
+    let Some(own) = nodes.iter().find(|node| node.is("myself")) else {
         return Listed::default();
     };
     let mut listed = Listed::default();
-    for [_, _, flags, master] in &nodes {
-        if master == own && has(flags, "slave") {
-            match has(flags, "fail") {
+    for node in nodes.iter().filter(|node| own.is("master") && node.id != own.id) {
+        if node.is("slave") && node.master == own.id {
+            match node.is("fail") {
                 true => listed.failed += 1,
                 false => listed.usable += 1,
             }
+        } else if node.is("master") && !node.has_slots {
+            listed.without_slots += 1;
         }
     }
     listed
 }
 
-/// Returns the first four words of a line.
-fn first_words(line: &str) -> Option<[&str; 4]> {
-    let mut words = line.split(' ');
-    Some([words.next()?, words.next()?, words.next()?, words.next()?])
+/// A line of `CLUSTER NODES`.
+struct NodeLine<'a> {
+    id: &'a str,
+    /// Separated by commas.
+    flags: &'a str,
+    /// Id of its master; `-` if it has none.
+    master: &'a str,
+    has_slots: bool,
+}
+
+impl<'a> NodeLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        // <id> <address> <flag>,… <id of its master> <ping sent> <pong received> <epoch> <link> <slots>…
+        let mut words = line.split(' ');
+        Some(Self {
+            id: words.next()?,
+            flags: words.nth(1)?,
+            master: words.next()?,
+            has_slots: words.nth(4).is_some(),
+        })
+    }
+
+    fn is(&self, flag: &str) -> bool {
+        self.flags.split(',').any(|own| own == flag)
+    }
 }
 
 /// Parses one range of `CLUSTER SLOTS`. `own_host` is the host of the reporting node.
@@ -393,7 +424,11 @@ mod tests {
             r3 10.0.0.4:7000@17000 slave,fail m1 1700000000000 1700000000000 3 disconnected\n\
             r4 10.0.0.5:7000@17000 slave m2 0 1700000000000 2 connected\n\
             m2 10.0.0.6:7000@17000 master - 0 1700000000000 2 connected 5461-10922\n";
-        let listed = |usable, failed| Listed { usable, failed };
+        let listed = |usable, failed| Listed {
+            usable,
+            failed,
+            without_slots: 0,
+        };
         assert_eq!(replicas_listed(nodes), listed(2, 1));
         assert_eq!(
             replicas_listed(&nodes.replace("myself,", "")),
@@ -405,6 +440,26 @@ mod tests {
             .replace("slave m2", "myself,slave m2");
         assert_eq!(replicas_listed(&replica), listed(0, 0), "a replica has none");
         assert_eq!(replicas_listed(""), listed(0, 0));
+    }
+
+    #[test]
+    fn a_replica_that_has_not_told_its_master_yet_is_listed_as_a_master_without_slots() {
+        // As a master of a cluster lists its replica for some seconds after `CLUSTER REPLICATE`.
+        let nodes = "\
+            r1 127.0.0.1:26349@26348 master - 0 1795861926013 4 connected\n\
+            m1 127.0.0.1:26343@26342 myself,master - 0 1795861926000 1 connected 0-5460\n\
+            r2 127.0.0.1:26351@26350 slave m2 0 1795861927020 2 connected\n\
+            m2 127.0.0.1:26345@26344 master - 0 1795861925007 2 connected 5461-10921\n";
+        let listed = replicas_listed(nodes);
+        assert_eq!((listed.usable, listed.failed, listed.without_slots), (0, 0, 1));
+        assert!(listed.may_have_followed());
+        let told = replicas_listed(&nodes.replace("master - 0 1795861926013", "slave m1 0 1795861926013"));
+        assert_eq!((told.usable, told.without_slots), (1, 0));
+        let own = "m1 127.0.0.1:26343@26342 myself,master - 0 0 1 connected\n";
+        assert!(
+            !replicas_listed(own).may_have_followed(),
+            "it is not its own replica"
+        );
     }
 
     #[test]
