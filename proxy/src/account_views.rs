@@ -1,9 +1,10 @@
 //! Cache of the newest version and plan seen of each account. Replies may arrive out of order, so only a newer view
 //! replaces an older one.
 
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use store::call::authorize::AccountView;
 
 /// Accounts in the cache.
@@ -22,7 +23,7 @@ impl AccountViews {
     /// Returns the newest view seen of an account; the default view, with an empty plan name, if none was seen.
     pub fn get(&self, account: &str) -> AccountView {
         match self.0.get(account) {
-            Some(view) => view.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Some(view) => view.lock().clone(),
             None => AccountView::default(),
         }
     }
@@ -31,7 +32,7 @@ impl AccountViews {
     pub fn record(&self, account: &str, seen: &AccountView) {
         let first = || Ok::<_, Infallible>(Arc::new(Mutex::new(seen.clone())));
         let Ok(view) = self.0.get_or_insert_with(account, first);
-        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut view = view.lock();
         if (seen.generation, seen.version) > (view.generation, view.version) {
             view.clone_from(seen);
         }

@@ -16,11 +16,12 @@ use bytes::Bytes;
 use crypto::seal::SealedFor;
 use domain::measured::Endpoint;
 use domain::money::Nanos;
+use parking_lot::Mutex;
 use settings::load_from;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::Store;
 use store::call::authorize::{AUTHORIZE, AccountView};
@@ -163,13 +164,10 @@ async fn serve(connection: TcpStream, fake: Arc<FakeStore>) {
     let mut connection = BufReader::new(connection);
     while let Some(command) = read_command(&mut connection).await {
         let on_command = || {
-            let mut on_command = fake.on_command.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut on_command = fake.on_command.lock();
             on_command(&command)
         };
-        fake.commands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(command.clone());
+        fake.commands.lock().push(command.clone());
         let mut reply = on_command();
         if let Some(Reply::After(until)) = &reply {
             until.notified().await;
@@ -289,21 +287,13 @@ impl Fixture {
 
     /// Sets the store's replies from now on; `None` selects the reply of a healthy store.
     pub fn on_command(&self, on_command: impl FnMut(&[String]) -> Option<Reply> + Send + 'static) {
-        let mut current = self
-            .fake_store
-            .on_command
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.fake_store.on_command.lock();
         *current = Box::new(on_command);
     }
 
     /// Returns the commands that the store received.
     pub fn commands(&self) -> Vec<Vec<String>> {
-        self.fake_store
-            .commands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.fake_store.commands.lock().clone()
     }
 
     /// Returns the number of commands with this name that the store received.

@@ -20,10 +20,11 @@ use item::{Item, Origin};
 use journal::Journal;
 use lacking::Lacking;
 use others::OtherJournals;
+use parking_lot::{Mutex, MutexGuard};
 use queue::Queue;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::Store;
 use store::call::hold::HoldName;
@@ -127,7 +128,7 @@ impl Pending {
     /// Removes the journal if the queue is empty; otherwise the next process takes it over. The journal also stays
     /// while a take-over is in progress.
     pub fn close(&self) {
-        let Ok(mut others) = self.others.try_lock() else {
+        let Some(mut others) = self.others.try_lock() else {
             return;
         };
         *others = None;
@@ -164,7 +165,7 @@ impl Pending {
 
     /// Removes the files that were kept for items that are now in the journal.
     fn remove_kept_files(&self) {
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock();
         if let Some(others) = &mut *others
             && self.lacking().is_empty()
         {
@@ -185,7 +186,7 @@ impl Pending {
         if waiting > self.elsewhere() || room == 0 {
             return Ok(());
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock();
         let Some(others) = &mut *others else {
             return Ok(());
         };
@@ -281,15 +282,15 @@ impl Pending {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+        self.journal.lock()
     }
 
     fn lacking(&self) -> MutexGuard<'_, Lacking> {
-        self.lacking.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lacking.lock()
     }
 }
 

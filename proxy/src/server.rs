@@ -29,6 +29,7 @@ use connections::allocator;
 use connections::open_files;
 use descriptors::{Configured, Descriptors};
 use handover::Successor;
+use parking_lot::Mutex;
 use pingora::listeners::ListenerConfig;
 use pingora::protocols::l4::stream::L4BufferSettings;
 use pingora::server::configuration::{Opt, ServerConf};
@@ -40,7 +41,7 @@ use signals::{Fds, Signals};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use telemetry::registrar::Registrar;
@@ -391,7 +392,7 @@ impl EdgeService {
 
 /// Takes a value that is needed only once, when the service starts.
 fn take<T>(once: &Mutex<Option<T>>) -> Option<T> {
-    once.lock().unwrap_or_else(PoisonError::into_inner).take()
+    once.lock().take()
 }
 
 /// Ends a process that failed to take over. It served no call, so its journal has only items taken over from others.

@@ -2,9 +2,10 @@
 //! scripts.
 
 use harness::{Redis, eventually};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -41,7 +42,7 @@ impl Watch {
                 if let Some((head, command)) = line.split_once("] ") {
                     let by_script = head.ends_with(" lua");
                     let words = words(command);
-                    list.lock().unwrap().push(Command { by_script, words });
+                    list.lock().push(Command { by_script, words });
                 }
             }
         });
@@ -53,7 +54,7 @@ impl Watch {
         let mark = format!("mark-{}", MARK.fetch_add(1, Ordering::SeqCst));
         let _: String = redis.command(&["ECHO", &mark]);
         eventually("the mark", SOON, async || {
-            let mut commands = self.commands.lock().unwrap();
+            let mut commands = self.commands.lock();
             let there = commands.iter().any(|command| command.words.contains(&mark));
             there.then(|| std::mem::take(&mut *commands))
         })

@@ -1,7 +1,7 @@
 //! The servers of one journey: a store, a provider, the edge, and an admin server that can be stopped and started.
 
 use harness::{Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Upstream, free_port};
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
@@ -53,12 +53,12 @@ impl Stage {
 
     /// Kills the admin server.
     pub fn stop_admin(&self) {
-        self.admin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.admin.lock().take();
     }
 
     /// Starts the admin server again, at the same address.
     pub fn start_admin(&self) {
-        let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admin = self.admin.lock();
         *admin = Some(Admin::start(self.options.clone()));
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::world::{COST, Resident, SOON, World, call};
 use harness::eventually;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -67,10 +68,7 @@ impl Load {
                             took: began.elapsed(),
                             word,
                         };
-                        outcomes
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(outcome);
+                        outcomes.lock().push(outcome);
                         tokio::time::sleep(PAUSE).await;
                     }
                 }));
@@ -80,10 +78,7 @@ impl Load {
     }
 
     pub fn so_far(&self) -> Vec<Outcome> {
-        self.outcomes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.outcomes.lock().clone()
     }
 
     /// Waits until each of these residents has `count` approvals, on each edge, of calls that began after `since`.

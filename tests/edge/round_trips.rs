@@ -14,7 +14,7 @@ const ACCOUNTS: usize = 200;
 /// Counts the commands that clients send.
 struct Monitor {
     scripts: Arc<AtomicU64>,
-    others: Arc<std::sync::Mutex<Vec<String>>>,
+    others: Arc<parking_lot::Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -48,7 +48,7 @@ impl Monitor {
         lines.next_line().await.expect("+OK");
         let (scripts, others) = (
             Arc::new(AtomicU64::new(0)),
-            Arc::new(std::sync::Mutex::new(Vec::new())),
+            Arc::new(parking_lot::Mutex::new(Vec::new())),
         );
         let (count, list) = (scripts.clone(), others.clone());
         let task = tokio::spawn(async move {
@@ -63,7 +63,7 @@ impl Monitor {
                 if command.to_ascii_lowercase().starts_with("\"evalsha\"") {
                     count.fetch_add(1, Ordering::SeqCst);
                 } else {
-                    list.lock().expect("the list").push(command.to_owned());
+                    list.lock().push(command.to_owned());
                 }
             }
         });
@@ -80,7 +80,7 @@ impl Monitor {
         let mark = format!("mark-{}", MARK.fetch_add(1, Ordering::SeqCst));
         let _: String = redis.command(&["ECHO", &mark]);
         let others = eventually("the mark", SOON, async || {
-            let mut others = self.others.lock().expect("the list");
+            let mut others = self.others.lock();
             let is_observed = others.iter().any(|command| command.contains(&mark));
             is_observed.then(|| std::mem::take(&mut *others))
         })

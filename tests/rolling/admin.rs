@@ -2,10 +2,11 @@
 
 use crate::site::{ADMIN, SOON};
 use harness::{Admin, AdminOptions, Cli, Redis, eventually, http_client};
+use parking_lot::RwLock;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 /// Time between two health checks of the balancer.
@@ -28,7 +29,7 @@ async fn make_agents(shared: Arc<Shared>, number: u64, key: String) -> u64 {
     let mut done = 0;
     while !shared.stop.load(Ordering::Acquire) {
         let addr = {
-            let ready = shared.ready.read().expect("the list");
+            let ready = shared.ready.read();
             ready[usize::try_from(done + number).expect("a number") % ready.len()]
         };
         let sent = client
@@ -64,7 +65,7 @@ async fn one_of_two_servers_ends_under_load_and_no_request_fails() {
     let (first, second) = (start(), start());
     let shared = Arc::new(Shared::default());
     let servers = [&first, &second].map(|server| (server.addr(), server.ops_addr()));
-    *shared.ready.write().expect("the list") = servers.iter().map(|(addr, _)| *addr).collect();
+    *shared.ready.write() = servers.iter().map(|(addr, _)| *addr).collect();
     let (looker, looked) = (http_client(), Arc::clone(&shared));
     let poller = tokio::spawn(async move {
         loop {
@@ -75,7 +76,7 @@ async fn one_of_two_servers_ends_under_load_and_no_request_fails() {
                     ready.push(addr);
                 }
             }
-            *looked.ready.write().expect("the list") = ready;
+            *looked.ready.write() = ready;
             tokio::time::sleep(LOOK).await;
         }
     });

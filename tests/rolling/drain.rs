@@ -3,8 +3,9 @@
 use crate::load::{Choose, Load};
 use crate::site::{ACTUAL, ESTIMATE, SOON, Site, body};
 use harness::{Answer, Edge, RawClient, eventually, free_port};
+use parking_lot::RwLock;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time between two health checks of the balancer.
@@ -58,7 +59,7 @@ impl Balancer {
                         found.push(*addr);
                     }
                 }
-                *listed.write().expect("the list") = found;
+                *listed.write() = found;
                 tokio::time::sleep(LOOK).await;
             }
         });
@@ -68,7 +69,7 @@ impl Balancer {
     fn choose(&self) -> Choose {
         let (ready, turn) = (Arc::clone(&self.ready), std::sync::atomic::AtomicUsize::new(0));
         Arc::new(move || {
-            let ready = ready.read().expect("the list");
+            let ready = ready.read();
             let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             ready[turn % ready.len()]
         })

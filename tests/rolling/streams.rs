@@ -3,8 +3,9 @@
 
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use harness::{Admin, AdminOptions, Answer, Edge, EventStream, Feed, RawClient, Script, eventually};
+use parking_lot::Mutex;
 use serde_json::json;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Streams at the same time.
@@ -39,7 +40,7 @@ impl Streaming {
                 return Answer::chat(9, 12);
             }
             let feed = Feed::new();
-            opened.lock().expect("the feeds").push(feed.clone());
+            opened.lock().push(feed.clone());
             Answer::stream(Script::new().feed(&feed))
         });
         Self { site, feeds }
@@ -71,7 +72,7 @@ impl Streaming {
 
     /// Returns the streams that have begun since the last call.
     fn begun(&self) -> Vec<Feed> {
-        std::mem::take(&mut *self.feeds.lock().expect("the feeds"))
+        std::mem::take(&mut *self.feeds.lock())
     }
 }
 

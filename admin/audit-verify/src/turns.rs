@@ -1,7 +1,8 @@
 //! Limits concurrent verifications on this server: each reads and hashes a whole trail.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Maximum number of concurrent verifications on a server.
 const AT_ONCE: usize = 2;
@@ -29,7 +30,7 @@ pub enum Busy {
 impl Turns {
     /// Returns a turn for `account`.
     pub fn take(self: &Arc<Self>, account: &str) -> Result<Turn, Busy> {
-        let mut busy = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self.0.lock();
         if busy.contains(account) {
             return Err(Busy::Account);
         }
@@ -46,7 +47,7 @@ impl Turns {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut busy = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self.turns.0.lock();
         busy.remove(&self.account);
     }
 }

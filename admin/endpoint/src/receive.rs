@@ -9,9 +9,10 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest request body, in bytes.
@@ -73,7 +74,7 @@ impl BodyMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, ReservedBytes> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 }
 

@@ -9,10 +9,11 @@ use super::record::{End, Recorded, Sample};
 use super::streamed::COST_HEADER;
 use crate::error::LoadTestError;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::{Client, Url};
 use secrecy::{ExposeSecret, SecretString};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -99,24 +100,24 @@ impl LoadGenerator {
 
     /// Returns the charges of each agent so far.
     pub(super) fn ledger(&self) -> Vec<ReportedCharges> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.ledger.lock().clone()
     }
 
     /// Reads the results of the phase so far.
     pub(super) fn peek<T>(&self, look: impl FnOnce(&Recorded) -> T) -> Option<T> {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now.lock();
         now.as_ref().map(look)
     }
 
     fn note(&self, shot: Sample) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         if let Some(now) = now.as_mut() {
             now.note(shot);
         }
     }
 
     fn drop_one(&self) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         if let Some(now) = now.as_mut() {
             now.dropped += 1;
         }
@@ -175,7 +176,7 @@ impl LoadGenerator {
     fn charge(&self, agent: usize, answer: &Answer) {
         match answer.charged() {
             Some(nanos) => {
-                let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ledger = self.ledger.lock();
                 ledger[agent].nanos += nanos;
             }
             None => self.unknown(agent),
@@ -184,12 +185,12 @@ impl LoadGenerator {
 
     /// Records that calls in flight were abandoned; their agents are unknown.
     fn unknown_everywhere(&self) {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock();
         ledger.iter_mut().for_each(|seen| seen.unknown += 1);
     }
 
     fn unknown(&self, agent: usize) {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock();
         ledger[agent].unknown += 1;
     }
 }
@@ -208,7 +209,7 @@ pub(super) async fn phase(
     let cannot =
         |what: &dyn std::fmt::Display| LoadTestError::Refused(format!("the load cannot start: {what}"));
     let empty = Recorded::new().ok_or_else(|| cannot(&"no memory for its figures"))?;
-    *generator.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(empty);
+    *generator.now.lock() = Some(empty);
     let gate = Arc::new(Semaphore::new(0));
     let start = Instant::now();
     pace::start(Arc::clone(&gate), start, phase.rate, calls, Arc::clone(stop))
@@ -248,11 +249,7 @@ pub(super) async fn phase(
     let given_up = connections.len() as u64;
     connections.shutdown().await;
     let took = start.elapsed();
-    let seen = generator
-        .now
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let seen = generator.now.lock().take();
     let mut seen = seen.ok_or_else(|| cannot(&"its figures are gone"))?;
     seen.took = took;
     if given_up > 0 {

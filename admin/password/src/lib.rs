@@ -11,8 +11,9 @@ use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
 use entropy::random_bytes;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -262,7 +263,7 @@ impl Passwords {
         drop(place);
         let memories = Arc::clone(&self.memories);
         let working = tokio::task::spawn_blocking(move || {
-            let kept = || memories.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = || memories.lock();
             let memory = kept().pop();
             let mut memory = memory.unwrap_or_default();
             let done = work(&mut memory);
@@ -383,7 +384,7 @@ mod tests {
         for hash in futures::future::join_all(hashes).await {
             assert!(hash.is_ok());
         }
-        let memories = passwords.memories.lock().unwrap();
+        let memories = passwords.memories.lock();
         assert!((1..=at_once).contains(&memories.len()), "{memories:?}");
     }
 }

@@ -1,7 +1,8 @@
 //! Per-name concurrency limit with a bounded queue.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The limiter of each name, and the number of requests that hold a permit or wait for one.
@@ -42,7 +43,7 @@ impl Turns {
     /// # Errors
     /// [`QueueFull`]
     pub fn enter(&self, name: &str) -> Result<Turn, QueueFull> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock();
         let entry = queues.get(name);
         if entry.is_some_and(|(_, count)| *count >= self.queue_max) {
             return Err(QueueFull);
@@ -68,7 +69,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock();
         if let Some((_, count)) = queues.get_mut(&self.name) {
             *count -= 1;
             if *count == 0 {
@@ -96,7 +97,7 @@ mod tests {
         assert!(futures::poll!(&mut waiting).is_ready());
         drop(waiting);
         drop((first, second, other));
-        assert!(turns.queues.lock().unwrap().is_empty(), "nothing is remembered");
+        assert!(turns.queues.lock().is_empty(), "nothing is remembered");
         assert!(turns.enter("a").is_ok());
     }
 }

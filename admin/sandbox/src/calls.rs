@@ -3,10 +3,11 @@
 use super::request::Request;
 use clock::now_ms;
 use http::HeaderMap;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Number of ended calls that are remembered; older ones are forgotten.
 const CALLS_KEPT: usize = 20_000;
@@ -150,7 +151,7 @@ impl Drop for Recorder {
 
 impl Calls {
     fn push(&self, call: Call) {
-        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.0.lock();
         if ended.calls.len() == CALLS_KEPT {
             ended.calls.pop_front();
             ended.forgotten += 1;
@@ -160,7 +161,7 @@ impl Calls {
 
     /// Returns the answer of `GET /sandbox/calls`: the ended calls, in the order of their ends.
     pub(super) fn document(&self) -> Value {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.0.lock();
         let calls: Vec<Value> = ended.calls.iter().map(Call::document).collect();
         json!({ "calls": calls, "forgotten": ended.forgotten })
     }

@@ -1,9 +1,10 @@
 //! Counters of the sandbox, with which tests check what reached the upstream. They contain no secret.
 
 use domain::measured::Endpoint;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Characters of a key that are remembered.
 const SHOWN: usize = 4;
@@ -61,16 +62,15 @@ impl Stats {
     /// Stores the last characters of the most recent key.
     pub(super) fn remember_key(&self, key: &str) {
         let from = key.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
-        if let Ok(mut last) = self.last_key.lock() {
-            last.clear();
-            last.push_str(key.get(from..).unwrap_or_default());
-        }
+        key.get(from..)
+            .unwrap_or_default()
+            .clone_into(&mut self.last_key.lock());
     }
 
     /// Returns the answer of `GET /sandbox/stats`.
     pub(super) fn document(&self) -> Value {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let last_key = self.last_key.lock().map(|last| last.clone()).unwrap_or_default();
+        let last_key = self.last_key.lock().clone();
         json!({
             "requests": count(&self.requests), "chat_completions": count(&self.completions),
             "responses": count(&self.responses), "embeddings": count(&self.embeddings),

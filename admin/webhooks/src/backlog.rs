@@ -2,8 +2,8 @@
 //! here.
 
 use domain::mode::Mode;
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 /// Maximum number of chains remembered.
 const BEHIND_MAX: usize = 10_000;
@@ -15,7 +15,7 @@ pub struct DispatchBacklog(Mutex<HashSet<(String, Mode)>>);
 impl DispatchBacklog {
     /// Adds a chain, unless there is no room.
     pub fn push(&self, account: &str, mode: Mode) {
-        let mut chains = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chains = self.0.lock();
         if chains.len() < BEHIND_MAX {
             chains.insert((account.to_owned(), mode));
         }
@@ -23,7 +23,7 @@ impl DispatchBacklog {
 
     /// Takes all of them.
     pub fn take(&self) -> HashSet<(String, Mode)> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 

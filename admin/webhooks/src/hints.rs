@@ -1,8 +1,8 @@
 //! In-process hints that tell the deliverer which webhooks have pending deliveries. Best effort: the deliverer's next
 //! scan of the store finds what a hint missed.
 
+use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use store::webhook::script::Endpoint;
 use tokio::sync::Notify;
 
@@ -52,7 +52,7 @@ pub struct PendingHints {
 impl PendingHints {
     /// Adds webhooks that have something to deliver.
     pub fn add(&self, endpoints: impl Iterator<Item = Endpoint>) {
-        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hints = self.hints.lock();
         for endpoint in endpoints {
             hints.push(endpoint);
         }
@@ -62,7 +62,7 @@ impl PendingHints {
 
     /// Takes everything added since the last call.
     pub fn take(&self) -> Hints {
-        let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hints = self.hints.lock();
         std::mem::take(&mut *hints)
     }
 

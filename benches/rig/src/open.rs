@@ -9,10 +9,11 @@ use crate::closed::{ANSWER_TIMEOUT, whole_answer};
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
 use crate::target::{Request, Target};
 use crate::wire::PIECE_BYTES;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -48,7 +49,7 @@ enum ReaderEvent {
 
 impl Line {
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.state.lock())
     }
 
     /// Sends the request; false if the connection cannot take it.

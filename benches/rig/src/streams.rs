@@ -10,8 +10,9 @@ use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_
 use crate::stream_wire::{Received, STREAM_EVENTS, StreamSpec};
 use crate::target::Target;
 use crate::wire::{self, Broken};
+use parking_lot::Mutex;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -120,7 +121,7 @@ struct State {
 
 impl Line {
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.state.lock())
     }
 
     /// Begins a stream that is due, or leaves it to the reader if the previous stream is still open.

@@ -4,11 +4,12 @@
 use super::connections::Connections;
 use async_trait::async_trait;
 use connections::limit::OpenConnection;
+use parking_lot::{Mutex, MutexGuard};
 use pingora::listeners::ConnectionFilter;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Connections that are accepted and counted, and whose tasks have not started.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Arrivals {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Vec<OpenConnection>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 }
 

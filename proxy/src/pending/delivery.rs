@@ -11,9 +11,10 @@ use super::queue::{Position, Queue};
 use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
@@ -190,7 +191,7 @@ impl Delivery {
         let lacking_writes = &Mutex::new(&mut self.history.lacking_writes);
         futures::stream::iter(batch)
             .map(|(position, item)| async move {
-                let lacking_writes = || lacking_writes.lock().unwrap_or_else(PoisonError::into_inner);
+                let lacking_writes = || lacking_writes.lock();
                 let bucket = item.bucket();
                 if servers.is_unreachable(bucket) || lacking_writes().contains_key(item.account()) {
                     return (position, item, None);

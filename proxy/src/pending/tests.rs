@@ -47,7 +47,7 @@ fn kept_journals_are_removed_once_their_items_are_written() {
     left.append([&item("allow_1")]).unwrap();
     drop(left);
     {
-        let mut others = pending.others.lock().unwrap();
+        let mut others = pending.others.lock();
         let found = others.as_mut().unwrap().read(9).unwrap();
         others.as_mut().unwrap().keep(found);
     }
@@ -322,7 +322,7 @@ fn kept_journals_outlast_a_take_over_that_finds_nothing() {
     let pending = Pending::open(&dir, 9).unwrap();
     let kept = leave(&dir, &[item("allow_1")], b"");
     {
-        let mut others = pending.others.lock().unwrap();
+        let mut others = pending.others.lock();
         let found = others.as_mut().unwrap().read(9).unwrap();
         others.as_mut().unwrap().keep(found);
     }

@@ -1,7 +1,7 @@
 //! Why the store cannot be used now, for `/readyz`. Each reason is logged once, and so is the end.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::mem::discriminant;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::sanity::UnsafeStore;
 use telemetry::error_chain;
 
@@ -67,7 +67,7 @@ impl Outage {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

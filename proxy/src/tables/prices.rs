@@ -2,9 +2,10 @@
 
 use arc_swap::ArcSwap;
 use domain::price::PriceTable;
+use parking_lot::Mutex;
 use settings::{BadSettings, Settings};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Store, prices as imported};
 use telemetry::tables::{Table, TableMetrics};
@@ -76,7 +77,7 @@ impl Prices {
         if !has_replied && !reread {
             return;
         }
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts.lock();
         let overlay = overlay.unwrap_or_else(|_| texts.in_force.clone());
         if !reread && texts.is_bad(overlay.as_deref()) {
             return;

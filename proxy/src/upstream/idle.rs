@@ -3,10 +3,11 @@
 
 use super::connection_budget::ConnectionPermit;
 use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use pingora::protocols::Stream;
 use pingora::upstreams::peer::HttpPeer;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
@@ -68,7 +69,7 @@ impl Idle {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -10,12 +10,13 @@
 mod place;
 
 use ipnet::IpNet;
+use parking_lot::{Mutex, MutexGuard};
 use place::ConnectionPlace;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -214,7 +215,7 @@ impl Drop for UnderWay {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

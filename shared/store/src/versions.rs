@@ -10,8 +10,8 @@ pub mod lost;
 pub mod witness;
 
 use crate::account::Account;
+use parking_lot::Mutex;
 use quick_cache::unsync::Cache;
-use std::sync::{Mutex, PoisonError};
 
 /// Maximum number of accounts remembered; the least recently used are dropped first.
 const ACCOUNTS_KEPT: usize = 100_000;
@@ -66,13 +66,13 @@ impl Versions {
     /// Returns the newest known version of `account`. Call it before a read: an older version in that read means a
     /// failover, not a concurrent request.
     pub fn newest(&self, account: &str) -> AccountVersion {
-        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.0.lock();
         cache.get(account).copied().unwrap_or_default()
     }
 
     /// Records a version. Replies can overtake each other, so an older one changes nothing.
     pub fn record(&self, account: &str, view: AccountVersion) {
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.0.lock();
         if cache.get(account).is_none_or(|known| *known < view) {
             cache.insert(account.to_owned(), view);
         }
@@ -80,7 +80,7 @@ impl Versions {
 
     /// Forgets an account whose state the operator accepts.
     pub fn forget(&self, account: &str) {
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.0.lock();
         cache.remove(account);
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::info::{field, number};
 use crate::server_report::ServerReport;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Sections of `INFO` that report it.
 pub(crate) const SECTIONS: [&str; 3] = ["memory", "persistence", "replication"];
@@ -125,7 +125,7 @@ impl SteadyRefusal {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

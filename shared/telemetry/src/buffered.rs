@@ -2,9 +2,9 @@
 //! decision; warnings and errors are written at once. If the reader of stderr stops, or its disk is full, only log
 //! lines are lost: logging only appends to a bounded buffer, and lines that do not fit are dropped and counted.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 use tracing::{Level, Metadata};
@@ -98,7 +98,7 @@ impl LineBuffer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn drop_lines(&self, reason: DropReason, count: u64) {
@@ -126,17 +126,16 @@ impl LineBuffer {
         waiting.is_urgent = true;
         self.urgent.notify_one();
         let is_behind = |waiting: &mut Waiting| waiting.done < wanted;
-        drop(self.written.wait_timeout_while(waiting, FLUSH_MAX, is_behind));
+        self.written.wait_while_for(&mut waiting, is_behind, FLUSH_MAX);
     }
 
     /// Writes the appended lines, forever.
     fn write_to(&self, sink: &mut impl Write) -> ! {
         let (mut lines, mut is_torn) = (Vec::new(), false);
         loop {
-            let waiting = self.lock();
+            let mut waiting = self.lock();
             let rests = |waiting: &mut Waiting| !waiting.is_urgent;
-            let waited = self.urgent.wait_timeout_while(waiting, EVERY, rests);
-            let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            self.urgent.wait_while_for(&mut waiting, rests, EVERY);
             std::mem::swap(&mut waiting.lines, &mut lines);
             waiting.is_urgent = false;
             drop(waiting);

@@ -155,9 +155,10 @@ fn escape(line: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use parking_lot::Mutex;
     use proptest::prelude::*;
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
     use tracing_subscriber::fmt::MakeWriter;
 
     #[derive(Clone, Default)]
@@ -165,7 +166,7 @@ mod tests {
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -185,7 +186,7 @@ mod tests {
     impl Lines {
         /// Returns the written line without its timestamp.
         fn timeless(&self) -> String {
-            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            let text = String::from_utf8(self.0.lock().clone()).unwrap();
             let (before, rest) = text.split_once(r#""timestamp":""#).unwrap();
             let (at, rest) = rest.split_at("2026-11-20T22:36:43.120001Z".len());
             assert!(domain::timestamp::ms_from_iso(at).is_some(), "{at}");

@@ -1,12 +1,13 @@
 //! Registers metrics, with all their series at once. So a counter exists at 0 before the first event, and counting is
 //! one atomic addition without a look-up.
 
+use parking_lot::Mutex;
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, Result, TextEncoder,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Registers the metrics of one program, under its prefix.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ impl Registrar {
     /// Calls `look` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
     /// differences since the last scrape, which concurrent scrapes would add twice.
     pub fn text_after(&self, look: impl FnOnce()) -> Result<String> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         look();
         self.text()
     }

@@ -4,12 +4,12 @@ use crate::client::Caller;
 use crate::net::{blocking_until, free_port, loopback};
 use crate::options::{AdminOptions, EdgeOptions};
 use crate::process::{Process, command};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -85,10 +85,7 @@ impl Daemon {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Process) -> T) -> T {
-        act(&mut self
-            .process
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner))
+        act(&mut self.process.lock())
     }
 
     /// `http://127.0.0.1:port`

@@ -5,9 +5,10 @@
 use crate::client::Reply;
 use crate::net::REPOSITORY;
 use jsonschema::Validator;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 /// Longest body that is checked, in bytes.
 const BODY_MAX: usize = 1 << 18;
@@ -151,7 +152,7 @@ impl Document {
     }
 
     fn validator(&self, key: &str, schema: &Value) -> Arc<Validator> {
-        let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut validators = self.validators.lock();
         let made = validators.entry(key.to_owned()).or_insert_with(|| {
             let schemas = &self.whole["components"]["schemas"];
             let schema = json!({ "allOf": [schema], "components": { "schemas": schemas } });

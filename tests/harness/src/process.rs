@@ -2,11 +2,12 @@
 //! process itself be killed.
 
 use crate::net::blocking_until;
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{LazyLock, Mutex, mpsc};
+use std::sync::{LazyLock, mpsc};
 use std::time::Duration;
 
 /// Longest wait for a process that was killed.
@@ -82,7 +83,7 @@ impl Process {
         command.stdin(Stdio::null()).stdout(file).stderr(copy);
         let shown = format!("{command:?}");
         let (reply, answer) = mpsc::channel();
-        let spawner = SPAWNER.lock().expect("the spawner").clone();
+        let spawner = SPAWNER.lock().clone();
         spawner.send(Job { command, reply }).expect("the spawner runs");
         let child = answer.recv().expect("the spawner answers");
         let child = child.unwrap_or_else(|error| panic!("{shown}: {error}"));

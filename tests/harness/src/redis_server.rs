@@ -2,10 +2,11 @@
 
 use crate::net::{blocking_until, free_port};
 use crate::process::{Process, command};
+use parking_lot::Mutex;
 use redis::FromRedisValue;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::Store;
 use tempfile::TempDir;
@@ -92,7 +93,7 @@ impl Redis {
     /// A server that all tests of a test binary share, dropped with its last user. Each test has an account of its own.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Redis>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut shared = SHARED.lock();
         shared.upgrade().unwrap_or_else(|| {
             let server = Arc::new(Self::start());
             *shared = Arc::downgrade(&server);
@@ -128,7 +129,7 @@ impl Redis {
             (self.info_port() == Some(self.port) && self.try_command::<String>(&["PING"]).is_ok())
                 .then_some(true)
         });
-        *self.process.lock().expect("the process") = Some(process);
+        *self.process.lock() = Some(process);
         up
     }
 
@@ -271,10 +272,7 @@ impl Redis {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Process) -> T) -> T {
-        let mut process = self
-            .process
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut process = self.process.lock();
         act(process.as_mut().expect("the server was started"))
     }
 

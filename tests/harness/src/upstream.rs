@@ -13,9 +13,10 @@ pub use request::Recorded;
 pub use script::Script;
 
 use crate::net::{BACKGROUND, blocking_until, eventually, free_port, loopback};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -74,7 +75,7 @@ impl Upstream {
 
     /// Replaces the handler of all later requests.
     pub fn set(&self, handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) {
-        *self.state.handler.write().unwrap_or_else(PoisonError::into_inner) = Box::new(handler);
+        *self.state.handler.write() = Box::new(handler);
     }
 
     /// `http://127.0.0.1:port/v1`, as `upstream.base_url`.
@@ -93,8 +94,7 @@ impl Upstream {
     }
 
     fn received(&self) -> MutexGuard<'_, Vec<Recorded>> {
-        let received = self.state.requests.lock();
-        received.unwrap_or_else(PoisonError::into_inner)
+        self.state.requests.lock()
     }
 
     /// Requests whose head arrived, received in full or not.
@@ -118,8 +118,7 @@ impl Upstream {
 
     /// The answers that have ended, in the order of their ends.
     pub fn played(&self) -> Vec<Played> {
-        let played = self.state.played.lock();
-        played.unwrap_or_else(PoisonError::into_inner).clone()
+        self.state.played.lock().clone()
     }
 
     /// Waits until the answer to the request of this number has ended, and returns its outcome.
@@ -177,21 +176,13 @@ async fn serve(mut stream: TcpStream, state: &State) {
             return;
         };
         let answer = {
-            let handler = state.handler.read().unwrap_or_else(PoisonError::into_inner);
+            let handler = state.handler.read();
             handler(&request)
         };
         let number = request.number;
-        state
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
+        state.requests.lock().push(request);
         let (played, goes_on) = play::play(&mut stream, answer.play(), number).await;
-        state
-            .played
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(played);
+        state.played.lock().push(played);
         if !goes_on {
             return;
         }

@@ -6,10 +6,11 @@ mod gate;
 pub use gate::{Gate, GateSide};
 
 use crate::net::{BACKGROUND, free_port, loopback};
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -109,12 +110,12 @@ impl Wire {
     }
 
     fn set(&self, change: impl FnOnce(&mut Faults)) {
-        change(&mut self.state.faults.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.faults.lock());
     }
 
     /// Connects new clients to another local port. Open connections keep their target.
     pub fn lead_to(&self, port: u16) {
-        *self.state.target.lock().unwrap_or_else(PoisonError::into_inner) = loopback(port);
+        *self.state.target.lock() = loopback(port);
     }
 
     /// Cuts every open connection. New ones are served.
@@ -239,13 +240,13 @@ impl Drop for Wire {
 
 impl State {
     fn faults(&self) -> Faults {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.faults.lock().clone()
     }
 
     /// Returns true if the reply to this request is to be lost, and counts it. `before` is the end of the last piece: a
     /// request may come in several.
     fn loses_reply_to(&self, before: &mut Vec<u8>, piece: &[u8]) -> bool {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = self.faults.lock();
         let Some((needle, left)) = &mut faults.lose_reply_to else {
             before.clear();
             return false;
@@ -278,7 +279,7 @@ async fn carry(client: TcpStream, from: IpAddr, state: Arc<State>) {
     let mut generation = state.generation.subscribe();
     let mut shut_out = state.shut_out.subscribe();
     generation.mark_unchanged();
-    let target = *state.target.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = *state.target.lock();
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };
@@ -339,7 +340,7 @@ async fn carry_requests(
         }
         match state.gates.that_stops(request) {
             Some(gate) if gate.has_replies() => {
-                *reply_gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+                *reply_gate.lock() = Some(gate);
             }
             Some(gate) => {
                 gate.note_stopped();
@@ -377,7 +378,7 @@ async fn carry_replies(
         if reply_lost.load(Ordering::SeqCst) {
             return;
         }
-        let gate = reply_gate.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let gate = reply_gate.lock().take();
         if let Some(gate) = gate {
             let first = buffer[..count].to_vec();
             let replies = wait_with_replies(&gate, first, &mut from).await;

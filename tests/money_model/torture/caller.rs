@@ -3,8 +3,9 @@
 use super::dice::SeededRandom;
 use crate::fixture::{AGENTS, Fixture};
 use harness::{Caller, Reply, http_client};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Times that a request is repeated when no answer comes.
@@ -104,7 +105,7 @@ fn note_escrow(shared: &SharedState, made: &Made) {
     let Some((200, answer)) = &made.answer else {
         return;
     };
-    let mut funded = shared.funded.lock().expect("the list");
+    let mut funded = shared.funded.lock();
     match made.path {
         "/v1/escrow/create" => funded.push(json!({ "payer": made.who, "id": answer["escrow"]["id"] })),
         "/v1/escrow/fund" => {
@@ -145,7 +146,7 @@ fn choose(shared: &SharedState, dice: &mut SeededRandom, key: &str) -> Option<(u
             (who, "/v1/escrow/create", body)
         }
         _ => {
-            let mut open = shared.funded.lock().expect("the list");
+            let mut open = shared.funded.lock();
             if open.is_empty() {
                 return None;
             }

@@ -4,9 +4,10 @@ use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Redis, eventually};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::audit::chain::ArchiveBacklog;
 
@@ -148,7 +149,7 @@ async fn archivers_are_cut_off_anywhere() {
     for n in 0..COUNT {
         let (line, _) = line(n, fixture.at_ms(n));
         let seq = append(&fixture.store, &fixture.account, &line).await.unwrap();
-        written.lock().unwrap().insert(seq, line);
+        written.lock().insert(seq, line);
     }
     fixture.chain().seal().await.unwrap();
     let (mut round, mut cut) = (0, 0);
@@ -177,7 +178,7 @@ async fn archivers_are_cut_off_anywhere() {
         cut += u64::from(working.await.is_err_and(|error| error.is_cancelled()));
     }
     assert!(cut > 0, "none of {round} was cut off");
-    let written = written.lock().unwrap().clone();
+    let written = written.lock().clone();
     all_is_there(&fixture, &written).await;
     ledger_holds(&fixture);
 }

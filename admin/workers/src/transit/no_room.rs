@@ -2,8 +2,8 @@
 //! server that starts tries each once.
 
 use domain::mode::Mode;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use store::keys::Bucket;
 use tokio::time::Instant;
@@ -20,14 +20,14 @@ pub(super) struct Memory(Mutex<BTreeMap<Bucket, NoRoom>>);
 impl Memory {
     /// Removes and returns the rows of a bucket.
     pub(super) fn take(&self, bucket: Bucket) -> NoRoom {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.remove(&bucket).unwrap_or_default()
     }
 
     /// Puts the rows of a bucket back.
     pub(super) fn keep(&self, bucket: Bucket, rows: NoRoom) {
         if !rows.0.is_empty() {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             all.insert(bucket, rows);
         }
     }

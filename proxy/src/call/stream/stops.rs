@@ -3,8 +3,9 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use store::lookup::VirtualKeyOwner;
@@ -88,7 +89,7 @@ impl Stops {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -7,10 +7,11 @@ use crate::{Store, StoreError};
 use arc_swap::ArcSwapOption;
 use domain::blocked::AddressSet;
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of lost ranges that a log line names.
 const NAMED_MAX: usize = 50;
@@ -117,7 +118,7 @@ impl BlockedCopy {
 
     /// Updates the copy, unless a later read already did.
     fn take_in(&self, read: u64, listed: BTreeSet<IpNet>, version: Version) {
-        let _turn = self.taking_in.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.taking_in.lock();
         let known = self.copied.load_full();
         let known = known.as_deref();
         if known.is_some_and(|known| known.read > read) {

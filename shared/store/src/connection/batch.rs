@@ -7,8 +7,8 @@ use crate::StoreError;
 use crate::keys::Bucket;
 use crate::read::{Answers, Read};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 /// A batch: its store, the servers that did not reply, and the first failure.
 #[derive(Debug)]
@@ -104,11 +104,11 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// The first failure.
     pub fn end(self) -> Result<(), StoreError> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         state.failed.map_or(Ok(()), Err)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.state.lock())
     }
 }

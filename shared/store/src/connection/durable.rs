@@ -26,11 +26,11 @@ use crate::durability::{Offer, Status};
 use crate::error_counters;
 use crate::keys::FENCE;
 use crate::versions::fence;
+use parking_lot::Mutex;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use settings::durability::Durability;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -297,7 +297,7 @@ impl ConfirmedWrites {
     }
 
     fn with_servers<T>(&self, act: impl FnOnce(&mut HashMap<Address, KnownServer>) -> T) -> T {
-        act(&mut self.servers.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.servers.lock())
     }
 
     /// Returns whether the server of `key` is recently known to confirm nothing: then no dedicated connection is

@@ -7,9 +7,10 @@
 
 use super::{SILENCE_MAX, StoreError};
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind, Value};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -103,7 +104,7 @@ impl Server {
 
     /// Makes the next command use a new connection. Commands in flight keep the old one.
     fn renew(&self) {
-        let mut renewed = self.0.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut renewed = self.0.renewed.lock();
         if renewed.is_some_and(|at| at.elapsed() < RENEW_EVERY) {
             return;
         }

@@ -1,6 +1,7 @@
 //! A stream that the test sends by hand while it runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex as AsyncMutex, watch};
@@ -63,7 +64,7 @@ impl Feed {
 
     /// Ends the feed: the answer continues with the next step of its script, or ends if there is none.
     pub fn end(&self) {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.sender.lock().take();
     }
 
     /// Resets the connection.
@@ -99,7 +100,7 @@ impl Feed {
     }
 
     fn act(&self, piece: Piece) {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = self.sender.lock();
         if let Some(sender) = &*sender {
             let _ = sender.send(piece);
         }

@@ -1,7 +1,8 @@
 //! Gates on wires: hold back requests with a given content before the server, or their replies after it.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// Whether requests or replies wait at a gate.
@@ -89,14 +90,14 @@ pub(super) struct Gates(Mutex<Vec<Gate>>);
 
 impl Gates {
     pub(super) fn add(&self, gate: &Gate) {
-        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gates = self.0.lock();
         gates.retain(|gate| !gate.is_open());
         gates.push(gate.clone());
     }
 
     /// The gate at which this request, or its reply, is to wait.
     pub(super) fn that_stops(&self, request: &[u8]) -> Option<Gate> {
-        let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gates = self.0.lock();
         if gates.is_empty() {
             return None;
         }

@@ -1,8 +1,9 @@
 //! A receiver on this machine with configurable behaviour.
 
+use parking_lot::Mutex;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -87,7 +88,7 @@ impl Receiver {
     }
 
     pub(super) fn requests(&self) -> Vec<String> {
-        self.seen.requests.lock().unwrap().clone()
+        self.seen.requests.lock().clone()
     }
 
     /// Waits until a connection of an endless receiver has been closed by the other side.
@@ -111,7 +112,7 @@ impl Seen {
                 // A sender that received an error may have disconnected; the text can be read nevertheless.
                 let _sent = stream.write_all(greeting).await;
                 let heard = read_until(&mut stream, |_| false).await;
-                self.requests.lock().unwrap().push(heard);
+                self.requests.lock().push(heard);
                 return self.cut.notify_one();
             }
             How::AnswerEarly(answer) => {
@@ -122,7 +123,7 @@ impl Seen {
             _ => {}
         }
         let request = read_until(&mut stream, is_whole).await;
-        self.requests.lock().unwrap().push(request);
+        self.requests.lock().push(request);
         match how {
             How::Answer(answer) => {
                 // If the receiver closes first, it may not have read everything; the sender reports the result.

@@ -3,10 +3,11 @@
 //!
 //! First come, first served. Without it, the pool would let a new caller overtake waiting ones.
 
+use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of dedicated connections of one process to one server in use; further changes wait within the
@@ -72,7 +73,7 @@ impl<K: Clone + Eq + Hash> Queues<K> {
     }
 
     fn begin(self: &Arc<Self>, of: K, most: u32) -> QueuePlace<K> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.0.lock();
         let queue = queues.entry(of.clone());
         let queue = queue.or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
         QueuePlace {
@@ -96,7 +97,7 @@ struct QueuePlace<K: Eq + Hash> {
 impl<K: Eq + Hash> Drop for QueuePlace<K> {
     /// Removes an unused queue.
     fn drop(&mut self) {
-        let mut queues = self.queues.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.0.lock();
         drop(self.permit.take());
         drop(self.queue.take());
         let is_last = |queue: &Arc<Semaphore>| Arc::strong_count(queue) == 1;
@@ -152,8 +153,8 @@ mod tests {
         }
         assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
         drop(taken);
-        assert!(turns.shares.0.lock().unwrap().is_empty(), "nobody is remembered");
-        assert!(turns.servers.0.lock().unwrap().is_empty());
+        assert!(turns.shares.0.lock().is_empty(), "nobody is remembered");
+        assert!(turns.servers.0.lock().is_empty());
     }
 
     #[tokio::test]
@@ -167,9 +168,9 @@ mod tests {
         let mut waiting = Box::pin(turns.take(&None, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(taken);
-        assert_eq!(turns.shares.0.lock().unwrap().len(), 1);
+        assert_eq!(turns.shares.0.lock().len(), 1);
         drop(waiting);
-        assert!(turns.shares.0.lock().unwrap().is_empty());
+        assert!(turns.shares.0.lock().is_empty());
     }
 
     #[tokio::test]

@@ -5,10 +5,11 @@ use super::dedicated::{Dedicated, Manager, Server, late};
 use super::fair_queue::{Address, CONNECTIONS_MAX, FairQueue, QueuePermit};
 use crate::connection::cluster::Cluster;
 use bb8_redis::bb8::{Pool, PooledConnection, QueueStrategy, RunError};
+use parking_lot::Mutex;
 use redis::{ConnectionInfo, RedisError, RedisResult};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -114,7 +115,7 @@ impl Pools {
 
     /// Returns the pool of a server.
     fn pool(&self, address: &Address, now: Instant) -> RedisResult<Pool<Manager>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if now - open.last_sweep >= SWEEP_EVERY {
             open.pools
                 .retain(|other, _| other == address || self.dial.is_known(other));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     fn has(pools: &Pools, number: usize) -> bool {
-        pools.open.lock().unwrap().pools.contains_key(&address(number))
+        pools.open.lock().pools.contains_key(&address(number))
     }
 
     #[tokio::test]
@@ -191,7 +192,7 @@ mod tests {
         assert!((0..POOLS_MAX).all(|number| has(&pools, number)));
         pools.pool(&address(0), at(POOLS_MAX)).unwrap();
         pools.pool(&address(POOLS_MAX), at(POOLS_MAX)).unwrap();
-        assert_eq!(pools.open.lock().unwrap().pools.len(), POOLS_MAX);
+        assert_eq!(pools.open.lock().pools.len(), POOLS_MAX);
         assert!(has(&pools, 0) && !has(&pools, 1) && has(&pools, POOLS_MAX));
     }
 
@@ -209,6 +210,6 @@ mod tests {
     async fn an_address_that_is_none_has_no_pool() {
         let pools = on_a_cluster();
         assert!(pools.pool(&Some("a b".to_owned()), Instant::now()).is_err());
-        assert!(pools.open.lock().unwrap().pools.is_empty());
+        assert!(pools.open.lock().pools.is_empty());
     }
 }
