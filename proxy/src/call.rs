@@ -24,6 +24,7 @@ pub mod denials;
 pub mod forward;
 pub mod handoff;
 pub mod hold;
+pub mod parse_limit;
 pub mod rejection;
 pub mod request_trace;
 pub mod resolve;
@@ -44,6 +45,7 @@ use credential::Credential;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{ForwardedStream, Forwarder, SentCall};
+use parse_limit::{ParseLimit, is_large};
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
@@ -62,7 +64,9 @@ pub struct CallPipeline {
     /// Step 2.
     pub body_reader: BodyReader,
     /// Step 3.
-    pub parser: RequestParser,
+    pub parser: Arc<RequestParser>,
+    /// Parses large bodies beside the threads that serve callers.
+    pub parse_limit: ParseLimit,
     /// Step 4.
     pub decider: Decider,
     /// Step 5.
@@ -135,7 +139,13 @@ impl CallPipeline {
         let body = self.body_reader.read(session, key).await;
         let mut body = trace.end_stage_with(&self.metrics, Stage::Receive, body)?;
         let headers = &session.req_header().headers;
-        let (request, splice) = self.parser.parse(endpoint, headers, &body.bytes)?;
+        let (request, splice) = if is_large(body.bytes.len()) {
+            let (parser, headers, bytes) = (Arc::clone(&self.parser), headers.clone(), body.bytes.clone());
+            let parse = move || parser.parse(endpoint, &headers, &bytes);
+            self.parse_limit.execute(parse).await??
+        } else {
+            self.parser.parse(endpoint, headers, &body.bytes)?
+        };
         if let Some(splice) = splice {
             body.bytes = splice.apply(&body.bytes).into();
         }

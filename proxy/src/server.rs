@@ -265,8 +265,7 @@ fn pingora_options(takes_over: bool) -> Option<Opt> {
 
 fn pingora_conf(settings: &Settings) -> ServerConf {
     let proxy = &settings.proxy;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = if proxy.threads == 0 { cores } else { proxy.threads };
+    let threads = settings.proxy_threads();
     ServerConf {
         threads,
         // A single thread has no other to steal work from, and the single-threaded runtime costs less.

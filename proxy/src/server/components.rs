@@ -13,6 +13,7 @@ use crate::call::decide::Decider;
 use crate::call::denials::Denials;
 use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
+use crate::call::parse_limit::ParseLimit;
 use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
 use crate::call::stream::Streams;
@@ -179,12 +180,13 @@ impl Components {
                 denials: Arc::clone(&denials),
             },
             body_reader: self.body_reader(),
-            parser: RequestParser {
+            parse_limit: ParseLimit::new(self.settings.proxy_threads()),
+            parser: Arc::new(RequestParser {
                 prices: Arc::clone(&self.prices),
                 streaming: self.settings.proxy.streaming,
                 upstreams: Arc::clone(&self.upstreams),
                 require_token_limit: self.settings.proxy.require_token_limit,
-            },
+            }),
             decider: Decider {
                 authorizer,
                 denials,

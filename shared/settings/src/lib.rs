@@ -318,6 +318,14 @@ impl Settings {
         Duration::from_millis(self.proxy.hold_grace_ms)
     }
 
+    /// Returns how many threads of the edge serve callers: as many as there are processors, unless set.
+    pub fn proxy_threads(&self) -> usize {
+        match self.proxy.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+
     /// Returns the names of all providers.
     pub fn providers(&self) -> Providers {
         Providers::new(self.upstream.provider.clone(), self.upstreams.clone())
