@@ -192,7 +192,7 @@ async fn measure(
 fn write(results: &Results, options: &Options) -> Result<(), Box<dyn Error>> {
     results.write(&options.out.join("latest.json"))?;
     std::fs::write(options.out.join("latest.md"), report::markdown(results))?;
-    for (name, svg) in plot::all(results) {
+    for (name, svg) in plot::all(results)? {
         std::fs::write(options.out.join(name), svg)?;
     }
     Ok(())

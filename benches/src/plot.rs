@@ -1,10 +1,6 @@
-//! The plots beside the tables. Written by hand: a drawing crate is more code than these charts, and its colours do not
-//! follow the reader's light or dark theme.
+//! The plots beside the tables.
 
-mod bars;
-mod lines;
-mod scale;
-mod svg;
+mod chart;
 
 use crate::contender::Name;
 use crate::results::{Found, Results};
@@ -13,32 +9,33 @@ use crate::sections::bodies::Body;
 use crate::sections::frontier::Frontier;
 use crate::sections::latency::Paced;
 use crate::sections::memory::MemoryUse;
-use bars::Bars;
-use lines::{Curve, Lines};
-use scale::Kind;
+use chart::{Bars, Curve, Drawn, Lines};
+use std::error::Error;
 
 /// Smallest added latency that is drawn, in milliseconds: below it the axis would show noise.
 const ADDED_MS_MIN: f64 = 0.1;
 
 /// Returns the plots of all measured sections, as file names and contents.
-pub(crate) fn all(results: &Results) -> Vec<(String, String)> {
+///
+/// # Errors
+/// A plot that cannot be drawn.
+pub(crate) fn all(results: &Results) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let sections = results.sections.iter();
-    sections
-        .flat_map(|measured| match &measured.found {
-            Found::FullLoad(rows) => vec![("cpu.svg".to_owned(), cpu(rows))],
-            Found::Frontier(found) => vec![("frontier.svg".to_owned(), frontier(found))],
-            Found::Latency(found) => found.iter().map(latency).collect(),
-            Found::Bodies(found) => vec![("bodies.svg".to_owned(), bodies(found))],
-            Found::Memory(found) => vec![("memory.svg".to_owned(), memory(found))],
-            Found::Protocols(_)
-            | Found::Edges(_)
-            | Found::HotAccount(_)
-            | Found::Streams(_)
-            | Found::Floods(_)
-            | Found::Instructions(_)
-            | Found::Nothing => Vec::new(),
-        })
-        .collect()
+    let plots = sections.flat_map(|measured| match &measured.found {
+        Found::FullLoad(rows) => vec![("cpu.svg".to_owned(), cpu(rows))],
+        Found::Frontier(found) => vec![("frontier.svg".to_owned(), frontier(found))],
+        Found::Latency(found) => found.iter().map(latency).collect(),
+        Found::Bodies(found) => vec![("bodies.svg".to_owned(), bodies(found))],
+        Found::Memory(found) => vec![("memory.svg".to_owned(), memory(found))],
+        Found::Protocols(_)
+        | Found::Edges(_)
+        | Found::HotAccount(_)
+        | Found::Streams(_)
+        | Found::Floods(_)
+        | Found::Instructions(_)
+        | Found::Nothing => Vec::new(),
+    });
+    plots.map(|(name, drawn)| Ok((name, drawn?))).collect()
 }
 
 /// A contender's curve: in every plot it has the same colour and mark.
@@ -56,7 +53,7 @@ fn drawn(name: Name, points: Vec<(f64, f64)>) -> Curve {
     }
 }
 
-fn cpu(rows: &[Row]) -> String {
+fn cpu(rows: &[Row]) -> Drawn {
     let bar = |row: &Row| {
         let parts = vec![row.edge_us?, row.store_us.unwrap_or_default()];
         Some((row.name.shown().to_owned(), parts))
@@ -70,7 +67,7 @@ fn cpu(rows: &[Row]) -> String {
     .draw()
 }
 
-fn frontier(found: &Frontier) -> String {
+fn frontier(found: &Frontier) -> Drawn {
     let curve = |curve: &crate::sections::frontier::Curve| {
         let points = curve
             .points
@@ -81,8 +78,8 @@ fn frontier(found: &Frontier) -> String {
     };
     Lines {
         title: "What each rate adds to the 99th percentile, 64 connections, open loop".to_owned(),
-        x: ("requests a second", Kind::Linear),
-        y: ("p99 added to direct, ms", Kind::Log),
+        x: "requests a second",
+        y: "p99 added to direct, ms",
         places: Vec::new(),
         bounds: [1.0, 5.0, 10.0]
             .map(|bound| (bound, format!("{bound} ms")))
@@ -92,12 +89,8 @@ fn frontier(found: &Frontier) -> String {
     .draw()
 }
 
-fn latency(paced: &Paced) -> (String, String) {
+fn latency(paced: &Paced) -> (String, Drawn) {
     let names = ["p50", "p90", "p99", "p99.9"];
-    let places = names
-        .iter()
-        .enumerate()
-        .map(|(at, name)| (at as f64, (*name).to_owned()));
     let curve = |row: &Row| {
         let found = row.latency;
         let values = [found.p50_us, found.p90_us, found.p99_us, found.p999_us];
@@ -118,28 +111,28 @@ fn latency(paced: &Paced) -> (String, String) {
             "Latency at {} requests a second over {connections}, open loop",
             paced.rate
         ),
-        x: ("quantile", Kind::Linear),
-        y: ("µs from the moment at which it was due", Kind::Log),
-        places: places.collect(),
+        x: "quantile",
+        y: "µs from the moment at which it was due",
+        places: names.map(str::to_owned).into(),
         bounds: Vec::new(),
         curves: shown.map(curve).collect(),
     };
     (format!("latency-{}.svg", paced.connections), lines.draw())
 }
 
-fn bodies(found: &[Body]) -> String {
+fn bodies(found: &[Body]) -> Drawn {
     let curve = |name: Name| {
-        let point = |body: &Body| {
+        let point = |(at, body): (usize, &Body)| {
             let row = crate::row::row(&body.rows, name)?;
-            Some((body.bytes as f64, row.edge_us?))
+            Some((at as f64, row.edge_us?))
         };
-        drawn(name, found.iter().filter_map(point).collect())
+        drawn(name, found.iter().enumerate().filter_map(point).collect())
     };
-    let places = found.iter().map(|body| (body.bytes as f64, size(body.bytes)));
+    let places = found.iter().map(|body| size(body.bytes));
     Lines {
         title: "CPU time of the proxy a request, by the size of the request".to_owned(),
-        x: ("body of the request", Kind::Log),
-        y: ("CPU-µs a request", Kind::Log),
+        x: "body of the request",
+        y: "CPU-µs a request",
         places: places.collect(),
         bounds: Vec::new(),
         curves: Name::PROXIES.map(curve).into(),
@@ -155,7 +148,7 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-fn memory(found: &[MemoryUse]) -> String {
+fn memory(found: &[MemoryUse]) -> Drawn {
     let bars = found.iter().flat_map(|weighed| {
         let bar = |what: &str, kib: u64| {
             let megabytes = kib as f64 * 1024.0 / 1e6;
@@ -185,7 +178,7 @@ mod tests {
 
     #[test]
     fn there_is_a_plot_for_each_part_and_its_axes_have_units() {
-        let plots = all(&everything());
+        let plots = all(&everything()).unwrap();
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         let expected = [
             "cpu.svg",
@@ -210,8 +203,13 @@ mod tests {
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
         }
         let empty = Results::new(Vec::new());
-        assert!(all(&empty).is_empty());
-        assert!(cpu(&[]).contains("</svg>") && bodies(&[]).contains("</svg>"));
+        assert!(all(&empty).unwrap().is_empty());
+        assert!(
+            [cpu(&[]), bodies(&[])]
+                .map(Result::unwrap)
+                .iter()
+                .all(|svg| svg.contains("</svg>"))
+        );
     }
 
     #[test]
