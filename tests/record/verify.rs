@@ -75,6 +75,7 @@ async fn an_export_is_verified_without_a_store() {
         |args: &[&str], code| audit(&alone, id, &[&["verify", "--file", &file], args].concat(), code);
     let proven = verify(&["--checkpoint", &note, "--key", &key], 0);
     assert_fields!(proven, { "ok": true, "endProven": true });
+    verify(&["--checkpoint", &note, "--key", &key, "--require-proof"], 0);
     let nothing = verify(&[], 0);
     assert_fields!(nothing, { "ok": true, "endProven": false, "checkpoint": null });
     assert!(
@@ -102,8 +103,13 @@ async fn an_export_is_verified_without_a_store() {
         "missing at the end",
     );
     assert_eq!(verify(&[], 0)["endProven"], json!(false), "no checkpoint");
+    assert_eq!(
+        verify(&["--require-proof"], 3)["ok"],
+        json!(true),
+        "nothing is wrong"
+    );
     rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
-    broken(&verify(&[], 1), 6, "does not have its hash");
+    broken(&verify(&["--require-proof"], 1), 6, "does not have its hash");
     assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
 }
 

@@ -41,6 +41,9 @@ pub(in super::super) struct Verify {
     /// The public key of checkpoints (`audit key`); default: the store's
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     key: Option<PublicKey>,
+    /// Exit with 3 unless the end is proven: also where no checkpoint is left
+    #[arg(long)]
+    require_proof: bool,
 }
 
 /// The known ends that an export is compared with.
@@ -67,7 +70,13 @@ impl Verify {
             Some(file) => self.offline(file, settings).await?,
         };
         let report = Report::new(verdict.text(), verdict.document());
-        Ok(if verdict.ok() { report } else { report.incomplete() })
+        Ok(if !verdict.ok() {
+            report.incomplete()
+        } else if self.require_proof && !verdict.end_proven {
+            report.inconclusive()
+        } else {
+            report
+        })
     }
 
     async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {

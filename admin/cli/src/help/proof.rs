@@ -50,7 +50,7 @@ pub(super) const PAGES: &[Page] = &[
                 archive, or in an export with --file. An export is compared with the store, or, where that cannot be \
                 reached, with a signed checkpoint; with --checkpoint and --key it depends on nothing but these two. \
                 What is older than two rounds of the checkpoint worker must be covered by a checkpoint for the end to \
-                be proven.",
+                be proven. With --require-proof an end that is not proven is exit code 3.",
         changes: "nothing; in the store, entries that are waiting are sealed first.",
         examples: &[
             "tollgate-admin audit verify --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
