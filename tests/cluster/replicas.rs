@@ -5,8 +5,9 @@ use crate::deposits::{Depositor, Deposits};
 use crate::disk::code;
 use crate::world::{ADMIN, MASTERS, SOON, World, accept};
 use domain::mode::Mode;
-use harness::{Cli, assert_fields, eventually};
+use harness::{Cli, RedisCluster, assert_fields, eventually};
 use serde_json::{Value, json};
+use std::process::Command;
 
 /// Acknowledged deposits before the master is killed.
 const SOME: usize = 30;
@@ -130,6 +131,33 @@ async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
     println!("none of {} changes of money lost", changes.end().await);
     let check = Cli::new(ADMIN, world.cluster.url()).json(&["ledger", "check"]);
     assert_eq!(check["ok"], json!(true), "{check}");
+}
+
+/// A backup leaves the traces of a replica on a master that the cluster lists none for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_masters_without_replicas_delays_no_change() {
+    let world = World::on(RedisCluster::start(MASTERS), 0).await;
+    let make = |name: &str| {
+        let cli = Cli::new(ADMIN, world.cluster.url()).env("TOLLGATE_STORE__DURABILITY", "auto");
+        cli.json(&["account", "create", "--name", name, "--plan", "free"])
+    };
+    make("Before");
+    let folder = tempfile::tempdir().expect("a folder");
+    for node in world.cluster.nodes() {
+        let snapshot = folder.path().join(node.port().to_string());
+        let backup = Command::new("redis-cli")
+            .args(["-p", &node.port().to_string(), "--rdb"])
+            .arg(&snapshot)
+            .output()
+            .expect("redis-cli");
+        assert!(backup.status.success(), "{backup:?}");
+        let info: String = node.command(&["INFO", "replication", "stats"]);
+        assert!(
+            info.contains("sync_full:1") && info.contains("repl_backlog_active:1"),
+            "{info}"
+        );
+    }
+    make("After");
 }
 
 /// Decision D75.
