@@ -44,6 +44,7 @@ await play(async (journey) => {
     });
     await vera.sees(vera.row('decision.denied').getByText('Laptop', { exact: true }));
     await vera.sees(vera.row('decision.denied').getByText('Invoice reader'));
+    await vera.sees(vera.row('decision.denied').getByText('Agent frozen', { exact: true }));
   });
 
   await journey.step('page by page, while entries are written', async () => {

@@ -115,6 +115,14 @@ await play(async (journey) => {
     await vera.heading('Calls');
     await vera.rest();
     assert.equal(await rows(), 3, 'a head and the calls behind the number');
+    // Over whole days, by the day that they are charged to, as they are counted.
+    await vera.menu('Usage');
+    await vera.press('Run');
+    await vera.follow('2, the calls of run-1');
+    await vera.heading('Calls');
+    await vera.rest();
+    assert.match(vera.page.url(), /[?&]chargedFrom=\d{4}-\d\d-\d\d/);
+    assert.equal(await rows(), 3, 'the same calls');
   });
 
   await journey.step('who comes close to a cap is named before a call is denied', async () => {

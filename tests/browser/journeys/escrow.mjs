@@ -116,4 +116,13 @@ await play(async (journey) => {
     const row = csvRow(csv.text);
     assert.deepEqual([row.intent_id, row.kind, row.state], [proof.intent_id, 'escrow_release', 'settled']);
   });
+
+  await journey.step('a second release is refused, and no list shows it as one', async () => {
+    await assert.rejects(api(acme.liveKey)('POST', '/escrow/release', { escrowId: Number(first) }), /escrow_released/);
+    await max.open('/intents?kind=escrow_release');
+    await max.sees('asked by');
+    await max.sees('released by');
+    await max.open('/audit?type=escrow.release');
+    await max.sees('Blocked: Escrow released');
+  });
 });

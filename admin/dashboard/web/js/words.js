@@ -25,6 +25,11 @@ export const plainWord = (word) => {
 
 export const reasonWord = (word) => REASONS[word] ?? plainWord(word);
 export const checkWord = (word) => CHECKS[word] ?? reasonWord(word);
+/** Why what an entry of the audit trail asks for was refused; nothing if it was not. */
+export const refusalWord = ({ outcome, reason } = {}) => {
+  if (!reason || reason === 'approved') return '';
+  return outcome === 'blocked' ? `Blocked: ${reasonWord(reason)}` : reasonWord(reason);
+};
 export const outcomeWord = (word) => OUTCOMES[word] ?? plainWord(word);
 
 /** The run that the edge makes for a call without one: the id of its request. */

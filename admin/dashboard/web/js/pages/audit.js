@@ -6,7 +6,7 @@ import { curl } from '../curl.js';
 import { useNames } from '../names.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
-import { checkWord } from '../words.js';
+import { refusalWord } from '../words.js';
 import { AgentChoice } from '../ui/agent-choice.js';
 import { Button } from '../ui/button.js';
 import { Filters, TimeFilter } from '../ui/filters.js';
@@ -52,7 +52,7 @@ function columns(names) {
   return [
     { label: 'Entry', head: true, cell: (row) => html`<a class="num" href=${href('/audit', { entry: row.seq })} onClick=${(event) => stay(event, row.seq)}>${row.seq}</a>` },
     { label: 'When, UTC', cell: (row) => html`<${Time} at=${row.at} short />` },
-    { label: 'What', cell: (row) => html`<code>${row.type}</code>${row.data?.reason && row.data.reason !== 'approved' && html`<span class="cell-sub">${checkWord(row.data.reason)}</span>`}` },
+    { label: 'What', cell: (row) => html`<code>${row.type}</code>${refusalWord(row.data) && html`<span class="cell-sub">${refusalWord(row.data)}</span>`}` },
     { label: 'Agent', wide: true, cell: (row) => html`<${AgentLink} id=${row.agentId} name=${names.of(row.agentId)?.name} />` },
     { label: 'By', wide: true, cell: (row) => html`<${By} id=${row.actor} names=${names} />` },
     { label: 'Hash', roomy: true, cell: (row) => html`<code class="muted" title=${row.hash}>${row.hash.slice(0, 10)}…</code>` },

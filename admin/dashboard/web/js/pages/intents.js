@@ -97,8 +97,9 @@ function What({ intent }) {
 }
 
 function Payer({ intent, names }) {
-  const { agentId, kind } = intent;
-  const party = PARTIES[kind] && html`<span class="muted">${PARTIES[kind]}</span>`;
+  const { agentId, kind, state } = intent;
+  const word = PARTIES[kind] && (state === 'blocked' ? 'asked by' : PARTIES[kind]);
+  const party = word && html`<span class="muted">${word}</span>`;
   return html`${party} ${agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : ACCOUNT_WALLET}`;
 }
 

@@ -83,7 +83,7 @@ function Body({ data, wanted, load }) {
         ${groups.length > SHOWN && html`<div class="pager"><span class="muted num">${all ? 'All' : `The ${SHOWN} dearest`} of ${groups.length.toLocaleString('en-US')}</span>
           <${Button} small onClick=${() => setAll(!all)}>${all ? `Show the ${SHOWN} dearest` : 'Show all'}<//></div>`}
       <//>`}
-    <p class="hint">From <${Time} at=${data.coveredFrom} full /> on. A call counts when it was approved, with what it cost in the end.</p>
+    <p class="hint">From <${Time} at=${data.coveredFrom} full /> ${wanted.to ? html`until before <${Time} at=${wanted.to} full />` : 'on'}. A call counts when it was approved, with what it cost in the end.</p>
   </div>`;
 }
 

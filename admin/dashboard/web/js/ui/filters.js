@@ -63,7 +63,15 @@ export function SelectFilter({ name, label, options }) {
   </label>`;
 }
 
-/** A moment bound to a parameter of the address, in UTC like everything here. */
+/** A day bound to a parameter of the address, in UTC like everything here. */
+export function DayFilter({ name, label }) {
+  const { query } = usePlace();
+  return html`<label class="filter"><span class="filter-label">${label} <span class="muted">UTC</span></span>
+    <input class="input" type="date" value=${query[name] ?? ''} onChange=${(event) => setQuery({ [name]: event.target.value || null })} />
+  </label>`;
+}
+
+/** A moment bound to a parameter of the address, in UTC. */
 export function TimeFilter({ name, label }) {
   const { query } = usePlace();
   const change = (event) => setQuery({ [name]: event.target.value ? `${event.target.value.slice(0, 16)}:00Z` : null });

@@ -5,7 +5,7 @@ import { html, useState } from '../../html.js';
 import { useNames } from '../../names.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
-import { isNamedRun, plainWord, reasonWord } from '../../words.js';
+import { isNamedRun, plainWord, refusalWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
 import { Amount, Badge, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
@@ -16,15 +16,13 @@ const KINDS = [['', 'Everything'], ['decision.approved', 'Approved calls'], ['de
 const columns = (names) => [
   { label: 'When, UTC', head: true, cell: (entry) => (isCall(entry)
     ? html`<a href=${href('/decisions', entry.id)}><${Time} at=${entry.at} short /></a>` : html`<${Time} at=${entry.at} short />`) },
-  { label: 'What', cell: (entry) => html`${isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)}<span class="phone-only cell-sub">${why(entry)}</span>` },
-  { label: 'Why', wide: true, cell: (entry) => why(entry) },
+  { label: 'What', cell: (entry) => html`${isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)}<span class="phone-only cell-sub">${refusalWord(entry.data)}</span>` },
+  { label: 'Why', wide: true, cell: (entry) => refusalWord(entry.data) },
   { label: 'Model', wide: true, cell: (entry) => (entry.data.model ? html`<${Name} of=${entry.data.model} />` : '') },
   { label: 'Run', wide: true, cell: (entry) => (isNamedRun(entry.data.runId) ? html`<${Name} of=${entry.data.runId} />` : '') },
   { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Amount} of=${entry.data.chargedUsd} />` : '') },
   { label: 'By', roomy: true, cell: (entry) => html`<${By} id=${entry.actor} names=${names} />` },
 ];
-
-const why = (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '');
 
 function isCall(entry) {
   return entry.type.startsWith('decision.');

@@ -8,7 +8,7 @@ import { plainWord } from '../../words.js';
 import { CALL_REASONS, REASONS } from '../../reasons.js';
 import { AgentChoice } from '../../ui/agent-choice.js';
 import { Button } from '../../ui/button.js';
-import { Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
+import { DayFilter, Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
 
 /** The words of the API for what became of a call. */
 const OUTCOMES = ['settled', 'denied', 'estimated', 'kept', 'corrected', 'released', 'voided', 'unsent'];
@@ -16,7 +16,7 @@ const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['resp
 const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
 const NUMBERS = [['minInputTokens', 'Prompt tokens', '1000'], ['minCachedTokens', 'Cached tokens', '1000'], ['minOutputTokens', 'Answer tokens', '1000'],
   ['minLatencyMs', 'Latency', '5000'], ['minFirstByteMs', 'First byte', '1000']];
-const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'runId', 'keyId', 'reason', 'endpoint', 'upstream',
+const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'chargedFrom', 'chargedTo', 'runId', 'keyId', 'reason', 'endpoint', 'upstream',
   ...[...AMOUNTS, ...NUMBERS].map(([name]) => name)];
 /** Behind "More filters". */
 const MORE = NAMES.slice(5);
@@ -55,6 +55,7 @@ export function CallFilters({ query, seen }) {
     <details class="more-filters" open=${more}>
       <summary>More filters</summary>
       <div class="filters">
+        <${DayFilter} name="chargedFrom" label="Charged from" /><${DayFilter} name="chargedTo" label="Charged before" />
         <${SearchFilter} name="runId" label="Run" placeholder="Exact id" offers=${of('runId').map(([one]) => one)} />
         <${SelectFilter} name="keyId" label="Virtual key" options=${choices('Any', of('keyId', 'keyName'), query.keyId)} />
         <${SelectFilter} name="reason" label="Reason of the denial" options=${choices('Any', CALL_REASONS.map((word) => [word, REASONS[word]]), query.reason)} />

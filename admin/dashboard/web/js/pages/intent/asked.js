@@ -35,9 +35,10 @@ export function Asked({ intent, rows }) {
   return html`<${Facts} rows=${[...known, ...told(entry, names)]} />`;
 }
 
-function about({ kind, agentId, recipient, description, metadata, allowed_by: allowedBy }, names) {
+function about({ kind, state, agentId, recipient, description, metadata, allowed_by: allowedBy }, names) {
+  const party = PARTIES[kind] && (state === 'blocked' ? 'Party' : PARTIES[kind]);
   return [
-    [PARTIES[kind] ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
+    [party ?? 'Paid by', agentId ? html`<${AgentLink} id=${agentId} name=${names.of(agentId)?.name} />` : 'the account wallet'],
     recipient && ['Recipient', html`<bdi>${recipient}</bdi>`],
     description && [kind === 'spend' ? 'Description' : 'Reason', html`<bdi class="prewrap">${description}</bdi>`],
     metadata && ['Metadata', html`<bdi class="prewrap">${JSON.stringify(metadata, null, 2)}</bdi>`],

@@ -16,17 +16,27 @@ const WITHOUT = { model: 'No model', agent: 'No agent', key: 'No key', run: 'Wit
 /** How a group is called. */
 export const labelOf = ({ group, name }, groupBy) => (group === null ? WITHOUT[groupBy] : (name ?? group));
 
+/** A day's begin, as the API writes it. */
+const DAY = /^(\d{4}-\d\d-\d\d)T00:00(:00(\.0+)?)?Z$/;
+
+/** The filter for the approved calls of a time: by the days that they are charged to, as they are counted, where the time is of whole days. */
+function approvedIn({ interval, from, to }) {
+  const [first, end] = [DAY.exec(from), to ? DAY.exec(to) : []];
+  return interval === 'day' && first && end ? { chargedFrom: first[1], chargedTo: end[1] } : { from, to };
+}
+
 const whole = (number) => number.toLocaleString('en-US');
 
-export function columns({ groupBy, from, to }, groups) {
+export function columns(wanted, groups) {
+  const { groupBy, from, to } = wanted;
   const total = groups.reduce((all, { cost }) => all + cost, 0n);
   /** A number with the way to what it counts. */
   const calls = (row, number, what, filter) => (row.group === null || number === 0 ? whole(number)
-    : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, ...filter, from, to })} aria-label=${`${whole(number)}, ${what} of ${labelOf(row, groupBy)}`}>${whole(number)}</a>`);
+    : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, ...filter })} aria-label=${`${whole(number)}, ${what} of ${labelOf(row, groupBy)}`}>${whole(number)}</a>`);
   return [
     { label: HEADS[groupBy], head: true, cell: (row) => html`<${Group} row=${row} groupBy=${groupBy} />` },
-    { label: 'Calls', num: true, cell: (row) => calls(row, row.calls, 'the calls', {}) },
-    { label: 'Denied', wide: true, num: true, cell: (row) => calls(row, row.denied, 'the denied calls', { outcome: 'denied' }) },
+    { label: 'Calls', num: true, cell: (row) => calls(row, row.calls, 'the calls', approvedIn(wanted)) },
+    { label: 'Denied', wide: true, num: true, cell: (row) => calls(row, row.denied, 'the denied calls', { outcome: 'denied', from, to }) },
     { label: 'Tokens in', wide: true, num: true, cell: (row) => html`${whole(row.inputTokens)}${row.cachedTokens > 0 && html`<span class="cell-sub">${whole(row.cachedTokens)} cached</span>`}` },
     { label: 'Tokens out', wide: true, num: true, cell: (row) => html`${whole(row.outputTokens)}${row.unmeasured > 0 && html`<span class="cell-sub" title="Approved calls whose tokens are not known: they are in the cost and not in the tokens">+ ${whole(row.unmeasured)} unknown</span>`}` },
     { label: 'Share', wide: true, num: true, cell: (row) => `${(share(row.cost, total) * 100).toFixed(1)} %` },
