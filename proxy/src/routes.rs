@@ -35,15 +35,24 @@ pub struct Row {
     pub method: &'static str,
     /// The route.
     pub route: Route,
+    /// The setting that switches it on; `None` if it always is.
+    pub switch: Option<Switch>,
+}
+
+/// What switches a row on.
+#[derive(Debug)]
+pub struct Switch {
+    /// Name of the setting.
+    pub setting: &'static str,
     is_on: fn(Offered) -> bool,
 }
 
-const fn call(path: &'static str, endpoint: Endpoint, is_on: fn(Offered) -> bool) -> Row {
+const fn call(path: &'static str, endpoint: Endpoint, switch: Option<Switch>) -> Row {
     Row {
         path,
         method: "POST",
         route: Route::Call(endpoint),
-        is_on,
+        switch,
     }
 }
 
@@ -52,16 +61,23 @@ const fn read(path: &'static str, route: Route) -> Row {
         path,
         method: "GET",
         route,
-        is_on: |_| true,
+        switch: None,
     }
 }
 
+const RESPONSES: Switch = Switch {
+    setting: "proxy.responses",
+    is_on: |offered| offered.responses,
+};
+const EMBEDDINGS: Switch = Switch {
+    setting: "proxy.embeddings",
+    is_on: |offered| offered.embeddings,
+};
+
 static TABLE: [Row; 6] = [
-    call("/v1/chat/completions", Endpoint::Chat, |_| true),
-    call("/v1/responses", Endpoint::Responses, |offered| offered.responses),
-    call("/v1/embeddings", Endpoint::Embeddings, |offered| {
-        offered.embeddings
-    }),
+    call("/v1/chat/completions", Endpoint::Chat, None),
+    call("/v1/responses", Endpoint::Responses, Some(RESPONSES)),
+    call("/v1/embeddings", Endpoint::Embeddings, Some(EMBEDDINGS)),
     read("/v1/models", Route::Models),
     read("/v1/models/{model}", Route::Model),
     read("/v1/health", Route::Health),
@@ -85,7 +101,9 @@ impl Offered {
 
     /// Returns the rows that are switched on.
     pub fn rows(self) -> impl Iterator<Item = &'static Row> {
-        TABLE.iter().filter(move |row| (row.is_on)(self))
+        TABLE
+            .iter()
+            .filter(move |row| row.switch.as_ref().is_none_or(|switch| (switch.is_on)(self)))
     }
 
     /// Returns the paths that are switched on.

@@ -14,6 +14,10 @@ pub enum NoRoute {
     Path,
     /// No such path, but an Azure client would form it from the address and the model.
     AzurePath,
+    /// No such path, but there is one behind `/v1`.
+    WithoutVersion,
+    /// A path that the operator has not switched on, with the setting that would.
+    SwitchedOff(&'static str),
     /// The path exists with this method only.
     Method(&'static str),
     /// The path exists with this method only, and a WebSocket was requested.
@@ -43,7 +47,9 @@ fn is_websocket(head: &Parts) -> bool {
 /// # Errors
 /// 404 or 405.
 pub fn find(offered: Offered, method: &Method, path: &str) -> Result<Route, NoRoute> {
-    let row = offered.find(path).ok_or_else(|| NoRoute::of_path(path))?;
+    let row = offered
+        .find(path)
+        .ok_or_else(|| NoRoute::of_path(offered, path))?;
     match method == row.method {
         true => Ok(row.route),
         false => Err(NoRoute::Method(row.method)),
@@ -55,17 +61,24 @@ const AZURE_PREFIXES: [&str; 2] = ["/openai/", "/v1/deployments/"];
 
 impl NoRoute {
     /// Classifies a path that is not in the table.
-    fn of_path(path: &str) -> Self {
-        match AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
-            true => Self::AzurePath,
-            false => Self::Path,
+    fn of_path(offered: Offered, path: &str) -> Self {
+        if AZURE_PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+            Self::AzurePath
+        } else if let Some(switch) = Offered::ALL.find(path).and_then(|row| row.switch.as_ref()) {
+            Self::SwitchedOff(switch.setting)
+        } else if offered.find(&format!("/v1{path}")).is_some() {
+            Self::WithoutVersion
+        } else {
+            Self::Path
         }
     }
 
     /// Returns the kind of the refusal.
     pub const fn kind(self) -> RefusalKind {
         match self {
-            Self::Path | Self::AzurePath => RefusalKind::NotFound,
+            Self::Path | Self::AzurePath | Self::WithoutVersion | Self::SwitchedOff(_) => {
+                RefusalKind::NotFound
+            }
             Self::Method(_) => RefusalKind::MethodNotAllowed,
             Self::WebSocket(_) => RefusalKind::UpgradeRequired,
         }
@@ -74,18 +87,17 @@ impl NoRoute {
     /// Builds the answer.
     pub fn reply(self, offered: Offered) -> Reply {
         match self {
-            Self::Path => {
-                let message = format!("No such path. This service has {}.", offered.paths().join(", "));
-                Refusal::new(self.kind(), message).reply()
-            }
-            Self::AzurePath => {
-                let message = format!(
-                    "No such path: it has the form of Azure's. Use `OpenAI` with `base_url` set to this service's address \
-                     and `/v1`, in place of `AzureOpenAI`. This service has {}.",
-                    offered.paths().join(", ")
-                );
-                Refusal::new(self.kind(), message).reply()
-            }
+            Self::Path => self.not_found(offered, "No such path."),
+            Self::AzurePath => self.not_found(
+                offered,
+                "No such path: it has the form of Azure's. Use `OpenAI` with `base_url` set to this service's address and \
+                 `/v1`, in place of `AzureOpenAI`.",
+            ),
+            Self::WithoutVersion => self.not_found(offered, "No such path: end the `base_url` of the client with `/v1`."),
+            Self::SwitchedOff(setting) => self.not_found(
+                offered,
+                &format!("This path is switched off here. Ask the operator to switch it on with `{setting} = true`."),
+            ),
             Self::Method(allowed) => {
                 let message = format!("This path has the method {allowed} only.");
                 let mut reply = Refusal::new(self.kind(), message).reply();
@@ -104,6 +116,13 @@ impl NoRoute {
     }
 }
 
+impl NoRoute {
+    fn not_found(self, offered: Offered, why: &str) -> Reply {
+        let message = format!("{why} This service has {}.", offered.paths().join(", "));
+        Refusal::new(self.kind(), message).reply()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,14 +135,17 @@ mod tests {
             responses: true,
             embeddings: true,
         };
-        for (path, endpoint) in [
-            ("/v1/responses", Endpoint::Responses),
-            ("/v1/embeddings", Endpoint::Embeddings),
+        for (path, endpoint, setting) in [
+            ("/v1/responses", Endpoint::Responses, "proxy.responses"),
+            ("/v1/embeddings", Endpoint::Embeddings, "proxy.embeddings"),
         ] {
             let find = |offered, method: &Method| super::find(offered, method, path);
             assert_eq!(find(all, &Method::POST), Ok(Route::Call(endpoint)));
             assert_eq!(find(all, &Method::GET), Err(NoRoute::Method("POST")));
-            assert_eq!(find(Offered::default(), &Method::POST), Err(NoRoute::Path));
+            assert_eq!(
+                find(Offered::default(), &Method::POST),
+                Err(NoRoute::SwitchedOff(setting))
+            );
             assert!(all.paths().contains(&path) && !Offered::default().paths().contains(&path));
         }
     }
@@ -153,7 +175,12 @@ mod tests {
             Err(NoRoute::Method("POST"))
         );
         assert_eq!(find(&Method::HEAD, "/v1/health"), Err(NoRoute::Method("GET")));
-        assert_eq!(find(&Method::POST, "/v1/completions"), Err(NoRoute::Path));
+        for path in ["/v1/completions", "/v1", "/", "/v1/v1/models", "/models/"] {
+            assert_eq!(find(&Method::POST, path), Err(NoRoute::Path), "{path}");
+        }
+        for path in ["/chat/completions", "/models", "/models/gpt-4o"] {
+            assert_eq!(find(&Method::POST, path), Err(NoRoute::WithoutVersion), "{path}");
+        }
         for path in [
             "/openai/deployments/gpt-4o/chat/completions",
             "/openai/responses",

@@ -103,7 +103,9 @@ pub enum BodyError {
     #[error("`messages` is required and must be a non-empty array")]
     MissingMessages,
     /// `stream` is `true`.
-    #[error("streaming is not supported: leave `stream` out or set it to false")]
+    #[error(
+        "streaming is not supported here: leave `stream` out or set it to false, or ask the operator for `proxy.streaming = true`"
+    )]
     StreamNotSupported,
     /// `stream` is neither a boolean nor `null`.
     #[error("`stream` must be a boolean")]

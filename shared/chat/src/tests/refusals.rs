@@ -180,13 +180,13 @@ fn stream_counts_and_tier() {
     refused(
         with(",\"stream\":true"),
         "stream_not_supported",
-        "streaming is not supported",
+        "streaming is not supported here",
         Some("stream"),
     );
     refused(
         with(",\"\\u0073tream\":true"),
         "stream_not_supported",
-        "streaming is not supported",
+        "streaming is not supported here",
         Some("stream"),
     );
     for value in ["\"true\"", "\"\"", "1", "0", "[]", "[true]", "{}"] {
@@ -283,7 +283,7 @@ fn the_order_of_refusals_is_fixed() {
         (",\"x\":0,\"x\":0", "appears twice"),
         (",\"model\":null", "`model` is required"),
         (",\"messages\":[]", "`messages` is required"),
-        (",\"stream\":true", "streaming is not supported"),
+        (",\"stream\":true", "streaming is not supported here"),
         (",\"n\":0", "`n` must be"),
         (",\"max_completion_tokens\":0", "`max_completion_tokens` must be"),
         (",\"max_tokens\":0", "`max_tokens` must be"),
