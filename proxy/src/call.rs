@@ -14,6 +14,7 @@
 //! records metrics, log line and trace of a call.
 
 pub mod authorize;
+pub mod bill;
 pub mod body;
 pub mod call_request;
 pub mod completed;
@@ -72,7 +73,7 @@ pub struct CallPipeline {
     /// Step 5.
     pub forwarder: Forwarder,
     /// Step 6.
-    pub settler: Settler,
+    pub settler: Arc<Settler>,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
     /// Records the duration of the stages.
@@ -202,28 +203,20 @@ impl CallPipeline {
         if let Some(asked) = request.stream.as_deref().cloned() {
             let forwarded = self.forwarder.forward_stream(approval, &path, outbound, body);
             return match Box::pin(forwarded).await? {
-                ForwardedStream::Whole(sent) => Ok(self.settle(trace, &request, *sent).await),
+                ForwardedStream::Whole(sent) => Ok(self.settle(&request, *sent, trace).await),
                 ForwardedStream::Stream(open) => {
                     Ok(self.streams.complete(request, asked, *open, &key.owner, trace))
                 }
             };
         }
         let sent = self.forwarder.forward(approval, &path, outbound, body).await;
-        Ok(self.settle(trace, &request, sent?).await)
+        Ok(self.settle(&request, sent?, trace).await)
     }
 
     /// Settles the call: step 6.
-    async fn settle(&self, trace: &mut RequestTrace, request: &CallRequest, sent: SentCall) -> Completed {
-        trace.end_stage(&self.metrics, Stage::Upstream);
-        let upstream_time = trace.stage_time(Stage::Upstream);
-        let settled = self.settler.settle(request, sent, upstream_time).await;
-        trace.end_stage(&self.metrics, Stage::Settle);
-        settled.record(request, &self.metrics, trace);
-        Completed {
-            reply: settled.into_reply(&request.run.id),
-            stream: None,
-            external_time: trace.external_time(),
-        }
+    async fn settle(&self, request: &CallRequest, sent: SentCall, trace: &mut RequestTrace) -> Completed {
+        let SentCall { hold, answer } = sent;
+        self.settler.complete(request, hold, answer, trace).await
     }
 
     /// Counts a request whose declared length is too long, if its key is known (decision D30). The request is refused

@@ -124,17 +124,15 @@ impl Metrics {
         })
     }
 
-    /// Records an approved call that was settled.
-    pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult, took: Duration) {
+    /// Records an approved call whose exchange with the provider ended.
+    pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult) {
         self.calls.approved[ended as usize].inc();
-        self.calls.upstream_time.observe(took.as_secs_f64());
         self.ledger.approved(estimate, actual);
     }
 
-    /// Records an approved call with a streamed answer. [`StreamMetrics`] records its times.
-    pub fn approved_stream(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult) {
-        self.calls.approved[ended as usize].inc();
-        self.ledger.approved(estimate, actual);
+    /// Records the time of an answer that is not a stream. [`StreamMetrics`] records the times of streams.
+    pub fn whole_answer(&self, took: Duration) {
+        self.calls.upstream_time.observe(took.as_secs_f64());
     }
 
     /// Records a failed exchange with the provider. Time-outs are results of approved calls.
@@ -200,7 +198,7 @@ mod tests {
         metrics.refused(RefusalKind::RequestTimeout);
         metrics.stage(Stage::Settle, Duration::from_micros(150));
         let (estimate, actual) = (Nanos::new(1000).unwrap(), Nanos::new(200));
-        metrics.approved(estimate, actual, UpstreamResult::Timeout, Duration::from_secs(3));
+        metrics.approved(estimate, actual, UpstreamResult::Timeout);
         metrics.broke_off(&Failure::Unreachable(BreakOff::Resolve));
         metrics.broke_off(&Failure::Unreachable(BreakOff::BadAnswer("it sent no head")));
         metrics.broke_off(&Failure::NotSent(std::io::ErrorKind::OutOfMemory));

@@ -1,34 +1,33 @@
 //! Steps 5 and 6 of a call whose answer is a stream of server-sent events. The head goes to the caller at once. Then a
 //! [reader] passes the provider's bytes on through a [handoff](super::handoff). The call is settled when the last event
-//! arrives, and only then does that event pass. [`bill`] computes the charge and [`end`] lists the ways in which a
-//! stream ends. Meanwhile the hold can [grow](growth), and [`stops`] ends the streams of frozen agents.
+//! arrives, and only then does that event pass. [`end`] lists the ways in which a stream ends. Meanwhile the hold can
+//! [grow](growth), and [`stops`] ends the streams of frozen agents.
 //!
 //! The call's task owns hold and reader. It runs in the task that serves the caller as long as the caller is connected,
 //! and continues without the caller afterwards.
 
-pub mod bill;
 pub mod end;
 pub mod extender;
 pub mod growth;
 pub mod reader;
 pub mod stops;
 
+use super::bill::Bill;
 use super::call_request::{CallRequest, StreamRequest};
 use super::completed::Completed;
 use super::handoff;
-use super::hold::{HoldSettler, OpenHold};
-use super::request_trace::{ApprovedCall, RequestTrace};
+use super::hold::OpenHold;
+use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
 use super::running_stream::RunningStream;
+use super::settle::{EndedExchange, EndedStream, Settler};
 use crate::account_usage::CallPermit;
 use crate::admission::{Admission, InFlight};
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::upstream::{Answer, AnswerStream, SentKey, usage};
-use bill::StreamBill;
 use bytes::Bytes;
-use domain::measured::Measured;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
 use growth::Growth;
@@ -44,8 +43,8 @@ use tokio::time::Instant;
 
 /// Starts streams.
 pub struct Streams {
-    /// Settles the holds of streams.
-    pub holds: Arc<HoldSettler>,
+    /// Settles streams.
+    pub settler: Arc<Settler>,
     /// Counts and times streams.
     pub metrics: Arc<Metrics>,
     /// A stream whose caller has disconnected is still in flight.
@@ -278,48 +277,35 @@ impl StreamedCall {
         } = *self;
         let took = began.elapsed();
         trace.end_stage(&shared.metrics, Stage::Upstream);
-        let (allow_id, estimate) = (hold.name.allow_id.clone(), hold.estimate);
-        let bill = StreamBill::new(&request, &stream_request, estimate, (reader.filter(), end));
-        let measured = Measured {
-            first_byte_ms: first_byte.and_then(|after| u64::try_from(after.as_millis()).ok()),
-            extensions,
-            ..request.measured(bill.usage.as_ref(), end.call_end(), took)
-        };
-        // Counted before the ledger shows the charge, so that an observer of the charge finds the stream in the
-        // metrics.
-        let actual = bill.usage.map(|_| bill.cost);
-        let result = end.upstream_result();
-        shared.metrics.approved_stream(estimate, actual, result);
-        let upstream = request.upstream.identity();
-        shared.metrics.upstreams.answered(upstream.index, result, took);
         let call_end = end.call_end();
-        shared.metrics.streams.ended(call_end, bill.usage.is_some(), took);
-        let settlement = shared
-            .holds
-            .settle(hold, bill.cost, bill.how, Some(measured))
+        let bill = Bill::of_stream(
+            &request,
+            &stream_request,
+            hold.estimate,
+            reader.filter(),
+            call_end,
+        );
+        let exchange = EndedExchange {
+            end: call_end,
+            result: end.upstream_result(),
+            status: Some(reader.status()),
+            took,
+            stream: Some(EndedStream {
+                first_byte,
+                extensions,
+            }),
+        };
+        let settled = shared
+            .settler
+            .settle(&request, hold, bill, exchange, &mut trace)
             .await;
-        trace.end_stage(&shared.metrics, Stage::Settle);
-        let charged = bill.cost.to_string();
-        trace.record_approval(&ApprovedCall {
-            id: &allow_id,
-            run: &request.run.id,
-            model: &request.model,
-            estimate: &estimate.to_string(),
-            charged: &charged,
-            how: bill.how.as_str(),
-            settlement,
-            upstream: &upstream.provider,
-            stream_end: Some(call_end.as_str()),
-            status: reader.status().as_u16(),
-            upstream_time: took,
-        });
-        let comment = (stream_request.wants_cost && actual.is_some()).then(|| cost_comment(&charged));
-        let response = (allow_id.as_str(), request.model.as_str());
+        let knows_cost = settled.bill.actual().is_some();
+        let comment = (stream_request.wants_cost && knows_cost).then(|| cost_comment(&settled.charged_usd));
         let failure = end.events(
             stream_request.format,
-            bill.how,
+            settled.bill.how,
             reader.filter().events(),
-            response,
+            (&settled.allow_id, &request.model),
         );
         reader.finish(end, failure, comment).await;
     }

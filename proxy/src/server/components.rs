@@ -160,6 +160,10 @@ impl Components {
     /// Returns the steps of a call.
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
+        let settler = Arc::new(Settler {
+            holds: Arc::clone(&holds),
+            metrics: Arc::clone(&self.metrics),
+        });
         let authorizer = Arc::new(Authorizer {
             store: self.store.clone(),
             health: Arc::clone(&self.health),
@@ -198,19 +202,19 @@ impl Components {
             forwarder: Forwarder {
                 first_byte: Duration::from_millis(self.settings.proxy.stream_first_byte_ms),
                 upstreams: Arc::clone(&self.upstreams),
-                holds: Arc::clone(&holds),
+                holds,
                 metrics: Arc::clone(&self.metrics),
             },
-            streams: Arc::new(self.streams(Arc::clone(&holds))),
-            settler: Settler { holds },
+            streams: Arc::new(self.streams(Arc::clone(&settler))),
+            settler,
             metrics: Arc::clone(&self.metrics),
         }
     }
 
-    fn streams(&self, holds: Arc<HoldSettler>) -> Streams {
+    fn streams(&self, settler: Arc<Settler>) -> Streams {
         let proxy = &self.settings.proxy;
         Streams {
-            holds,
+            settler,
             metrics: Arc::clone(&self.metrics),
             admission: Arc::clone(&self.admission),
             extender: proxy.stream_extend.then(|| Extender {
