@@ -12,9 +12,10 @@ use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
+use store::Store;
+use store::lost_connections::LostConnections;
+use store::sanity::{self, MasterKeyCheck, StoreRecord, UnsafeStore};
 use store::write_refusal::SteadyRefusal;
-use store::{Store, error_counters};
 use tokio::time::{interval, timeout};
 
 /// Interval of the background check, which detects an unsafe store. The next script detects a wiped one.
@@ -32,8 +33,7 @@ pub struct StoreHealth {
     record: ArcSwapOption<StoreRecord>,
     is_unsafe: AtomicBool,
     is_reachable: AtomicBool,
-    /// Count of lost connections before the last full check.
-    lost_connections: AtomicU64,
+    lost_connections: LostConnections,
     /// Held during the full check of a call. Concurrent calls share its result.
     full_check: tokio::sync::Mutex<()>,
     /// Number of full checks by calls that the store did not pass.
@@ -52,7 +52,7 @@ pub struct StoreHealth {
     refusal: SteadyRefusal,
     /// Whether the store's secrets are sealed under a master key that this process lacks, so that it can decrypt no
     /// provider key.
-    has_other_master_key: AtomicBool,
+    master_key: MasterKeyCheck,
 }
 
 impl StoreHealth {
@@ -71,7 +71,7 @@ impl StoreHealth {
             record: ArcSwapOption::default(),
             is_unsafe: AtomicBool::default(),
             is_reachable: AtomicBool::default(),
-            lost_connections: AtomicU64::default(),
+            lost_connections: LostConnections::default(),
             full_check: tokio::sync::Mutex::default(),
             failed_checks: AtomicU64::default(),
             is_record_away: AtomicBool::default(),
@@ -79,7 +79,7 @@ impl StoreHealth {
             has_changed_ledger: AtomicBool::default(),
             outage: Outage::new(address),
             refusal: SteadyRefusal::default(),
-            has_other_master_key: AtomicBool::default(),
+            master_key: MasterKeyCheck::default(),
         }
     }
 
@@ -100,7 +100,7 @@ impl StoreHealth {
     fn is_checked(&self) -> bool {
         self.is_reachable.load(Ordering::Acquire)
             && self.record.load().is_some()
-            && !self.has_lost_connection()
+            && !self.lost_connections.since_check(&self.store)
     }
 
     /// Checks the store in full, and returns whether it may be used. If another call is checking it, waits for that
@@ -117,7 +117,7 @@ impl StoreHealth {
         if self.is_checked() {
             return !self.is_unsafe.load(Ordering::Acquire);
         }
-        let lost_connections = error_counters::connections_lost();
+        let lost_connections = LostConnections::count();
         let checked = sanity::check(&self.store).await;
         let has_passed = self.apply(checked, Some(lost_connections));
         if !has_passed {
@@ -129,7 +129,7 @@ impl StoreHealth {
     /// Like [`StoreHealth::is_usable`], for a call that checked before its body was read, which may have taken long.
     /// Checks the store only if a connection broke meanwhile.
     pub async fn is_still_usable(self: &Arc<Self>) -> bool {
-        if self.has_lost_connection() {
+        if self.lost_connections.since_check(&self.store) {
             return Box::pin(self.is_usable()).await;
         }
         !self.is_unsafe.load(Ordering::Acquire)
@@ -152,18 +152,11 @@ impl StoreHealth {
 
     /// Returns whether the store that has just replied is this ledger. Checks it only if a connection broke.
     pub async fn is_still(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
-        if self.has_lost_connection() && !Box::pin(self.is_usable()).await {
+        if self.lost_connections.since_check(&self.store) && !Box::pin(self.is_usable()).await {
             return false;
         }
         let now = self.record.load();
         now.as_ref().is_some_and(|now| now.epoch == ledger.epoch)
-    }
-
-    /// Returns whether a connection broke since the last full check. Always false in a cluster, where the next
-    /// background check is soon enough: an unreachable node must not delay the accounts of the others.
-    fn has_lost_connection(&self) -> bool {
-        self.lost_connections.load(Ordering::Acquire) != error_counters::connections_lost()
-            && !self.store.is_cluster()
     }
 
     /// Returns whether this installation can have issued the key, judged by its checksum.
@@ -184,7 +177,7 @@ impl StoreHealth {
     /// accounts on the nodes that reply still count.
     pub async fn can_decide_now(&self) -> bool {
         let read = sanity::record(&self.store).await;
-        if self.store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_))) {
+        if self.store.is_cluster() && is_unreachable(&read) {
             let is_known = self.record.load().is_some() && !self.is_unsafe.load(Ordering::Acquire);
             return is_known && self.store.is_partly_there().await;
         }
@@ -194,7 +187,7 @@ impl StoreHealth {
     /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` was read before
     /// a full check; `None` if only the record was read.
     fn apply(&self, checked: Result<StoreRecord, UnsafeStore>, lost_connections: Option<u64>) -> bool {
-        if self.store.is_cluster() && matches!(checked, Err(UnsafeStore::Store(_))) {
+        if self.store.is_cluster() && is_unreachable(&checked) {
             // One node of several is unreachable. The next background check tells whether others are.
             return false;
         }
@@ -203,7 +196,7 @@ impl StoreHealth {
         if let Some(lost_connections) = lost_connections
             && has_passed
         {
-            self.lost_connections.store(lost_connections, Ordering::Release);
+            self.lost_connections.record_passed(lost_connections);
         }
         has_passed && !self.is_unsafe.load(Ordering::Acquire)
     }
@@ -219,7 +212,7 @@ impl StoreHealth {
     /// Returns whether a call can be approved at all, as of the last checks: the store accepts writes, and this process
     /// has its master key.
     pub fn can_approve(&self) -> bool {
-        self.refusal.current().is_none() && !self.has_other_master_key.load(Ordering::Acquire)
+        self.refusal.current().is_none() && self.master_key.last().is_ok()
     }
 
     /// Returns why calls cannot be decided, as of the last check; `None` if they can.
@@ -228,9 +221,9 @@ impl StoreHealth {
             return None;
         }
         let refusal = || self.refusal.current().map(|refusal| refusal.to_string());
-        let otherwise = || match self.has_other_master_key.load(Ordering::Acquire) {
-            true => WrongMasterKey.to_string(),
-            false => "the store was not checked yet".to_owned(),
+        let otherwise = || match self.master_key.last() {
+            Err(wrong) => wrong.to_string(),
+            Ok(()) => "the store was not checked yet".to_owned(),
         };
         Some(self.outage.reason().or_else(refusal).unwrap_or_else(otherwise))
     }
@@ -244,7 +237,7 @@ impl StoreHealth {
         // In a separate task, so that a late reply counts too.
         let read = tokio::spawn(async move {
             let read = sanity::record(&health.store).await;
-            if !matches!(read, Err(UnsafeStore::Store(_))) {
+            if !is_unreachable(&read) {
                 health.record_check(read);
             }
             drop(guard);
@@ -254,8 +247,8 @@ impl StoreHealth {
 
     /// Records the result of a check. Returns whether the store passed it.
     fn record_check(&self, checked: Result<StoreRecord, UnsafeStore>) -> bool {
-        let is_reachable = !matches!(checked, Err(UnsafeStore::Store(_)));
-        self.is_reachable.store(is_reachable, Ordering::Release);
+        self.is_reachable
+            .store(!is_unreachable(&checked), Ordering::Release);
         if let Err(error) = &checked {
             self.outage.record(error);
         }
@@ -274,7 +267,7 @@ impl StoreHealth {
                 self.end_outage();
                 true
             }
-            Err(UnsafeStore::Store(_)) => false,
+            Err(error) if error.is_unreachable() => false,
             Err(_) => {
                 self.is_unsafe.store(true, Ordering::Release);
                 self.is_record_away.store(false, Ordering::Release);
@@ -285,13 +278,10 @@ impl StoreHealth {
 
     /// Checks that this process has the master key of the store's secrets. Logs a change.
     fn check_master_key(&self, record: &StoreRecord) {
-        let checked = self.provider_keys.check(record);
-        let is_other = checked.is_err();
-        if self.has_other_master_key.swap(is_other, Ordering::AcqRel) != is_other {
-            match checked {
-                Ok(()) => tracing::info!("this process has the store's master key"),
-                Err(error) => tracing::error!(%error, "every call is denied"),
-            }
+        match self.master_key.record(self.provider_keys.check(record)) {
+            Some(Ok(())) => tracing::info!("this process has the store's master key"),
+            Some(Err(error)) => tracing::error!(%error, "every call is denied"),
+            None => {}
         }
     }
 
@@ -321,9 +311,9 @@ impl StoreHealth {
     /// Performs the background check. Only this check ends the denial of every call.
     async fn check(&self) {
         let is_known = self.record.load().is_some();
-        let lost_connections = error_counters::connections_lost();
+        let lost_connections = LostConnections::count();
         let checked = sanity::check(&self.store).await;
-        let is_away = self.store.is_cluster() && is_known && matches!(checked, Err(UnsafeStore::Store(_)));
+        let is_away = self.store.is_cluster() && is_known && is_unreachable(&checked);
         if is_away && self.store.is_partly_there().await {
             // Calls of accounts on the other nodes can be decided, even without the node of the ledger's record.
             self.is_record_away.store(true, Ordering::Release);
@@ -337,11 +327,15 @@ impl StoreHealth {
         let has_passed = self.record_check(checked);
         self.forget_changed_ledger();
         if has_passed {
-            self.lost_connections.store(lost_connections, Ordering::Release);
+            self.lost_connections.record_passed(lost_connections);
             self.is_unsafe.store(false, Ordering::Release);
             self.end_outage();
         }
     }
+}
+
+fn is_unreachable(checked: &Result<StoreRecord, UnsafeStore>) -> bool {
+    checked.as_ref().is_err_and(UnsafeStore::is_unreachable)
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use arc_swap::ArcSwap;
 use crypto::seal::{Keyring, SealError, SealOwner};
 use secrecy::SecretString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::account::Account;
-use store::sanity::{self, StoreRecord, UnsafeStore, WrongMasterKey};
+use store::lost_connections::LostConnections;
+use store::sanity::{self, MasterKeyCheck, StoreRecord, UnsafeStore, WrongMasterKey};
 use store::write_refusal::{RefusalCode, SteadyRefusal};
-use store::{Store, StoreError, error_counters};
+use store::{Store, StoreError};
 use telemetry::error_chain;
 
 /// Why the store cannot be used now.
@@ -42,22 +43,18 @@ const NOT_PERMITTED: &str = "NOPERM";
 const OTHER_USER: &str = "the store does not let this user do what a management server does (NOPERM): the address names \
                           the user of another program, or the store's users are those of an earlier version";
 
-/// Value in place of a count of lost connections: no check has succeeded yet.
-const NEVER: u64 = u64::MAX;
-
 /// Whether the store can be trusted, as last checked.
 #[derive(Debug)]
 pub struct StoreHealth {
     state: ArcSwap<State>,
-    /// Count of lost connections before the last successful check.
-    lost_connections: AtomicU64,
+    lost_connections: LostConnections,
     /// Whether it refuses writes. This alone has no further consequence: requests and workers find out by themselves,
     /// and a full store accepts some of their writes.
     refusal: SteadyRefusal,
     /// Master keys of this process, if it has any.
     keyring: Option<Arc<Keyring>>,
     /// Whether the master keys do not match the store, so that no edge could open secrets that this process seals.
-    has_other_master_key: AtomicBool,
+    master_key: MasterKeyCheck,
     /// Missing rights of the store's user, as last checked.
     lacks_rights: AtomicBool,
 }
@@ -76,10 +73,10 @@ impl Default for StoreHealth {
         let state = State::Away("the store was not checked yet".to_owned());
         Self {
             state: ArcSwap::from_pointee(state),
-            lost_connections: AtomicU64::new(NEVER),
+            lost_connections: LostConnections::default(),
             refusal: SteadyRefusal::default(),
             keyring: None,
-            has_other_master_key: AtomicBool::default(),
+            master_key: MasterKeyCheck::default(),
             lacks_rights: AtomicBool::default(),
         }
     }
@@ -102,10 +99,7 @@ impl StoreHealth {
             State::Sane => refusal()
                 .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
                 .map(|refusal| refusal.to_string())
-                .or_else(|| {
-                    let is_other = self.has_other_master_key.load(Ordering::Acquire);
-                    is_other.then(|| WrongMasterKey.to_string())
-                })
+                .or_else(|| self.master_key.last().err().map(|error| error.to_string()))
                 .or_else(|| {
                     let lacks = self.lacks_rights.load(Ordering::Acquire);
                     lacks.then(|| OTHER_USER.to_owned())
@@ -124,16 +118,16 @@ impl StoreHealth {
     /// # Errors
     /// [`NotSealed`], also if the master keys do not match the store, as of the last check.
     pub fn seal(&self, owner: &impl SealOwner, secret: &SecretString) -> Result<String, NotSealed> {
-        let is_other = self.has_other_master_key.load(Ordering::Acquire);
-        let keyring = self.keyring.as_deref().filter(|_| !is_other);
-        Ok(keyring.ok_or(WrongMasterKey)?.seal(owner, secret)?)
+        self.master_key.last()?;
+        let keyring = self.keyring.as_deref().ok_or(WrongMasterKey)?;
+        Ok(keyring.seal(owner, secret)?)
     }
 
     /// Returns the record of the store, unless the store is known to be untrusted. Performs a full check if none was
     /// made since a connection was lost.
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
         self.require_trust()?;
-        if !self.has_lost_connection(store) {
+        if !self.lost_connections.since_check(store) {
             return sanity::record(store).await.map_err(NotTrusted::Found);
         }
         self.check(store).await.map_err(NotTrusted::Found)
@@ -144,10 +138,10 @@ impl StoreHealth {
     /// # Errors
     /// [`UnsafeStore`] if it does not reply, or cannot be trusted.
     pub async fn check(&self, store: &Store) -> Result<StoreRecord, UnsafeStore> {
-        let lost_connections = error_counters::connections_lost();
+        let lost_connections = LostConnections::count();
         let outcome = sanity::check(store).await;
         if self.update(outcome.as_ref().map(|_| ())) {
-            self.lost_connections.store(lost_connections, Ordering::Release);
+            self.lost_connections.record_passed(lost_connections);
         }
         if let Ok(record) = &outcome {
             self.refusal.record(record.takes_no_writes());
@@ -177,12 +171,12 @@ impl StoreHealth {
             .keyring
             .as_ref()
             .map_or(Ok(()), |keyring| record.check_master_key(keyring));
-        let is_other = checked.is_err();
-        if self.has_other_master_key.swap(is_other, Ordering::AcqRel) != is_other {
-            match checked {
-                Ok(()) => tracing::info!("this process has the store's master key"),
-                Err(error) => tracing::error!(%error, "secrets can be neither opened nor sealed for others"),
+        match self.master_key.record(checked) {
+            Some(Ok(())) => tracing::info!("this process has the store's master key"),
+            Some(Err(error)) => {
+                tracing::error!(%error, "secrets can be neither opened nor sealed for others");
             }
+            None => {}
         }
     }
 
@@ -190,15 +184,8 @@ impl StoreHealth {
     /// cluster may be unreachable.
     pub fn is_sound(&self, store: &Store) -> bool {
         self.require_trust().is_ok()
-            && self.lost_connections.load(Ordering::Acquire) != NEVER
-            && !self.has_lost_connection(store)
-    }
-
-    /// In a cluster the worker's next check is soon enough: an unreachable node must not delay the accounts of the
-    /// others.
-    fn has_lost_connection(&self, store: &Store) -> bool {
-        self.lost_connections.load(Ordering::Acquire) != error_counters::connections_lost()
-            && !store.is_cluster()
+            && self.lost_connections.has_passed()
+            && !self.lost_connections.since_check(store)
     }
 
     fn require_trust(&self) -> Result<(), NotTrusted> {
@@ -212,7 +199,7 @@ impl StoreHealth {
     fn update(&self, outcome: Result<(), &UnsafeStore>) -> bool {
         let state = match outcome {
             Ok(()) => State::Sane,
-            Err(error @ UnsafeStore::Store(_)) => State::Away(error_chain(error)),
+            Err(error) if error.is_unreachable() => State::Away(error_chain(error)),
             Err(error) => State::Untrusted(error_chain(error)),
         };
         if **self.state.load() != state {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void};
 use store::connection::batch::Batch;
-use store::error_counters;
+use store::lost_connections::LostConnections;
 use store::sanity::StoreRecord;
 use store::{Store, StoreError};
 use tokio::time::Instant;
@@ -141,7 +141,7 @@ impl Delivery {
 
     /// Delivers one batch. Items on a server that does not reply are left for the next one.
     pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> BatchOutcome {
-        let lost_connections = error_counters::connections_lost();
+        let lost_connections = LostConnections::count();
         let Some(ledger) = self.health.read_ledger().await else {
             return BatchOutcome::NotDelivered;
         };
@@ -221,7 +221,7 @@ impl Delivery {
     async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
         let now = self.health.read_ledger().await;
         now.is_some_and(|now| now.epoch == ledger.epoch)
-            && (self.store.is_cluster() || error_counters::connections_lost() == lost_connections)
+            && !LostConnections::since(lost_connections, &self.store)
     }
 }
 

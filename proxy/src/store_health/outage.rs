@@ -42,9 +42,9 @@ impl Outage {
     pub fn record(&self, error: &UnsafeStore) {
         let mut reason = error_chain(error);
         // The other reasons contain numbers that change with each check.
-        let kind = match error {
-            UnsafeStore::Store(_) => reason.clone(),
-            error => format!("{:?}", discriminant(error)),
+        let kind = match error.is_unreachable() {
+            true => reason.clone(),
+            false => format!("{:?}", discriminant(error)),
         };
         if let Some(address) = &self.address {
             reason = format!("{reason}; the store's address is {address}");

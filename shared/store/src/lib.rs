@@ -26,6 +26,7 @@ pub mod intent;
 pub mod invitation;
 pub mod keys;
 pub mod lookup;
+pub mod lost_connections;
 pub mod names;
 pub mod number;
 pub mod once;

@@ -11,6 +11,7 @@ use crate::{Store, StoreError};
 use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sentence about a store without an epoch.
 pub(crate) const NO_EPOCH: &str = "the store has no ledger epoch: it was wiped, so restore a backup \
@@ -54,6 +55,13 @@ pub enum UnsafeStore {
     NotEmpty(u64),
 }
 
+impl UnsafeStore {
+    /// Returns whether the check got no reply. It found no fault of the store then.
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Store(_))
+    }
+}
+
 /// The store's own record.
 #[derive(Debug, Clone)]
 pub struct StoreRecord {
@@ -78,6 +86,31 @@ pub struct StoreRecord {
     "the secrets of this store are sealed under a master key that this process does not have (secrets.master_key_file)"
 )]
 pub struct WrongMasterKey;
+
+/// Whether this process has the master key of the store's secrets, as last checked.
+#[derive(Debug, Default)]
+pub struct MasterKeyCheck {
+    is_wrong: AtomicBool,
+}
+
+impl MasterKeyCheck {
+    /// Records the result of a check. Returns it if it differs from the last one, so that each change is logged once.
+    pub fn record(&self, checked: Result<(), WrongMasterKey>) -> Option<Result<(), WrongMasterKey>> {
+        let is_wrong = checked.is_err();
+        (self.is_wrong.swap(is_wrong, Ordering::AcqRel) != is_wrong).then_some(checked)
+    }
+
+    /// Returns the last result.
+    ///
+    /// # Errors
+    /// [`WrongMasterKey`]
+    pub fn last(&self) -> Result<(), WrongMasterKey> {
+        match self.is_wrong.load(Ordering::Acquire) {
+            true => Err(WrongMasterKey),
+            false => Ok(()),
+        }
+    }
+}
 
 impl StoreRecord {
     /// Checks that this process has the master key of the store's secrets. Passes for a store that has no sealed secret
@@ -167,7 +200,7 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     let read = read_record(store).await;
     // Without the node of the record, the other nodes continue and are checked too.
-    let is_partly_away = store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_)));
+    let is_partly_away = store.is_cluster() && read.as_ref().is_err_and(UnsafeStore::is_unreachable);
     if read.is_err() && !is_partly_away {
         return read;
     }

@@ -76,7 +76,7 @@ impl StoreMetrics {
     async fn refresh_server_info(&self, store: &Store) {
         let asked = Instant::now();
         let record = sanity::record(store).await;
-        let answered = !matches!(record, Err(sanity::UnsafeStore::Store(_)));
+        let answered = !record.as_ref().is_err_and(sanity::UnsafeStore::is_unreachable);
         if answered {
             self.round_trip.observe(asked.elapsed().as_secs_f64());
             let is_lost = matches!(record, Err(sanity::UnsafeStore::NoEpoch));
