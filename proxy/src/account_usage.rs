@@ -1,8 +1,10 @@
 //! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, and calls to the
 //! provider.
 
-use std::sync::Arc;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 /// Use of shared resources by one account.
@@ -35,6 +37,33 @@ impl AccountUsage {
     }
 }
 
+/// Minimum of entries to add to a full [`AccountUsages`].
+const ROOM_MIN: usize = 64;
+
+/// The usages of accounts. An account has one as long as anything refers to it, such as a cached key or a call: with
+/// a second one, the account would have its shares twice.
+#[derive(Debug, Default)]
+pub struct AccountUsages(Mutex<HashMap<String, Weak<AccountUsage>>>);
+
+impl AccountUsages {
+    /// Returns the usage of an account, or a new one if nothing refers to one.
+    pub fn get(&self, account: &str) -> Arc<AccountUsage> {
+        let mut all = self.0.lock();
+        if let Some(usage) = all.get(account).and_then(Weak::upgrade) {
+            return usage;
+        }
+        if all.len() == all.capacity() {
+            all.retain(|_, usage| usage.strong_count() > 0);
+            // As much room as is used, so that the next search for abandoned entries is far away.
+            let room = all.len().max(ROOM_MIN);
+            all.reserve(room);
+        }
+        let usage = Arc::default();
+        all.insert(account.to_owned(), Arc::downgrade(&usage));
+        usage
+    }
+}
+
 /// Adds `more` unless the sum would exceed `max`. Returns whether it was added.
 pub fn take(taken: &AtomicUsize, more: usize, max: usize) -> bool {
     if taken.fetch_add(more, Ordering::SeqCst).saturating_add(more) <= max {
@@ -47,6 +76,17 @@ pub fn take(taken: &AtomicUsize, more: usize, max: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn abandoned_usages_are_forgotten_and_those_in_use_are_not() {
+        let usages = AccountUsages::default();
+        let in_use = usages.get("acct");
+        for other in 0..100_000 {
+            usages.get(&format!("acct_{other}"));
+        }
+        assert!(Arc::ptr_eq(&in_use, &usages.get("acct")));
+        assert!(usages.0.lock().capacity() < 1_000);
+    }
 
     #[test]
     fn the_calls_of_an_account_are_bounded() {

@@ -3,10 +3,9 @@
 
 pub mod known_key;
 
-use crate::account_usage::AccountUsage;
+use crate::account_usage::AccountUsages;
 use known_key::KnownKey;
 use quick_cache::sync::Cache;
-use std::convert::Infallible;
 use std::sync::Arc;
 use store::lookup::VirtualKeyOwner;
 
@@ -22,7 +21,7 @@ pub struct KeyOwners {
     /// Negative cache: repeated guesses never reach the store. Keys are random, so an unknown key does not come into
     /// existence later.
     unknown: Cache<Digest, ()>,
-    usages: Cache<String, Arc<AccountUsage>>,
+    usages: AccountUsages,
 }
 
 impl KeyOwners {
@@ -31,7 +30,7 @@ impl KeyOwners {
         Self {
             known: Cache::new(max),
             unknown: Cache::new(UNKNOWN_MAX),
-            usages: Cache::new(max),
+            usages: AccountUsages::default(),
         }
     }
 
@@ -40,10 +39,9 @@ impl KeyOwners {
         self.known.get(digest)
     }
 
-    /// Inserts a key. All keys of an account share its [`AccountUsage`].
+    /// Inserts a key. All keys of an account share its [`AccountUsage`](crate::account_usage::AccountUsage).
     pub fn insert(&self, digest: Digest, owner: VirtualKeyOwner) -> Arc<KnownKey> {
-        let first = || Ok::<_, Infallible>(Arc::default());
-        let Ok(usage) = self.usages.get_or_insert_with(owner.account(), first);
+        let usage = self.usages.get(owner.account());
         let known = Arc::new(KnownKey::new(owner, usage));
         self.known.insert(digest, Arc::clone(&known));
         known
@@ -68,5 +66,28 @@ impl KeyOwners {
     /// Returns the numbers of known and of unknown keys in the cache.
     pub fn sizes(&self) -> [usize; 2] {
         [self.known.len(), self.unknown.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second usage would give the account its share of calls and memory twice.
+    #[test]
+    fn an_account_in_use_keeps_its_usage_whatever_the_cache_forgets() {
+        let owners = KeyOwners::new(10);
+        let insert = |key: u64, account: &str| {
+            let owner = VirtualKeyOwner::new(account, "bot", &format!("vk_{key}"));
+            let mut digest = Digest::default();
+            digest[..8].copy_from_slice(&key.to_be_bytes());
+            owners.insert(digest, owner)
+        };
+        let in_use = insert(0, "acct_0");
+        // An account with two keys is looked up twice, and so takes the place of one that was looked up once.
+        for key in 1..1_000 {
+            insert(key, &format!("acct_{}", 1 + key / 2));
+        }
+        assert!(Arc::ptr_eq(&in_use.usage, &insert(1_000, "acct_0").usage));
     }
 }
