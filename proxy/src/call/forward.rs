@@ -9,7 +9,7 @@ use super::stream::OpenStream;
 use crate::account_usage::CallPermit;
 use crate::metrics::Metrics;
 use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
-use crate::upstream::{Answer, Failure, Streamed, Upstream, Upstreams, sent_key};
+use crate::upstream::{Answer, Failure, Streamed, Upstream, sent_key};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub enum ForwardedStream {
 pub struct Forwarder {
     /// `proxy.stream_first_byte_ms`
     pub first_byte: Duration,
-    /// Provides the maximum of concurrent calls of an account. The upstream of a call is in its approval.
-    pub upstreams: Arc<Upstreams>,
+    /// Maximum of concurrent calls of one account.
+    pub account_calls_max: usize,
     /// Releases the hold of a call that cannot be sent.
     pub holds: Arc<HoldSettler>,
     /// Counts failures.
@@ -139,7 +139,7 @@ impl Forwarder {
             return Err(self.holds.release_unsent(hold).await);
         };
         let account = body.reservation.account();
-        match account.try_begin_call(self.upstreams.account_calls_max()) {
+        match account.try_begin_call(self.account_calls_max) {
             Some(permit) => Ok(ReadyCall {
                 hold,
                 upstream,

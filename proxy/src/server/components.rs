@@ -201,7 +201,7 @@ impl Components {
             },
             forwarder: Forwarder {
                 first_byte: Duration::from_millis(self.settings.proxy.stream_first_byte_ms),
-                upstreams: Arc::clone(&self.upstreams),
+                account_calls_max: self.upstreams.account_calls_max(),
                 holds,
                 metrics: Arc::clone(&self.metrics),
             },
