@@ -10,7 +10,7 @@ use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
-use connections::limit::Refused;
+use connections::limit::ReachedLimit;
 use prometheus::IntCounter;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
@@ -53,7 +53,7 @@ telemetry::metrics! {
         /// Limit of callers' connections (proxy.max_connections, or what open files leave).
         callers_max: gauge("connections_max"),
         /// Connections closed at once: all (proxy.max_connections), address (proxy.max_connections_per_address).
-        callers_refused: counters("connections_refused_total", "limit", Refused::LABELS),
+        callers_refused: counters("connections_refused_total", "limit", ReachedLimit::LABELS),
         /// Connections without a known caller's request, closed for new ones at a limit.
         closed_for_others: counter("connections_closed_for_others_total"),
         /// Ranges of addresses that the store lost and this server keeps blocked; block them again.

@@ -20,7 +20,7 @@ pub mod target;
 pub mod usage;
 
 pub use client::Upstream;
-pub use exchange::{Answer, Streamed};
+pub use exchange::{Streamed, WholeAnswer};
 pub use failure::Failure;
 pub use named::Upstreams;
 pub use sent_key::SentKey;

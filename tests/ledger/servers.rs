@@ -11,7 +11,7 @@ use domain::plan::Plan;
 use harness::{Seed, SeedAgent, eventually};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
 use store::call::hold::HoldName;
 use store::call::reap::sweep;
 use store::{Store, StoreError};
@@ -54,7 +54,12 @@ impl Payer {
         }
     }
 
-    async fn authorize(&self, store: &Store, name: &HoldName, estimate: u64) -> Result<Answer, StoreError> {
+    async fn authorize(
+        &self,
+        store: &Store,
+        name: &HoldName,
+        estimate: u64,
+    ) -> Result<AuthorizeReply, StoreError> {
         self.authorize_for(store, name, estimate, Duration::from_secs(60))
             .await
     }
@@ -65,7 +70,7 @@ impl Payer {
         name: &HoldName,
         estimate: u64,
         hold_life: Duration,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<AuthorizeReply, StoreError> {
         let charge = Charge {
             estimate: Some(usd(estimate)),
             run_named: true,

@@ -6,7 +6,7 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
-use store::call::authorize::{AccountView, Answer, Authorize, Outcome};
+use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Outcome};
 use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 use store::sanity;
@@ -33,7 +33,7 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
         plan: plans.get("builder").unwrap(),
         charge: None,
     };
-    let Answer { outcome, .. } = ask.execute(&world.store).await.unwrap();
+    let AuthorizeReply { outcome, .. } = ask.execute(&world.store).await.unwrap();
     Some(outcome)
 }
 

@@ -1,6 +1,6 @@
 //! Metrics of the connections of the two listeners.
 
-use connections::limit::Refused;
+use connections::limit::ReachedLimit;
 use prometheus::{IntCounter, IntGauge, Result};
 use telemetry::registrar::Registrar;
 
@@ -12,7 +12,7 @@ const LISTENERS: [&str; 2] = ["management", "ops"];
 pub struct ConnectionMetrics {
     /// Connections that are open.
     pub open: IntGauge,
-    /// Connections that were closed at once, in the order of [`Refused::LABELS`].
+    /// Connections that were closed at once, in the order of [`ReachedLimit::LABELS`].
     pub refused: [IntCounter; 2],
     /// Idle connections that were closed to make room for new ones.
     pub closed_for_others: IntCounter,
@@ -43,7 +43,7 @@ impl ConnectionMetrics {
         )?;
         let of = |at: usize| Self {
             open: open[at].clone(),
-            refused: Refused::LABELS.map(|limit| refused.with_label_values(&[LISTENERS[at], limit])),
+            refused: ReachedLimit::LABELS.map(|limit| refused.with_label_values(&[LISTENERS[at], limit])),
             closed_for_others: closed_for_others[at].clone(),
             stalled: stalled[at].clone(),
         };

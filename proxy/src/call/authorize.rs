@@ -13,7 +13,7 @@ use domain::plan::Plan;
 use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
-use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
 use store::call::hold::{HoldKeys, HoldName};
 use store::virtual_key::state::KeyState;
 use store::{Store, StoreError};
@@ -97,7 +97,7 @@ impl Authorizer {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
-            let Answer { outcome, view: seen } = match request.execute_with(keys, &self.store).await {
+            let AuthorizeReply { outcome, view: seen } = match request.execute_with(keys, &self.store).await {
                 Ok(answer) => answer,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };

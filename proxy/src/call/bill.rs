@@ -3,7 +3,7 @@
 use super::call_request::{CallRequest, StreamRequest};
 use crate::upstream::stream::has_events;
 use crate::upstream::usage::{self, Reported};
-use crate::upstream::{Answer, Failure, encoding};
+use crate::upstream::{Failure, WholeAnswer, encoding};
 use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
 use domain::money::Nanos;
@@ -23,7 +23,7 @@ pub struct Bill {
 
 impl Bill {
     /// Computes the charge of a call by the provider's whole answer.
-    pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Self {
+    pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
         let reported = match answer {
             Ok(answer) if answer.status.is_success() => reported(request, answer),
             Ok(answer) if answer.status.is_client_error() => {
@@ -97,7 +97,7 @@ impl Bill {
 }
 
 /// Reads the usage in a successful answer; `None` if it cannot be read.
-fn reported(request: &CallRequest, answer: &Answer) -> Option<Reported> {
+fn reported(request: &CallRequest, answer: &WholeAnswer) -> Option<Reported> {
     let read = match has_events(&answer.headers) {
         true => usage::read_events,
         false => usage::read,
@@ -154,8 +154,8 @@ mod tests {
         }
     }
 
-    fn answer(status: u16, body: &'static str) -> Result<Answer, Failure> {
-        Ok(Answer {
+    fn answer(status: u16, body: &'static str) -> Result<WholeAnswer, Failure> {
+        Ok(WholeAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
@@ -166,7 +166,7 @@ mod tests {
     /// 9 tokens of 2 and 12 of 10 USD a million.
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
-    fn bill(request: &CallRequest, answer: &Result<Answer, Failure>) -> (Nanos, HoldOutcome) {
+    fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
         let bill = Bill::of_whole(request, ESTIMATE, answer);
         (bill.cost, bill.how)
     }
@@ -249,7 +249,7 @@ mod tests {
             upstream: crate::fixture::upstream_of("[upstream]\nreported_cost = true\n"),
             ..request()
         };
-        let usage = |cost: &str| -> Result<Answer, Failure> {
+        let usage = |cost: &str| -> Result<WholeAnswer, Failure> {
             let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12,"cost":{cost}}}}}"#);
             let mut answer = answer(200, "").unwrap();
             answer.body = body.into();

@@ -9,7 +9,7 @@ use super::stream::OpenStream;
 use crate::account_usage::CallPermit;
 use crate::metrics::Metrics;
 use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
-use crate::upstream::{Answer, Failure, Streamed, Upstream, sent_key};
+use crate::upstream::{Failure, Streamed, Upstream, WholeAnswer, sent_key};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct SentCall {
     /// The charged estimate.
     pub hold: OpenHold,
     /// The provider's answer; never [`Failure::NotSent`].
-    pub answer: Result<Answer, Failure>,
+    pub answer: Result<WholeAnswer, Failure>,
 }
 
 /// An approved call that is ready to be sent.
@@ -172,7 +172,7 @@ impl Forwarder {
 }
 
 /// Removes the sent key from an answer that has it.
-fn redacted(mut answer: Answer, key: &SecretString) -> Answer {
+fn redacted(mut answer: WholeAnswer, key: &SecretString) -> WholeAnswer {
     sent_key::redact(&mut answer, key.expose_secret());
     answer
 }

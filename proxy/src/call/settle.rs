@@ -9,7 +9,7 @@ use super::request_trace::{ApprovedCall, RequestTrace};
 use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
-use crate::upstream::{Answer, Failure};
+use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::{CallEnd, Measured};
 use http::StatusCode;
@@ -67,7 +67,7 @@ impl Settler {
         &self,
         request: &CallRequest,
         hold: OpenHold,
-        answer: Result<Answer, Failure>,
+        answer: Result<WholeAnswer, Failure>,
         trace: &mut RequestTrace,
     ) -> Completed {
         trace.end_stage(&self.metrics, Stage::Upstream);
@@ -173,7 +173,7 @@ impl Settler {
 }
 
 /// Returns how an exchange with a whole answer, or with none, ended: for the audit trail, and as counted in metrics.
-fn end_of(answer: &Result<Answer, Failure>) -> (CallEnd, UpstreamResult) {
+fn end_of(answer: &Result<WholeAnswer, Failure>) -> (CallEnd, UpstreamResult) {
     match answer.as_ref().map(|answer| answer.status) {
         Ok(status) if status.is_success() => (CallEnd::Completed, UpstreamResult::Success),
         Ok(status) if status.is_redirection() => (CallEnd::Failed, UpstreamResult::Redirect),
@@ -204,8 +204,8 @@ mod tests {
     use bytes::Bytes;
     use http::HeaderMap;
 
-    fn answer(status: u16) -> Result<Answer, Failure> {
-        Ok(Answer {
+    fn answer(status: u16) -> Result<WholeAnswer, Failure> {
+        Ok(WholeAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::new(),

@@ -26,7 +26,7 @@ use crate::admission::{Admission, InFlight};
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{Answer, AnswerStream, SentKey, usage};
+use crate::upstream::{AnswerStream, SentKey, WholeAnswer, usage};
 use bytes::Bytes;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
@@ -99,7 +99,7 @@ impl Streams {
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
     ) -> Completed {
-        let mut reply = approved::reply(Answer {
+        let mut reply = approved::reply(WholeAnswer {
             status: open.answer.status,
             headers: std::mem::take(&mut open.answer.headers),
             body: Bytes::new(),
@@ -252,7 +252,7 @@ impl StreamedCall {
                 );
                 Err(match refused {
                     NotExtended::NoDecision => StreamEnd::HoldUndecided,
-                    NotExtended::Refused(_) | NotExtended::Revoked => StreamEnd::HoldExhausted,
+                    NotExtended::Denied(_) | NotExtended::Revoked => StreamEnd::HoldExhausted,
                 })
             }
         }

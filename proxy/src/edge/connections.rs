@@ -1,6 +1,6 @@
 //! Callers' connections: the limits of [`connections::limit`], counts of refused connections, and a log line.
 
-use connections::limit::{ConnectionLimit, OpenConnection, Refused};
+use connections::limit::{ConnectionLimit, OpenConnection, ReachedLimit};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,10 +36,10 @@ impl Connections {
     ///
     /// # Errors
     /// The limit that is reached.
-    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
-        self.limit.admit(peer).await.inspect_err(|refused| {
-            self.refused[*refused as usize].fetch_add(1, Ordering::Relaxed);
-            self.warn(*refused);
+    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
+        self.limit.admit(peer).await.inspect_err(|limit| {
+            self.refused[*limit as usize].fetch_add(1, Ordering::Relaxed);
+            self.warn(*limit);
         })
     }
 
@@ -53,9 +53,10 @@ impl Connections {
         self.limit.max()
     }
 
-    /// Returns the counts of refused connections, in the order of [`Refused::LABELS`].
+    /// Returns the counts of refused connections, in the order of [`ReachedLimit::LABELS`].
     pub fn refused(&self) -> [u64; 2] {
-        [Refused::All, Refused::Address].map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
+        [ReachedLimit::All, ReachedLimit::Address]
+            .map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
     }
 
     /// Counts an idle connection that was closed to make room for a new one.
@@ -69,7 +70,7 @@ impl Connections {
     }
 
     /// Logs a refusal at most once every [`WARN_EVERY_S`], so that a flood does not fill the log.
-    fn warn(&self, refused: Refused) {
+    fn warn(&self, limit: ReachedLimit) {
         let now = self.started.elapsed().as_secs();
         let last = self.warned_at_s.load(Ordering::Relaxed);
         let is_due = last == u64::MAX || now.saturating_sub(last) >= WARN_EVERY_S;
@@ -78,9 +79,9 @@ impl Connections {
             self.warned_at_s.compare_exchange(last, now, ok, other).is_ok()
         };
         if is_due && swapped() {
-            let setting = match refused {
-                Refused::All => "proxy.max_connections",
-                Refused::Address => "proxy.max_connections_per_address",
+            let setting = match limit {
+                ReachedLimit::All => "proxy.max_connections",
+                ReachedLimit::Address => "proxy.max_connections_per_address",
             };
             tracing::warn!(
                 setting,
@@ -107,11 +108,11 @@ mod tests {
         let from = |address: &str| admit(Some(address.parse().unwrap()));
         let first = from("203.0.113.1").unwrap();
         let _at_work = first.requests().begin().unwrap();
-        assert_eq!(from("203.0.113.1").unwrap_err(), Refused::Address);
+        assert_eq!(from("203.0.113.1").unwrap_err(), ReachedLimit::Address);
         let second = from("203.0.113.2").unwrap();
         let _at_work = second.requests().begin().unwrap();
-        assert_eq!(from("203.0.113.3").unwrap_err(), Refused::All);
-        assert_eq!(admit(None).unwrap_err(), Refused::All);
+        assert_eq!(from("203.0.113.3").unwrap_err(), ReachedLimit::All);
+        assert_eq!(admit(None).unwrap_err(), ReachedLimit::All);
         assert_eq!((all.open(), all.max(), all.refused()), (2, 2, [2, 1]));
     }
 }

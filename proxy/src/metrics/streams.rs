@@ -14,7 +14,7 @@ domain::words! {
     pub enum Extension {
         /// The hold was raised.
         Raised = "raised",
-        /// Cap or the plan refused it, or the key is revoked.
+        /// Cap or the plan denied it, or the key is revoked.
         Refused = "refused",
         /// There was no decision.
         Failed = "failed",

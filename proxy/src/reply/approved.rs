@@ -3,7 +3,7 @@
 
 use super::{Reply, names};
 use crate::upstream::headers::clean_response;
-use crate::upstream::{Answer, redact};
+use crate::upstream::{WholeAnswer, redact};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -39,8 +39,8 @@ impl ApprovalHeaders<'_> {
 }
 
 /// Builds the answer: unchanged except for connection headers, cookies, and fragments of keys in an error.
-pub fn reply(answer: Answer) -> Reply {
-    let Answer {
+pub fn reply(answer: WholeAnswer) -> Reply {
+    let WholeAnswer {
         status,
         mut headers,
         body,

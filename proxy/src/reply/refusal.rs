@@ -85,7 +85,7 @@ impl RefusalKind {
     pub const OF_NO_ROUTE: [Self; 2] = [Self::MethodNotAllowed, Self::UpgradeRequired];
 }
 
-/// A refusal.
+/// An answer of Tollgate that is no decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub kind: RefusalKind,

@@ -19,7 +19,7 @@ const INTERIM_MAX: usize = 8;
 
 /// The provider's complete answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct WholeAnswer {
     pub status: StatusCode,
     /// Names in lower case.
     pub headers: HeaderMap,
@@ -32,7 +32,7 @@ pub struct Answer {
 /// The provider's answer to a request for server-sent events.
 pub enum Streamed {
     /// Any other answer, such as an error.
-    Whole(Answer),
+    Whole(WholeAnswer),
     /// The head was read.
     Stream(Box<AnswerStream>),
 }
@@ -49,7 +49,7 @@ impl Upstream {
         headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<WholeAnswer, Failure> {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
@@ -101,13 +101,13 @@ impl Upstream {
         mut open: Box<OpenExchange>,
         status: StatusCode,
         headers: HeaderMap,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<WholeAnswer, Failure> {
         let body = self.read_body(&mut open.session, &headers).await?;
         if open.broke_off() {
             return Err(Failure::Unreachable(BreakOff::Body));
         }
         open.keep().await;
-        Ok(Answer {
+        Ok(WholeAnswer {
             is_error: redact::is_error(status, &headers, &body),
             status,
             headers,

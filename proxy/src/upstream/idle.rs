@@ -27,7 +27,8 @@ pub struct Connected {
     pub permit: ConnectionPermit,
 }
 
-struct Waiting {
+/// A connection that no exchange uses now.
+struct IdleConnection {
     connected: Connected,
     /// Its address. The provider's name may meanwhile resolve to another one.
     peer: Arc<HttpPeer>,
@@ -36,15 +37,15 @@ struct Waiting {
 
 /// Idle connections, the last used on top.
 #[derive(Default)]
-pub struct Idle(Mutex<VecDeque<Waiting>>);
+pub struct Idle(Mutex<VecDeque<IdleConnection>>);
 
 impl Idle {
     /// Takes a usable connection to the peer, as far as this can be judged without waiting.
     pub fn take(&self, peer: &HttpPeer) -> Option<Connected> {
         loop {
-            let mut waiting = self.lock().pop_back()?;
-            if waiting.peer._address == peer._address && waiting.is_usable() {
-                return Some(waiting.connected);
+            let mut idle = self.lock().pop_back()?;
+            if idle.peer._address == peer._address && idle.is_usable() {
+                return Some(idle.connected);
             }
         }
     }
@@ -54,7 +55,7 @@ impl Idle {
         let since = Instant::now();
         let mut all = self.lock();
         let oldest = (all.len() == CONNECTIONS_MAX).then(|| all.pop_front());
-        all.push_back(Waiting {
+        all.push_back(IdleConnection {
             connected,
             peer,
             since,
@@ -65,15 +66,15 @@ impl Idle {
 
     /// Closes connections that were idle too long or were closed by the provider.
     pub fn sweep(&self) {
-        self.lock().retain_mut(Waiting::is_usable);
+        self.lock().retain_mut(IdleConnection::is_usable);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
         self.0.lock()
     }
 }
 
-impl Waiting {
+impl IdleConnection {
     /// Returns whether the connection is recent and silent. A connection is not reused if the provider closed it or
     /// sent unrequested bytes on it.
     fn is_usable(&mut self) -> bool {

@@ -2,7 +2,7 @@
 //! recognized by their form. An error may repeat parts of the key; in any other answer only the whole key is searched
 //! for, since no answer needs it.
 
-use super::exchange::Answer;
+use super::exchange::WholeAnswer;
 use super::redact::{self, REPLACEMENT, Redacted, key_length};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -18,7 +18,7 @@ const PAIRS: usize = 1 << 16;
 
 /// Redacts all parts of the key in an error, and the whole key in any other answer. A body that cannot be decoded
 /// stays: of an error the reply replaces all of it.
-pub fn redact(answer: &mut Answer, key: &str) {
+pub fn redact(answer: &mut WholeAnswer, key: &str) {
     if answer.is_error {
         if let Some(fragments) = Fragments::new(key) {
             redact_with(answer, &|text| fragments.without(text));
@@ -65,7 +65,7 @@ fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-fn redact_with(answer: &mut Answer, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
+fn redact_with(answer: &mut WholeAnswer, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
     redact::headers_with(&mut answer.headers, clean);
     if let Redacted::Changed(body) = redact::body_with(&answer.body, &answer.headers, clean) {
         answer.body = body;
@@ -291,7 +291,7 @@ mod tests {
         gzip.finish().unwrap()
     }
 
-    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> Answer {
+    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> WholeAnswer {
         let headers = headers.iter().map(|(name, value)| {
             (
                 http::HeaderName::from_static(name),
@@ -302,7 +302,7 @@ mod tests {
             StatusCode::from_u16(status).unwrap(),
             headers.collect::<HeaderMap>(),
         );
-        Answer {
+        WholeAnswer {
             is_error: redact::is_error(status, &headers, &body),
             status,
             headers,

@@ -23,9 +23,9 @@ pub struct Reported {
     pub cost: Result<Option<Nanos>, BadCost>,
 }
 
-/// An answer whose usage has the type `U`: its tokens, or its raw JSON.
+/// The fields of an answer that determine its cost. `U` is the usage: its tokens, or its raw JSON.
 #[derive(Deserialize)]
-struct Answer<'a, U> {
+struct UsageFields<'a, U> {
     usage: Option<U>,
     #[serde(borrow)]
     service_tier: Option<&'a RawValue>,
@@ -109,7 +109,7 @@ pub fn found_usage(endpoint: Endpoint, cost_counts: bool) -> ReadUsage {
 /// Reads tokens and tier in one pass. Also `None` for an implausible usage.
 fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
     fn pass<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: fn(U) -> Usage) -> Option<Reported> {
-        let answer: Answer<'a, Object<U>> = parse(plain)?;
+        let answer: UsageFields<'a, Object<U>> = parse(plain)?;
         Some(Reported {
             usage: Some(usage(answer.usage?.0)),
             service_tier: answer.service_tier.and_then(tier),
@@ -125,7 +125,7 @@ fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
 
 /// Finds the usage and reads each of its parts separately, so that an invalid part does not affect the others.
 fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
-    let answer: Answer<'_, &RawValue> = parse(plain)?;
+    let answer: UsageFields<'_, &RawValue> = parse(plain)?;
     let usage = answer.usage.map_or(&b""[..], |usage| usage.get().as_bytes());
     Some(Reported {
         usage: of_object(endpoint, usage),

@@ -74,16 +74,16 @@ struct Chosen {
     at: Option<Instant>,
 }
 
-/// Why a connection is refused.
+/// The limit that lets no further connection in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum ReachedLimit {
     /// The total limit is reached.
     All,
     /// The limit of this address is reached.
     Address,
 }
 
-impl Refused {
+impl ReachedLimit {
     /// Every reason as a metric's label, in the order of the variants.
     pub const LABELS: [&'static str; 2] = ["all", "address"];
 }
@@ -119,9 +119,13 @@ impl ConnectionLimit {
     ///
     /// # Errors
     /// The limit that is reached.
-    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
+    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
         let shared = &self.shared;
-        let may_close = shared.closing.acquire().await.map_err(|_closed| Refused::All)?;
+        let may_close = shared
+            .closing
+            .acquire()
+            .await
+            .map_err(|_closed| ReachedLimit::All)?;
         let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
         let client = peer
             .map(|peer| peer.to_canonical())
@@ -130,10 +134,11 @@ impl ConnectionLimit {
         let mut open = shared.lock();
         let of_address = counted_as.and_then(|address| open.by_address.get(&address));
         if of_address.is_some_and(|count| *count >= shared.max_per_address) {
-            open.make_room(counted_as, shared.max).ok_or(Refused::Address)?;
+            open.make_room(counted_as, shared.max)
+                .ok_or(ReachedLimit::Address)?;
             may_close.forget();
         } else if open.places.len() >= shared.max {
-            open.make_room(None, shared.max).ok_or(Refused::All)?;
+            open.make_room(None, shared.max).ok_or(ReachedLimit::All)?;
             may_close.forget();
         }
         let place = Arc::new(ConnectionPlace::new(open.next, counted_as, shared.started));

@@ -399,7 +399,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
 
 async fn refused(bench: &Bench<'_>, extension: &Extension) -> Checked {
     match extended(bench, extension).await {
-        Ok(store::call::extend::Extended::Refused(_)) => Ok(()),
+        Ok(store::call::extend::Extended::Denied(_)) => Ok(()),
         other => Err(format!("beyond a limit: {other:?}")),
     }
 }

@@ -67,7 +67,7 @@ impl Model {
             &snapshot,
             Nanos::from_stored(by),
         ) {
-            return Some(Extended::Refused(denial));
+            return Some(Extended::Denied(denial));
         }
         let held = self.held(|other| other.agent == charge.agent);
         let top = spent.into_iter().fold(i128::from(held), i128::max);

@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use store::call::authorize::{Answer, Outcome, RUN_LIFE};
+use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE};
 use store::call::denial_windows::Counted as CountedDenials;
 use store::call::denial_windows::script::Recorded;
 use store::call::hold::{AsOf, HoldName};
@@ -27,7 +27,7 @@ const EXPIRED_MAX: usize = 10;
 
 impl Model {
     /// The expected answer of `authorize`. Updates the model.
-    pub fn authorize(&mut self, call: &Call, at: Moment) -> Answer {
+    pub fn authorize(&mut self, call: &Call, at: Moment) -> AuthorizeReply {
         self.forget_window_ahead(call, at.clock.to);
         let before = self.checks(call);
         let outcome = self.decide(call, at);
@@ -38,7 +38,7 @@ impl Model {
             Outcome::TooMuch => self.write_denial(call, Denial::ServiceUnavailable, 0..0, (&before, at)),
             _ => {}
         }
-        Answer {
+        AuthorizeReply {
             outcome,
             view: self.view(),
         }

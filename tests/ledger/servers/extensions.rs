@@ -57,7 +57,7 @@ impl Growing {
                     grown.estimate += BY;
                     grown.extensions += 1;
                 }
-                (Extended::Refused(_), Extended::Refused(_)) => {}
+                (Extended::Denied(_), Extended::Denied(_)) => {}
                 other => panic!("{other:?}"),
             }
         }

@@ -35,7 +35,7 @@ pub struct Extender {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotExtended {
     /// Cap or the plan denied it.
-    Refused(Denial),
+    Denied(Denial),
     /// The key was revoked.
     Revoked,
     /// No decision was made.
@@ -46,7 +46,7 @@ impl NotExtended {
     /// Returns the result, as counted in metrics.
     pub const fn result(self) -> Extension {
         match self {
-            Self::Refused(_) | Self::Revoked => Extension::Refused,
+            Self::Denied(_) | Self::Revoked => Extension::Refused,
             Self::NoDecision => Extension::Failed,
         }
     }
@@ -92,7 +92,7 @@ impl Extender {
                     return Ok(());
                 }
                 Ok(Extended::OtherPlan { plan }) => view.plan = plan,
-                Ok(Extended::Refused(denial)) => return Err(NotExtended::Refused(denial)),
+                Ok(Extended::Denied(denial)) => return Err(NotExtended::Denied(denial)),
                 Ok(Extended::Revoked) => return Err(NotExtended::Revoked),
                 Ok(outcome) => {
                     tracing::error!(

@@ -9,7 +9,7 @@ fn peer(text: &str) -> Option<IpAddr> {
 }
 
 /// Takes a place without waiting.
-fn admit(limit: &ConnectionLimit, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
+fn admit(limit: &ConnectionLimit, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
     limit
         .admit(peer)
         .now_or_never()
@@ -17,7 +17,7 @@ fn admit(limit: &ConnectionLimit, peer: Option<IpAddr>) -> Result<OpenConnection
 }
 
 /// Returns a connection with a request of a known caller in flight.
-fn busy(limit: &ConnectionLimit, from: &str) -> Result<(OpenConnection, UnderWay), Refused> {
+fn busy(limit: &ConnectionLimit, from: &str) -> Result<(OpenConnection, UnderWay), ReachedLimit> {
     let open = admit(limit, peer(from))?;
     let under_way = open.requests().begin().unwrap();
     Ok((open, under_way))
@@ -49,13 +49,16 @@ fn the_limit_of_an_address_leaves_room_for_others_and_ends_with_its_connections(
     let limit = ConnectionLimit::new(3, 2, Vec::new());
     let first = busy(&limit, "192.0.2.1").unwrap();
     let _second = busy(&limit, "192.0.2.1").unwrap();
-    assert_eq!(admit(&limit, peer("192.0.2.1")).unwrap_err(), Refused::Address);
+    assert_eq!(
+        admit(&limit, peer("192.0.2.1")).unwrap_err(),
+        ReachedLimit::Address
+    );
     assert_eq!(
         admit(&limit, peer("::ffff:192.0.2.1")).unwrap_err(),
-        Refused::Address
+        ReachedLimit::Address
     );
     let _other = busy(&limit, "192.0.2.2").unwrap();
-    assert_eq!(admit(&limit, peer("192.0.2.3")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("192.0.2.3")).unwrap_err(), ReachedLimit::All);
     assert_eq!(limit.open(), 3);
     drop(first);
     assert!(admit(&limit, peer("192.0.2.1")).is_ok());
@@ -82,7 +85,7 @@ fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
     let third = busy(&limit, "192.0.2.7").unwrap();
     assert_eq!(closed(), [true, false, false, false]);
     later(&limit);
-    assert_eq!(admit(&limit, peer("192.0.2.8")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("192.0.2.8")).unwrap_err(), ReachedLimit::All);
     drop((known, early, late));
     assert_eq!(limit.open(), 4, "a place is freed once");
     drop((next, another, third));
@@ -140,7 +143,7 @@ fn choosing_who_goes_is_done_for_some_at_once_and_not_all_the_time() {
     );
     drop(closed);
     limit.shared.lock().chosen.at = Some(Instant::now() + Duration::from_secs(60));
-    assert_eq!(admit(&limit, peer("192.0.2.2")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("192.0.2.2")).unwrap_err(), ReachedLimit::All);
     later(&limit);
     assert!(admit(&limit, peer("192.0.2.2")).is_ok());
 }
@@ -184,8 +187,8 @@ proptest::proptest! {
                     let before = places(&limit);
                     match admit(&limit, peer(&format!("192.0.2.{address}"))) {
                         Ok(place) => open.push((place, None)),
-                        Err(Refused::All) => proptest::prop_assert_eq!(before, max),
-                        Err(Refused::Address) => proptest::prop_assert!(before >= max_per_address),
+                        Err(ReachedLimit::All) => proptest::prop_assert_eq!(before, max),
+                        Err(ReachedLimit::Address) => proptest::prop_assert!(before >= max_per_address),
                     }
                 }
                 (1, Some(which)) => open[which].1 = open[which].0.requests().begin(),
@@ -236,7 +239,7 @@ fn all_addresses_of_an_ipv6_site_are_one() {
     let _open = busy(&limit, "2001:db8:0:1::1").unwrap();
     assert_eq!(
         admit(&limit, peer("2001:db8:0:1:ffff::2")).unwrap_err(),
-        Refused::Address
+        ReachedLimit::Address
     );
     assert!(admit(&limit, peer("2001:db8:0:2::1")).is_ok());
 }
@@ -245,7 +248,7 @@ fn all_addresses_of_an_ipv6_site_are_one() {
 fn a_trusted_proxy_counts_in_all_only() {
     let limit = ConnectionLimit::new(3, 1, vec!["10.0.0.0/8".parse().unwrap()]);
     let _open = [(); 3].map(|()| busy(&limit, "10.1.2.3").unwrap());
-    assert_eq!(admit(&limit, peer("10.1.2.3")).unwrap_err(), Refused::All);
+    assert_eq!(admit(&limit, peer("10.1.2.3")).unwrap_err(), ReachedLimit::All);
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub enum Outcome {
 
 /// The outcome, and the account's current version and plan.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct AuthorizeReply {
     /// The decision.
     pub outcome: Outcome,
     /// The `view` for the next call.
@@ -151,12 +151,12 @@ impl Authorize<'_> {
     ///
     /// # Errors
     /// [`StoreError`]. If the script [may have run](StoreError::may_have_run), the caller must void the id.
-    pub async fn execute(&self, store: &Store) -> Result<Answer, StoreError> {
+    pub async fn execute(&self, store: &Store) -> Result<AuthorizeReply, StoreError> {
         self.execute_with(&self.name.keys(), store).await
     }
 
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<AuthorizeReply, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let account = &hold.of_account;
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
@@ -222,7 +222,7 @@ impl Authorize<'_> {
 /// Parses `word generation version plan`, `ok generation version id sealed plan` or `counted_in generation version end
 /// reason plan`. The plan is last, since it may contain spaces. An unknown word is an error, and so is an approval if
 /// nothing was to be `charged`, so that an unexpected reply never approves.
-fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
+fn parse(reply: &str, charged: Option<Nanos>) -> Result<AuthorizeReply, StoreError> {
     let unexpected_reply = || StoreError::unexpected("authorize");
     let mut rest = reply;
     let mut next = || {
@@ -263,7 +263,7 @@ fn parse(reply: &str, charged: Option<Nanos>) -> Result<Answer, StoreError> {
         version,
         plan: rest.to_owned(),
     };
-    Ok(Answer { outcome, view })
+    Ok(AuthorizeReply { outcome, view })
 }
 
 #[cfg(test)]

@@ -50,9 +50,9 @@ pub enum Extended {
         /// Version of the account with the extension.
         as_of: AsOf,
     },
-    /// Cap or the plan refuses it: `frozen`, `cap_disabled`, `per_run_limit`, `daily_limit`, `monthly_limit` or
+    /// Cap or the plan denies it: `frozen`, `cap_disabled`, `per_run_limit`, `daily_limit`, `monthly_limit` or
     /// `plan_limit`. Nothing changed.
-    Refused(Denial),
+    Denied(Denial),
     /// The key is revoked. Nothing changed.
     Revoked,
     /// The account has this plan, not that of `view`; nothing changed. Retry with the limits of this plan.
@@ -132,7 +132,7 @@ fn parse(reply: &str) -> Result<Extended, StoreError> {
         "too_much" => Ok(Extended::TooMuch),
         "stale" | "no_account" => Err(StoreError::LacksWrites),
         reason => Denial::from_reason(reason)
-            .map(Extended::Refused)
+            .map(Extended::Denied)
             .ok_or_else(unexpected_reply),
     }
 }
@@ -155,8 +155,8 @@ mod tests {
             ("missing 1 12 free", Extended::Missing),
             ("mismatch 1 12 free", Extended::Mismatch),
             ("too_much 1 12 free", Extended::TooMuch),
-            ("frozen 1 12 free", Extended::Refused(Denial::Frozen)),
-            ("plan_limit 1 12 free", Extended::Refused(Denial::PlanLimit)),
+            ("frozen 1 12 free", Extended::Denied(Denial::Frozen)),
+            ("plan_limit 1 12 free", Extended::Denied(Denial::PlanLimit)),
         ] {
             assert_eq!(parse(reply).unwrap(), outcome, "{reply}");
         }
