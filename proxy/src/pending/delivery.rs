@@ -156,7 +156,7 @@ impl Delivery {
             return BatchOutcome::NothingDeliverable;
         }
         let replies = self.deliver_all(batch).await;
-        // The replies count only if they came from the ledger that was checked before the batch.
+        // A reply is certain only if it came from the ledger that was checked before the batch.
         let is_certain = self.is_still(&ledger, lost_connections).await;
         let mut result = BatchOutcome::NotDelivered;
         let now = Instant::now();
@@ -181,7 +181,8 @@ impl Delivery {
         result
     }
 
-    /// Sends items to the store. The reply is `None` for an item that was not sent.
+    /// Sends items to the store, and returns each with its reply. The reply is `None` if the item was not sent: its
+    /// server is unreachable, or the store lacks writes of its account.
     async fn deliver_all(
         &mut self,
         batch: Vec<(Position, Item)>,
@@ -216,8 +217,9 @@ impl Delivery {
             .await
     }
 
-    /// Returns whether the store is this ledger, and has been since `lost_connections` was read. In a cluster a lost
-    /// connection does not affect the other nodes; the script detects writes that were lost when a master was replaced.
+    /// Returns whether the store is `ledger`, and no connection to it broke since `lost_connections` was read. In a
+    /// cluster a lost connection does not count: it concerns one node. If a replica that lacks writes replaced the
+    /// master, the script detects it.
     async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
         let now = self.health.read_ledger().await;
         now.is_some_and(|now| now.epoch == ledger.epoch)
@@ -239,7 +241,8 @@ impl History {
             Some(Ok(accepted)) if is_certain => {
                 self.script_errors.forget(item);
                 queue.remove(position);
-                // If the hold is missing now, the first delivery settled it: the store was this ledger.
+                // If the store has no such hold now, the earlier, uncertain delivery reached this ledger and ended the
+                // hold. The reply to that delivery is then the outcome.
                 let before = self.uncertain.remove(item);
                 let is_missing = accepted == Accepted::Settled(Settled::Missing);
                 Outcome::Accepted(before.filter(|_| is_missing).unwrap_or(accepted))

@@ -78,11 +78,14 @@ impl StreamEnd {
         })
     }
 
-    /// Returns the events that report the failure to the caller. The first is the error, with its code, that OpenAI's
-    /// SDKs raise. A stream of the Responses API also gets `response.failed`, since Codex reads the reason from no
-    /// other event. Frameworks that would raise that one with less detail (LangChain, the Agents SDK, Pydantic AI) stop
-    /// at the first. `how` says how the call is charged; `number` is the sequence number of the first event; `id` and
-    /// `model` belong to the failed response.
+    /// Returns the events that report the failure to the caller; `None` if there is no failure to report.
+    ///
+    /// The first event is `error`: OpenAI's SDKs raise it with its code. In a stream of the Responses API the event
+    /// `response.failed` follows, because Codex reads the reason from that event only. LangChain, the Agents SDK and
+    /// Pydantic AI stop at the first event, so they never raise the second one, of which they would show less.
+    ///
+    /// `how` is the method of the charge. `number` is the sequence number of the first event. `id` and `model` are
+    /// fields of the failed response.
     pub fn events(
         self,
         format: Format,

@@ -95,7 +95,7 @@ impl Stops {
 
 const _: () = assert!(
     LOOK_EVERY.as_millis() * 2 <= STOPPED_WITHIN.as_millis(),
-    "half of the time is left for the look before the freeze and the one after it"
+    "a freeze right after a query is found by the next one, which has the other half of the time to complete"
 );
 
 #[cfg(test)]

@@ -15,7 +15,8 @@
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
 --   clock, two more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an agent's
 --   first call of the month, and four more where a counter has reached 2^53
--- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
+-- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
+-- numbers of a reply or an audit line as text.
 local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
 
 local day_text = format('%d', today)
@@ -68,7 +69,7 @@ else
 end
 if reason_text then
   if over then
-    -- One count for each key, reason and window. Whoever finds it after the end of the window writes its record.
+    -- One count for each key, reason and window. A sweep after the end of the window writes its record.
     local end_text = format('%d', call('PEXPIRETIME', KEYS.rate))
     local agent_text = string.match(ARGV.memo, '^%S+ %S+') -- with its account
     local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV.key_id

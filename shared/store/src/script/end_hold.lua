@@ -1,16 +1,19 @@
 -- Fragment: the end of a hold, shared by `settle`, `void` and `reap`. Needs clock.lua.
 -- Uses the keys of a hold (hold.rs), and ARGV.allow_id.
 
--- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the
--- hold was `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with
--- spending: that expires, and it must not come back without a life and with less than nothing spent.
--- Whoever calls it removes the hold first: what breaks off here must not begin again and move the same twice.
--- The end of a hold leaves the account's version as it is. That guards against a store that lost writes, and after a
--- lost end the hold is open again with its whole estimate charged, to be settled, voided or kept anew. Only what the
--- call cost beyond its estimate is then not counted until it is settled again.
--- `measured_text` is what the edge measured of the call, or empty. A line that says it is of version 2: an earlier
--- release neither seals nor shows it (shared/domain/src/entry.rs). `ended_by_text` is who ends the hold if it is
--- not its edge, a word of shared/domain/src/entry/ended_by.rs, or empty; a line that says it is of version 3.
+-- Moves the counters of the hold's own periods from the estimate to `cost_text`, and writes the audit line. If the hold
+-- was `open`, subtracts its estimate from the agent's `held`, which never falls below zero.
+-- Returns whether the run has a record. A record expires, so the change of `spent` may create it anew, without an
+-- expiry and with a negative amount. Such a record is removed.
+-- The caller removes the hold first. If the script breaks off in this function, a repeated script finds no hold, and
+-- moves nothing twice.
+-- The account's version stays the same, so it does not detect a store that lost this end. In such a store the hold is
+-- open again with its whole estimate charged, and will be settled, voided or kept again. Until it is settled again,
+-- the cost beyond the estimate is not counted.
+-- `measured_text` has the edge's measurements of the call, or is empty. A line with measurements has version 2, which
+-- an earlier release neither seals nor shows (shared/domain/src/entry.rs). `ended_by_text` names who ended the hold,
+-- by a word of shared/domain/src/entry/ended_by.rs; it is empty if the hold's edge did. A line with this word has
+-- version 3.
 local function end_hold(value_text, open, how_text, cost_text, measured_text, ended_by_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts are below 2^53
