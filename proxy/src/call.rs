@@ -25,7 +25,6 @@ pub mod denials;
 pub mod forward;
 pub mod handoff;
 pub mod hold;
-pub mod parse_limit;
 pub mod rejection;
 pub mod request_trace;
 pub mod resolve;
@@ -35,6 +34,7 @@ pub mod settle;
 pub mod stream;
 
 use crate::key_owners::known_key::KnownKey;
+use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::{Metrics, Stage};
 use crate::upstream::headers::HeaderLines;
 use body::{Body, BodyReader, may_be_large};
@@ -46,7 +46,6 @@ use credential::Credential;
 use decide::Decider;
 use domain::measured::Endpoint;
 use forward::{ForwardedStream, Forwarder, SentCall};
-use parse_limit::{ParseLimit, is_large};
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
@@ -66,8 +65,8 @@ pub struct CallPipeline {
     pub body_reader: BodyReader,
     /// Step 3.
     pub parser: Arc<RequestParser>,
-    /// Parses large bodies beside the threads that serve callers.
-    pub parse_limit: ParseLimit,
+    /// Parses large bodies.
+    pub large_requests: LargeBodies,
     /// Step 4.
     pub decider: Decider,
     /// Step 5.
@@ -143,7 +142,10 @@ impl CallPipeline {
         let (request, splice) = if is_large(body.bytes.len()) {
             let (parser, headers, bytes) = (Arc::clone(&self.parser), headers.clone(), body.bytes.clone());
             let parse = move || parser.parse(endpoint, &headers, &bytes);
-            self.parse_limit.execute(parse).await??
+            self.large_requests
+                .execute(parse)
+                .await
+                .ok_or_else(Rejection::unavailable)??
         } else {
             self.parser.parse(endpoint, headers, &body.bytes)?
         };

@@ -14,6 +14,7 @@ mod edge;
 mod fixture;
 mod gauges;
 mod key_owners;
+mod large_bodies;
 mod metrics;
 pub mod openapi;
 mod ops;

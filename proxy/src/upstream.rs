@@ -18,10 +18,12 @@ pub mod sent_key;
 pub mod stream;
 pub mod target;
 pub mod usage;
+pub mod whole_answer;
 
 pub use client::Upstream;
-pub use exchange::{Streamed, WholeAnswer};
+pub use exchange::Streamed;
 pub use failure::Failure;
 pub use named::Upstreams;
 pub use sent_key::SentKey;
 pub use stream::AnswerStream;
+pub use whole_answer::{ReceivedAnswer, WholeAnswer};

@@ -1,6 +1,6 @@
 //! Errors of the provider that echo the key they were sent: no fragment reaches the caller (specification §4.4).
 
-use crate::stage::{PROVIDER_KEY, SOON, Setup, Stage, body};
+use crate::stage::{ESTIMATE, PROVIDER_KEY, SOON, Setup, Stage, body};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 use harness::{Answer, RawReply};
@@ -158,6 +158,15 @@ async fn what_cannot_be_searched_is_not_passed_on() {
         assert_eq!(reply.header("content-encoding"), None);
     }
     stage.settled_at(0).await;
+}
+
+#[tokio::test]
+async fn a_success_that_is_too_long_without_its_compression_is_502() {
+    let stage = Setup::default().start().await;
+    let bomb = Answer::bytes(200, gzip_of(&" ".repeat(65 << 20))).header("Content-Encoding", "gzip");
+    let reply = call_answered(&stage, bomb).await;
+    assert_eq!(reply.status, 502, "{}", reply.text());
+    stage.settled_at(ESTIMATE).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! The charge of a call (specification "Proxy spend ledger", decisions D33 to D37).
 
 use super::call_request::{CallRequest, StreamRequest};
+use crate::large_bodies::{LargeBodies, is_large};
 use crate::upstream::stream::has_events;
 use crate::upstream::usage::{self, Reported};
-use crate::upstream::{Failure, WholeAnswer, encoding};
+use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
 use domain::money::Nanos;
@@ -22,15 +23,19 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// Computes the charge of a call by the provider's whole answer.
-    pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
-        let reported = match answer {
-            Ok(answer) if answer.status.is_success() => reported(request, answer),
-            Ok(answer) if answer.status.is_client_error() => {
-                return Self::without_usage(Nanos::ZERO, HoldOutcome::Released);
-            }
-            _ => None,
-        };
+    /// Computes the charge of a call by the provider's whole answer, in which `reported` [was read](reported).
+    pub fn of_whole(
+        request: &CallRequest,
+        estimate: Nanos,
+        answer: &Result<WholeAnswer, Failure>,
+        reported: Option<Reported>,
+    ) -> Self {
+        if answer
+            .as_ref()
+            .is_ok_and(|answer| answer.status.is_client_error())
+        {
+            return Self::without_usage(Nanos::ZERO, HoldOutcome::Released);
+        }
         let Some(Reported {
             usage,
             service_tier,
@@ -97,19 +102,24 @@ impl Bill {
 }
 
 /// Reads the usage in a successful answer; `None` if it cannot be read.
-fn reported(request: &CallRequest, answer: &WholeAnswer) -> Option<Reported> {
-    let read = match has_events(&answer.headers) {
-        true => usage::read_events,
-        false => usage::read,
-    };
-    let content_encoding = encoding::content_encoding(&answer.headers);
+pub async fn reported(
+    request: &CallRequest,
+    answer: &Result<WholeAnswer, Failure>,
+    large_answers: &LargeBodies,
+) -> Option<Reported> {
+    let answer = answer.as_ref().ok().filter(|answer| answer.status.is_success())?;
+    let plain = answer.plain.clone()?;
+    let (endpoint, has_events) = (request.endpoint, has_events(&answer.headers));
     let cost_counts = request.upstream.identity().reported_cost;
-    read(
-        request.endpoint,
-        &answer.body,
-        content_encoding.as_deref(),
-        cost_counts,
-    )
+    let length = plain.len();
+    let read = move || match has_events {
+        true => Some(usage::read_events(endpoint, &plain, cost_counts)),
+        false => usage::read(endpoint, &plain, cost_counts),
+    };
+    match is_large(length) {
+        true => large_answers.execute(read).await.flatten(),
+        false => read(),
+    }
 }
 
 #[cfg(test)]
@@ -120,8 +130,7 @@ mod tests {
     use bytes::Bytes;
     use domain::measured::Endpoint;
     use domain::price::{DEFAULT_PRICES, PriceTable};
-    use http::header::CONTENT_ENCODING;
-    use http::{HeaderMap, HeaderValue, StatusCode};
+    use http::{HeaderMap, StatusCode};
     use std::sync::Arc;
 
     const ESTIMATE: Nanos = Nanos::from_stored(1_000_000);
@@ -159,15 +168,21 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
-            is_error: status >= 300,
+            plain: Some(Bytes::from_static(body.as_bytes())),
         })
     }
 
     /// 9 tokens of 2 and 12 of 10 USD a million.
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
+    fn of_whole(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> Bill {
+        let large_answers = LargeBodies::new(1);
+        let reported = futures::executor::block_on(reported(request, answer, &large_answers));
+        Bill::of_whole(request, ESTIMATE, answer, reported)
+    }
+
     fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
-        let bill = Bill::of_whole(request, ESTIMATE, answer);
+        let bill = of_whole(request, answer);
         (bill.cost, bill.how)
     }
 
@@ -234,10 +249,9 @@ mod tests {
             bill(&unknown, &answer(200, USAGE)),
             settled(9 * 100_000 + 12 * 500_000)
         );
-        // The header declares compression, but the body is not compressed and cannot be decoded.
+        // The body could not be decoded.
         let mut compressed = answer(200, USAGE).unwrap();
-        let gzip = HeaderValue::from_static("gzip");
-        compressed.headers.insert(CONTENT_ENCODING, gzip);
+        compressed.plain = None;
         assert_eq!(bill(&request(), &Ok(compressed)), ESTIMATED);
     }
 
@@ -252,7 +266,7 @@ mod tests {
         let usage = |cost: &str| -> Result<WholeAnswer, Failure> {
             let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12,"cost":{cost}}}}}"#);
             let mut answer = answer(200, "").unwrap();
-            answer.body = body.into();
+            answer.plain = Some(body.into());
             Ok(answer)
         };
         for (cost, nanos) in [
@@ -288,7 +302,7 @@ mod tests {
     fn only_the_usage_of_a_success_is_measured() {
         const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
         let measured = |answer| {
-            let usage = Bill::of_whole(&request(), ESTIMATE, &answer).usage;
+            let usage = of_whole(&request(), &answer).usage;
             let took = std::time::Duration::from_micros(812_999);
             let measured = request().measured(usage.as_ref(), CallEnd::Completed, took);
             measured.to_word()

@@ -7,9 +7,11 @@ use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
 use super::stream::OpenStream;
 use crate::account_usage::CallPermit;
+use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
+use crate::upstream::failure::bad_answer;
 use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
-use crate::upstream::{Failure, Streamed, Upstream, WholeAnswer, sent_key};
+use crate::upstream::{Failure, ReceivedAnswer, Streamed, Upstream, WholeAnswer, sent_key};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -52,6 +54,8 @@ pub struct Forwarder {
     pub holds: Arc<HoldSettler>,
     /// Counts failures.
     pub metrics: Arc<Metrics>,
+    /// Reads large answers.
+    pub large_answers: Arc<LargeBodies>,
 }
 
 impl Forwarder {
@@ -79,10 +83,8 @@ impl Forwarder {
         let answer = upstream.exchange(path, &headers, bytes, reservation).await;
         drop(permit);
         let (hold, answer) = self.require_sent(hold, answer).await?;
-        Ok(SentCall {
-            hold,
-            answer: answer.map(|answer| redacted(answer, &provider_key)),
-        })
+        let answer = self.inspect(&upstream, answer, provider_key).await;
+        Ok(SentCall { hold, answer })
     }
 
     /// Like [`forward`](Self::forward), for a call that requests a stream. Returns once the head of the answer is
@@ -116,9 +118,10 @@ impl Forwarder {
                     permit,
                 })));
             }
-            Ok(Streamed::Whole(answer)) => Ok(redacted(answer, &provider_key)),
+            Ok(Streamed::Whole(answer)) => Ok(answer),
             Err(failure) => Err(failure),
         };
+        let answer = self.inspect(&upstream, answer, provider_key).await;
         Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
     }
 
@@ -155,6 +158,23 @@ impl Forwarder {
         }
     }
 
+    /// Decodes an answer and removes keys from it. The call's deadline is over by then: what this takes is bounded by the
+    /// longest answer.
+    async fn inspect(
+        &self,
+        upstream: &Upstream,
+        answer: Result<ReceivedAnswer, Failure>,
+        sent_key: Arc<SecretString>,
+    ) -> Result<WholeAnswer, Failure> {
+        let (answer, bytes_max) = (answer?, upstream.max_response_bytes());
+        if !answer.is_large() {
+            return answer.inspect(sent_key.expose_secret(), bytes_max);
+        }
+        let inspect = move || answer.inspect(sent_key.expose_secret(), bytes_max);
+        let inspected = self.large_answers.execute(inspect).await;
+        inspected.unwrap_or(Err(bad_answer("its answer could not be read")))
+    }
+
     /// Returns the answer with its hold, or releases the hold if nothing was sent.
     async fn require_sent<T>(
         &self,
@@ -169,12 +189,6 @@ impl Forwarder {
             answer => Ok((hold, answer)),
         }
     }
-}
-
-/// Removes the sent key from an answer that has it.
-fn redacted(mut answer: WholeAnswer, key: &SecretString) -> WholeAnswer {
-    sent_key::redact(&mut answer, key.expose_secret());
-    answer
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::admission::{Admission, InFlight};
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{AnswerStream, SentKey, WholeAnswer, usage};
+use crate::upstream::{AnswerStream, SentKey, usage};
 use bytes::Bytes;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
@@ -99,12 +99,8 @@ impl Streams {
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
     ) -> Completed {
-        let mut reply = approved::reply(WholeAnswer {
-            status: open.answer.status,
-            headers: std::mem::take(&mut open.answer.headers),
-            body: Bytes::new(),
-            is_error: false,
-        });
+        let headers = std::mem::take(&mut open.answer.headers);
+        let mut reply = approved::reply(open.answer.status, headers, Bytes::new());
         ApprovalHeaders {
             allow_id: &open.hold.name.allow_id,
             run_id: &request.run.id,

@@ -3,10 +3,8 @@
 
 use super::{Reply, names};
 use crate::upstream::headers::clean_response;
-use crate::upstream::{WholeAnswer, redact};
 use bytes::Bytes;
-use http::HeaderValue;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 
 /// Headers of every approved call, regardless of the provider's answer.
 #[derive(Debug)]
@@ -38,42 +36,12 @@ impl ApprovalHeaders<'_> {
     }
 }
 
-/// Builds the answer: unchanged except for connection headers, cookies, and fragments of keys in an error.
-pub fn reply(answer: WholeAnswer) -> Reply {
-    let WholeAnswer {
-        status,
-        mut headers,
-        body,
-        is_error,
-    } = answer;
+/// Builds the answer: unchanged except for connection headers and cookies.
+pub fn reply(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {
     clean_response(&mut headers);
-    if !is_error {
-        return Reply {
-            status,
-            headers,
-            body,
-        };
-    }
-    redact::headers(&mut headers);
-    let redacted = redact::body(&body, &headers);
-    if redacted != redact::Redacted::Unchanged {
-        headers.remove(CONTENT_ENCODING);
-        headers.remove(CONTENT_LENGTH);
-    }
-    let body = match redacted {
-        redact::Redacted::Unchanged => body,
-        redact::Redacted::Changed(body) => body,
-        redact::Redacted::Unreadable => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            Bytes::from_static(UNREADABLE)
-        }
-    };
     Reply {
         status,
         headers,
         body,
     }
 }
-
-/// Replaces the body of an error that cannot be decoded and therefore not be searched for keys.
-const UNREADABLE: &[u8] = br#"{"error":{"message":"The provider's error is encoded in a way that cannot be passed on safely.","type":"upstream_error","param":null,"code":null}}"#;

@@ -13,7 +13,6 @@ use crate::call::decide::Decider;
 use crate::call::denials::Denials;
 use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
-use crate::call::parse_limit::ParseLimit;
 use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
 use crate::call::stream::Streams;
@@ -27,6 +26,7 @@ use crate::edge::state::EdgeState;
 use crate::edge::write::ReplyWriter;
 use crate::gauges::GaugeSources;
 use crate::key_owners::KeyOwners;
+use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
@@ -160,9 +160,12 @@ impl Components {
     /// Returns the steps of a call.
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
+        let large_bodies = || LargeBodies::new(self.settings.proxy_threads());
+        let large_answers = Arc::new(large_bodies());
         let settler = Arc::new(Settler {
             holds: Arc::clone(&holds),
             metrics: Arc::clone(&self.metrics),
+            large_answers: Arc::clone(&large_answers),
         });
         let authorizer = Arc::new(Authorizer {
             store: self.store.clone(),
@@ -184,7 +187,7 @@ impl Components {
                 denials: Arc::clone(&denials),
             },
             body_reader: self.body_reader(),
-            parse_limit: ParseLimit::new(self.settings.proxy_threads()),
+            large_requests: large_bodies(),
             parser: Arc::new(RequestParser {
                 prices: Arc::clone(&self.prices),
                 streaming: self.settings.proxy.streaming,
@@ -204,6 +207,7 @@ impl Components {
                 account_calls_max: self.upstreams.account_calls_max(),
                 holds,
                 metrics: Arc::clone(&self.metrics),
+                large_answers,
             },
             streams: Arc::new(self.streams(Arc::clone(&settler))),
             settler,

@@ -91,6 +91,11 @@ impl Upstream {
         self.timeout
     }
 
+    /// Returns the length of the longest answer, and of the longest decoded one, in bytes.
+    pub const fn max_response_bytes(&self) -> usize {
+        self.max_response_bytes
+    }
+
     pub fn host(&self) -> &str {
         &self.target.host
     }

@@ -1,14 +1,16 @@
 //! Decoding of compressed answers, with a size limit. Tollgate requests no compression, but providers may compress
 //! anyway.
 
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use bytes::Bytes;
+use flate2::bufread::GzDecoder;
+use flate2::read::ZlibDecoder;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Longest decoded body, in bytes.
-const DECODED_MAX: u64 = 64 << 20;
+/// Maximum number of gzip members of a body: each costs time even if it is empty.
+const MEMBERS_MAX: usize = 64;
 
 /// A content encoding that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +49,53 @@ pub fn content_encoding(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     })
 }
 
-/// Decodes a body; `None` if the encoding is unknown or broken, or the result is too long.
-pub fn decode<'a>(body: &'a [u8], content_encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
-    match Encoding::parse(content_encoding)? {
-        Encoding::Identity => Some(Cow::Borrowed(body)),
-        Encoding::Gzip => inflate(MultiGzDecoder::new(body)).map(Cow::Owned),
-        Encoding::Deflate => inflate(ZlibDecoder::new(body)).map(Cow::Owned),
+/// Why a body is not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotDecoded {
+    /// The encoding is unknown, or the body is broken or has too many gzip members.
+    Unreadable,
+    /// The decoded body is longer than permitted.
+    TooLong,
+}
+
+/// Decodes a body.
+///
+/// # Errors
+/// [`NotDecoded::TooLong`] if the result is longer than `bytes_max`.
+pub fn decode(body: &Bytes, content_encoding: Option<&[u8]>, bytes_max: usize) -> Result<Bytes, NotDecoded> {
+    match Encoding::parse(content_encoding).ok_or(NotDecoded::Unreadable)? {
+        Encoding::Identity => Ok(body.clone()),
+        Encoding::Gzip => gunzip(body, bytes_max),
+        Encoding::Deflate => {
+            let mut plain = Vec::new();
+            read_up_to(&mut ZlibDecoder::new(&**body), &mut plain, bytes_max)?;
+            Ok(plain.into())
+        }
     }
 }
 
-fn inflate(decoder: impl Read) -> Option<Vec<u8>> {
+/// Decodes all members of a gzip file.
+fn gunzip(mut rest: &[u8], bytes_max: usize) -> Result<Bytes, NotDecoded> {
     let mut plain = Vec::new();
-    let read = decoder.take(DECODED_MAX + 1).read_to_end(&mut plain).ok()?;
-    (read as u64 <= DECODED_MAX).then_some(plain)
+    for _ in 0..MEMBERS_MAX {
+        let mut member = GzDecoder::new(rest);
+        read_up_to(&mut member, &mut plain, bytes_max)?;
+        rest = member.into_inner();
+        if rest.is_empty() {
+            return Ok(plain.into());
+        }
+    }
+    Err(NotDecoded::Unreadable)
+}
+
+/// Appends what `decoder` gives, until `plain` has `bytes_max` bytes.
+fn read_up_to(decoder: &mut impl Read, plain: &mut Vec<u8>, bytes_max: usize) -> Result<(), NotDecoded> {
+    let left = bytes_max.saturating_sub(plain.len());
+    match decoder.take(left as u64 + 1).read_to_end(plain) {
+        Ok(read) if read <= left => Ok(()),
+        Ok(_) => Err(NotDecoded::TooLong),
+        Err(_) => Err(NotDecoded::Unreadable),
+    }
 }
 
 #[cfg(test)]
@@ -69,27 +105,66 @@ mod tests {
     use flate2::write::{GzEncoder, ZlibEncoder};
     use std::io::Write;
 
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    fn zlib(text: &[u8]) -> Vec<u8> {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(text).unwrap();
+        zlib.finish().unwrap()
+    }
+
+    const UNREADABLE: Result<Bytes, NotDecoded> = Err(NotDecoded::Unreadable);
+    const TOO_LONG: Result<Bytes, NotDecoded> = Err(NotDecoded::TooLong);
+
+    fn decode(body: impl Into<Bytes>, content_encoding: &str) -> Result<Bytes, NotDecoded> {
+        super::decode(&body.into(), Some(content_encoding.as_bytes()), 10)
+    }
+
     #[test]
     fn known_encodings_are_decoded_and_others_are_not() {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(b"hello").unwrap();
-        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
-        zlib.write_all(b"hello").unwrap();
+        let hello = Ok(Bytes::from_static(b"hello"));
+        assert_eq!(decode(gzip(b"hello"), "GZip"), hello);
+        assert_eq!(decode(zlib(b"hello"), "deflate"), hello);
+        assert_eq!(super::decode(&Bytes::from_static(b"hello"), None, 10), hello);
+        assert_eq!(decode("hello", "Identity"), hello);
+        assert_eq!(decode("hello", "gzip"), UNREADABLE);
+        assert_eq!(decode("hello", "br"), UNREADABLE);
+    }
+
+    #[test]
+    fn a_decoded_body_is_at_most_as_long_as_permitted() {
+        for (length, is_decoded) in [(0, true), (10, true), (11, false), (1 << 20, false)] {
+            let text = vec![b'a'; length];
+            for (packed, name) in [(gzip(&text), "gzip"), (zlib(&text), "deflate")] {
+                let expected = if is_decoded {
+                    Ok(text.clone().into())
+                } else {
+                    TOO_LONG
+                };
+                assert_eq!(decode(packed, name), expected, "{length} {name}");
+            }
+        }
+        let halves = [gzip(b"hello"), gzip(b"world")].concat();
         assert_eq!(
-            decode(&gzip.finish().unwrap(), Some(b"GZip")).as_deref(),
-            Some(&b"hello"[..])
+            decode(halves.clone(), "gzip"),
+            Ok(Bytes::from_static(b"helloworld"))
         );
+        assert_eq!(decode([halves, gzip(b"!")].concat(), "gzip"), TOO_LONG);
+    }
+
+    #[test]
+    fn a_gzip_file_has_a_bounded_number_of_members() {
+        let members = |count| gzip(b"").repeat(count);
+        assert_eq!(decode(members(MEMBERS_MAX), "gzip"), Ok(Bytes::new()));
+        assert_eq!(decode(members(MEMBERS_MAX + 1), "gzip"), UNREADABLE);
         assert_eq!(
-            decode(&zlib.finish().unwrap(), Some(b"deflate")).as_deref(),
-            Some(&b"hello"[..])
+            decode([gzip(b"a"), b"more".to_vec()].concat(), "gzip"),
+            UNREADABLE
         );
-        assert_eq!(decode(b"hello", None).as_deref(), Some(&b"hello"[..]));
-        assert_eq!(
-            decode(b"hello", Some(b"Identity")).as_deref(),
-            Some(&b"hello"[..])
-        );
-        assert_eq!(decode(b"hello", Some(b"gzip")), None);
-        assert_eq!(decode(b"hello", Some(b"br")), None);
     }
 
     #[test]
@@ -117,15 +192,5 @@ mod tests {
         ] {
             assert_eq!(Encoding::parse(name.map(str::as_bytes)), encoding, "{name:?}");
         }
-    }
-
-    #[test]
-    fn a_bomb_is_not_decoded() {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        let zeros = vec![0_u8; 1 << 20];
-        for _ in 0..65 {
-            gzip.write_all(&zeros).unwrap();
-        }
-        assert_eq!(decode(&gzip.finish().unwrap(), Some(b"gzip")), None);
     }
 }

@@ -1,11 +1,11 @@
 //! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
 use super::client::Upstream;
-use super::failure::{BreakOff, Failure, lost};
+use super::failure::{BreakOff, Failure, bad_answer, lost};
 use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
-use super::redact;
 use super::stream::AnswerStream;
+use super::whole_answer::ReceivedAnswer;
 use bytes::{Bytes, BytesMut};
 use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode};
@@ -17,22 +17,10 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum number of interim (1xx) answers that are skipped.
 const INTERIM_MAX: usize = 8;
 
-/// The provider's complete answer.
-#[derive(Debug)]
-pub struct WholeAnswer {
-    pub status: StatusCode,
-    /// Names in lower case.
-    pub headers: HeaderMap,
-    /// As sent: still compressed if the provider compressed it.
-    pub body: Bytes,
-    /// An error by its status or its JSON. It may echo a key.
-    pub is_error: bool,
-}
-
 /// The provider's answer to a request for server-sent events.
 pub enum Streamed {
     /// Any other answer, such as an error.
-    Whole(WholeAnswer),
+    Whole(ReceivedAnswer),
     /// The head was read.
     Stream(Box<AnswerStream>),
 }
@@ -49,7 +37,7 @@ impl Upstream {
         headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<WholeAnswer, Failure> {
+    ) -> Result<ReceivedAnswer, Failure> {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
@@ -101,14 +89,13 @@ impl Upstream {
         mut open: Box<OpenExchange>,
         status: StatusCode,
         headers: HeaderMap,
-    ) -> Result<WholeAnswer, Failure> {
+    ) -> Result<ReceivedAnswer, Failure> {
         let body = self.read_body(&mut open.session, &headers).await?;
         if open.broke_off() {
             return Err(Failure::Unreachable(BreakOff::Body));
         }
         open.keep().await;
-        Ok(WholeAnswer {
-            is_error: redact::is_error(status, &headers, &body),
+        Ok(ReceivedAnswer {
             status,
             headers,
             body,
@@ -180,10 +167,6 @@ fn with_room(received: &HeaderMap) -> HeaderMap {
         headers.append(name.clone(), value.clone());
     }
     headers
-}
-
-const fn bad_answer(why: &'static str) -> Failure {
-    Failure::Unreachable(BreakOff::BadAnswer(why))
 }
 
 fn content_length(headers: &HeaderMap) -> Option<usize> {

@@ -57,6 +57,11 @@ impl fmt::Display for BreakOff {
     }
 }
 
+/// Creates the failure by an answer that this edge does not accept.
+pub const fn bad_answer(why: &'static str) -> Failure {
+    Failure::Unreachable(BreakOff::BadAnswer(why))
+}
+
 /// Distinguishes a failure to connect that this machine causes from one on the way to the provider.
 pub(super) fn not_connected(error: &pingora::Error) -> Failure {
     match local_shortage(error.root_cause()) {

@@ -1,8 +1,6 @@
 //! Removal of key fragments that a provider echoes in its errors (specification §4.4: "echoed key fragments starting
 //! `sk-` are removed first").
 
-use super::encoding;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use memchr::memmem::{self, Finder};
 use serde::Deserialize;
@@ -17,9 +15,9 @@ pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
 /// Characters that replace the middle of a masked key, also as a JSON escape.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
-/// Returns whether an answer is an error, which may echo a key: by its status, or because its JSON, or a choice in it,
+/// Returns whether an answer with this uncompressed body is an error, which may echo a key: by its status, or because its JSON, or a choice in it,
 /// has an `error`. Some providers (OpenRouter) report errors with status 200, and so does OpenAI for a failed response.
-pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> bool {
+pub(super) fn is_error(status: StatusCode, plain: Option<&[u8]>) -> bool {
     /// Created once: preparing a search costs more than searching an answer.
     static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
     #[derive(Deserialize)]
@@ -40,55 +38,16 @@ pub(super) fn is_error(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
     if !status.is_success() {
         return true;
     }
-    let content_encoding = encoding::content_encoding(headers);
-    let Some(plain) = encoding::decode(body, content_encoding.as_deref()) else {
+    let Some(plain) = plain else {
         return false;
     };
-    let may_have_one = KEY.find(&plain).is_some();
+    let may_have_one = KEY.find(plain).is_some();
     // Text that is not JSON, or has more than one value, is no answer that a caller can use.
-    may_have_one && serde_json::from_slice(&plain).map_or(true, |answer: TopLevel| answer.has_error())
+    may_have_one && serde_json::from_slice(plain).map_or(true, |answer: TopLevel| answer.has_error())
 }
 
-/// Result of redacting an error body.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Redacted {
-    /// It contained no fragment.
-    Unchanged,
-    /// The decoded text without the fragments.
-    Changed(Bytes),
-    /// It could not be decoded.
-    Unreadable,
-}
-
-/// Redacts a body with these headers, decoding it first.
-pub fn body(body: &Bytes, headers: &HeaderMap) -> Redacted {
-    body_with(body, headers, &without_fragments)
-}
-
-/// Like [`body`], with the rule `clean`, which returns the text without its secrets, or `None` if it has none.
-pub(super) fn body_with(
-    body: &Bytes,
-    headers: &HeaderMap,
-    clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
-) -> Redacted {
-    let content_encoding = encoding::content_encoding(headers);
-    let plain = encoding::decode(body, content_encoding.as_deref());
-    // UTF-16 contains NUL bytes, and keys in it are not found.
-    let Some(plain) = plain.filter(|plain| !plain.contains(&0)) else {
-        return Redacted::Unreadable;
-    };
-    match clean(&plain) {
-        Some(changed) => Redacted::Changed(changed.into()),
-        None => Redacted::Unchanged,
-    }
-}
-
-/// Redacts header values. The other values of a repeated header stay.
-pub fn headers(headers: &mut HeaderMap) {
-    headers_with(headers, &without_fragments);
-}
-
-/// Like [`headers`], with the rule `clean`.
+/// Redacts header values with the rule `clean`, which returns the text without its secrets, or `None` if it has none.
+/// The other values of a repeated header stay.
 pub(super) fn headers_with(headers: &mut HeaderMap, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
@@ -206,14 +165,10 @@ fn unescape_ascii(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::CONTENT_ENCODING;
 
     fn redacted(text: &str) -> String {
-        match body(&Bytes::copy_from_slice(text.as_bytes()), &HeaderMap::new()) {
-            Redacted::Changed(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-            Redacted::Unchanged => text.to_owned(),
-            Redacted::Unreadable => "unreadable".to_owned(),
-        }
+        let clean = without_fragments(text.as_bytes());
+        clean.map_or_else(|| text.to_owned(), |clean| String::from_utf8(clean).unwrap())
     }
 
     #[test]
@@ -240,23 +195,6 @@ mod tests {
         ] {
             assert_eq!(redacted(text), clean);
         }
-    }
-
-    #[test]
-    fn a_text_that_cannot_be_read_is_not_searched() {
-        let mut headers = HeaderMap::new();
-        let text = Bytes::from_static(b"sk-abc");
-        for (line, expected) in [
-            ("identity", Redacted::Changed(REPLACEMENT.into())),
-            ("gzip", Redacted::Unreadable),
-        ] {
-            headers.append(CONTENT_ENCODING, HeaderValue::from_static(line));
-            assert_eq!(body(&text, &headers), expected, "{headers:?}");
-        }
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("br"));
-        assert_eq!(body(&text, &headers), Redacted::Unreadable);
-        let utf16: Vec<u8> = "sk-abc".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert_eq!(body(&utf16.into(), &HeaderMap::new()), Redacted::Unreadable);
     }
 
     /// The specification means fragments that start with `sk-`, not words that end with it.
@@ -322,7 +260,7 @@ mod tests {
         ] {
             all.append(name, HeaderValue::from_static(value));
         }
-        headers(&mut all);
+        headers_with(&mut all, &without_fragments);
         let twice: Vec<_> = all.get_all("x-twice").iter().collect();
         assert_eq!(twice, ["kept", "[redacted]"]);
         assert_eq!(all["x-debug"], "key [redacted]");

@@ -2,10 +2,8 @@
 //! recognized by their form. An error may repeat parts of the key; in any other answer only the whole key is searched
 //! for, since no answer needs it.
 
-use super::exchange::WholeAnswer;
-use super::redact::{self, REPLACEMENT, Redacted, key_length};
+use super::redact::{self, REPLACEMENT, key_length};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use memchr::memmem::Finder;
 use std::collections::HashSet;
 
@@ -15,22 +13,6 @@ const FRAGMENT: usize = 12;
 const KEY_MIN: usize = 8;
 /// Bits of the filter, one for each pair of bytes.
 const PAIRS: usize = 1 << 16;
-
-/// Redacts all parts of the key in an error, and the whole key in any other answer. A body that cannot be decoded
-/// stays: of an error the reply replaces all of it.
-pub fn redact(answer: &mut WholeAnswer, key: &str) {
-    if answer.is_error {
-        if let Some(fragments) = Fragments::new(key) {
-            redact_with(answer, &|text| fragments.without(text));
-        }
-    } else if let Some(whole) = whole_key(key) {
-        // A search is a fraction of a copy, which only a compressed body, or an answer that has the key, needs.
-        let is_compressed = answer.headers.contains_key(CONTENT_ENCODING);
-        if is_compressed || is_in_head(&whole, &answer.headers) || whole.find(&answer.body).is_some() {
-            redact_with(answer, &|text| without_whole(&whole, text));
-        }
-    }
-}
 
 /// Redacts the whole key in the head of an answer that is read as a stream.
 pub fn redact_head(headers: &mut HeaderMap, key: &str) {
@@ -42,16 +24,16 @@ pub fn redact_head(headers: &mut HeaderMap, key: &str) {
 }
 
 /// Returns the search for the whole key; `None` for a key that is too short.
-fn whole_key(key: &str) -> Option<Finder<'_>> {
+pub(super) fn whole_key(key: &str) -> Option<Finder<'_>> {
     (key.len() >= KEY_MIN).then(|| Finder::new(key))
 }
 
-fn is_in_head(key: &Finder<'_>, headers: &HeaderMap) -> bool {
+pub(super) fn is_in_head(key: &Finder<'_>, headers: &HeaderMap) -> bool {
     headers.values().any(|value| key.find(value.as_bytes()).is_some())
 }
 
 /// Replaces every occurrence of the key; `None` if there is none.
-fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
     let mut clean = Vec::new();
     let mut copied = 0;
     for at in key.find_iter(text) {
@@ -65,16 +47,7 @@ fn without_whole(key: &Finder<'_>, text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-fn redact_with(answer: &mut WholeAnswer, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
-    redact::headers_with(&mut answer.headers, clean);
-    if let Redacted::Changed(body) = redact::body_with(&answer.body, &answer.headers, clean) {
-        answer.body = body;
-        answer.headers.remove(CONTENT_ENCODING);
-        answer.headers.remove(CONTENT_LENGTH);
-    }
-}
-
-/// The key of a stream, which is searched for in each of its events that may be an error.
+/// The key as it is searched for in errors: in a whole answer, and in each event of a stream that may be one.
 pub struct SentKey(Option<Fragments>);
 
 impl SentKey {
@@ -181,11 +154,6 @@ fn pair(window: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-    use http::{HeaderMap, HeaderValue, StatusCode};
-    use std::io::Write as _;
 
     const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
 
@@ -236,44 +204,10 @@ mod tests {
         assert_eq!(without("123456789012", "x 123456789012"), "x [redacted]");
     }
 
-    /// OpenRouter reports an error in a choice. An answer that is no error loses the whole key only.
     #[test]
-    fn no_answer_has_the_whole_key() {
-        let part = &KEY[..12];
-        for (status, body, is_error) in [
-            (
-                200,
-                r#"{"choices":[{"error":{"message":"KEY"},"message":{}}]}"#,
-                true,
-            ),
-            (
-                200,
-                r#"{"choices":[{"error":null,"message":{"content":"KEY and KEY"}}]}"#,
-                false,
-            ),
-            (200, r#"{"detail":"KEY"}"#, false),
-            (201, "<p>KEY</p>", false),
-        ] {
-            let echo = body.replace("KEY", KEY);
-            let mut plain = answer(
-                status,
-                &[("x-debug-auth", "Bearer gsk_Zk3vB8qLr1Tn6XwY0pAe")],
-                echo.clone().into(),
-            );
-            assert_eq!(plain.is_error, is_error, "{body}");
-            redact(&mut plain, KEY);
-            assert_eq!(plain.headers["x-debug-auth"], "Bearer [redacted]");
-            assert_eq!(plain.body, body.replace("KEY", "[redacted]"));
-            let mut packed = answer(status, &[("content-encoding", "gzip")], gzip(&echo));
-            redact(&mut packed, KEY);
-            assert_eq!(packed.body, body.replace("KEY", "[redacted]"));
-            assert!(!packed.headers.contains_key(CONTENT_ENCODING));
-            let parts = body.replace("KEY", part);
-            let mut with_part = answer(status, &[], parts.clone().into());
-            redact(&mut with_part, KEY);
-            assert_eq!(with_part.body == parts, !is_error, "{parts}");
-        }
-        let mut head = answer(200, &[("x-key", "gsk_Zk3vB8qLr1Tn6XwY0pAe")], Vec::new()).headers;
+    fn the_head_of_a_stream_loses_the_whole_key() {
+        let mut head = HeaderMap::new();
+        head.insert("x-key", http::HeaderValue::from_static(KEY));
         redact_head(&mut head, KEY);
         assert_eq!(head["x-key"], "[redacted]");
     }
@@ -283,78 +217,5 @@ mod tests {
         let key = "AbCd/EfGh+IjKl/MnOp==";
         assert_eq!(without(key, r#""AbCd\/EfGh+IjKl\/MnOp==""#), r#""[redacted]""#);
         assert_eq!(without(key, "AbCd/EfGh+IjKl/MnOp==;"), "[redacted];");
-    }
-
-    fn gzip(text: &str) -> Vec<u8> {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(text.as_bytes()).unwrap();
-        gzip.finish().unwrap()
-    }
-
-    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> WholeAnswer {
-        let headers = headers.iter().map(|(name, value)| {
-            (
-                http::HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        });
-        let (status, headers) = (
-            StatusCode::from_u16(status).unwrap(),
-            headers.collect::<HeaderMap>(),
-        );
-        WholeAnswer {
-            is_error: redact::is_error(status, &headers, &body),
-            status,
-            headers,
-            body: Bytes::from(body),
-        }
-    }
-
-    #[test]
-    fn headers_and_compressed_bodies_of_errors_are_searched() {
-        let packed = gzip(KEY);
-        let headers = [
-            ("x-debug", KEY),
-            ("content-encoding", "gzip"),
-            ("content-length", "44"),
-        ];
-        let mut error = answer(401, &headers, packed.clone());
-        redact(&mut error, KEY);
-        assert_eq!(error.body, "[redacted]");
-        assert_eq!(error.headers["x-debug"], "[redacted]");
-        assert_eq!(
-            error.headers.len(),
-            1,
-            "neither length nor encoding is true any more"
-        );
-
-        let mut unreadable = answer(401, &[("content-encoding", "br")], KEY.into());
-        redact(&mut unreadable, KEY);
-        assert_eq!(unreadable.headers.len(), 1, "the reply replaces it");
-        let packed = gzip(&KEY[1..]);
-        let mut success = answer(200, &[("content-encoding", "gzip")], packed.clone());
-        redact(&mut success, KEY);
-        assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 1));
-    }
-
-    #[test]
-    fn an_error_with_the_status_of_a_success_is_searched() {
-        for (body, is_error) in [
-            (r#"{"error":{"message":"KEY"}}"#, true),
-            (r#"{"id":"r","error": "KEY","x":1}"#, true),
-            (r#"{"status":"failed","error":{"code":"a"},"x":"KEY"}"#, true),
-            (r#"{"error":null,"error":"KEY"}"#, true),
-            (r#"[{"error":"KEY"}]"#, true),
-            (r#"{"error":null,"output":"KEY"}"#, false),
-            (r#"{"choices":[{"message":{"content":"\"error\": KEY"}}]}"#, false),
-            (r#"{"choices":[{"message":{"tool":{"error":"KEY"}}}]}"#, false),
-            (r#"KEY"#, false),
-        ] {
-            // A part of the key, which only errors lose.
-            let with = |text: &str| body.replace("KEY", text);
-            let mut answer = answer(200, &[], with(&KEY[1..]).into());
-            redact(&mut answer, KEY);
-            assert_eq!(answer.body, with(if is_error { "[redacted]" } else { &KEY[1..] }));
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! Usage in the provider's answer (decisions D33, D64).
 
-use super::encoding;
 use bytes::Bytes;
 use domain::measured::Endpoint;
 use domain::money::Nanos;
@@ -53,41 +52,29 @@ impl<'de, U: Deserialize<'de>> Deserialize<'de> for Object<U> {
 }
 
 /// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read.
-pub fn read(
-    endpoint: Endpoint,
-    body: &[u8],
-    content_encoding: Option<&[u8]>,
-    cost_counts: bool,
-) -> Option<Reported> {
-    let plain = encoding::decode(body, content_encoding)?;
+pub fn read(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
     let tokens = if cost_counts {
         None
     } else {
-        tokens_alone(endpoint, &plain)
+        tokens_alone(endpoint, plain)
     };
-    tokens.or_else(|| with_cost(endpoint, &plain, cost_counts))
+    tokens.or_else(|| with_cost(endpoint, plain, cost_counts))
 }
 
 /// Like [`read`], for an answer of server-sent events to a call that did not ask for them: some providers go by the
 /// `Accept` of the request. The usage must be that of the whole answer.
-pub fn read_events(
-    endpoint: Endpoint,
-    body: &[u8],
-    content_encoding: Option<&[u8]>,
-    cost_counts: bool,
-) -> Option<Reported> {
-    let plain = Bytes::from(encoding::decode(body, content_encoding)?.into_owned());
+pub fn read_events(endpoint: Endpoint, plain: &Bytes, cost_counts: bool) -> Reported {
     let nothing_is_redacted = Box::new(|_: &[u8]| None);
     let read_usage = found_usage(endpoint, cost_counts);
     let mut filter = Filter::new(format_of(endpoint), true, (nothing_is_redacted, read_usage));
-    filter.push(&plain, &mut Vec::new());
+    filter.push(plain, &mut Vec::new());
     filter.close(&mut Vec::new());
     let whole = filter.usage().filter(|_| filter.usage_is_whole(true));
-    Some(Reported {
+    Reported {
         usage: whole.and_then(|json| of_object(endpoint, json)),
         service_tier: filter.service_tier().map(str::to_owned),
         cost: Ok(filter.cost_nanos().map(Nanos::from_stored)),
-    })
+    }
 }
 
 /// Returns the format of the events of an endpoint.
@@ -172,7 +159,7 @@ mod tests {
 
     /// Returns usage and tier of an answer with a plausible usage.
     fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
-        let reported = super::read(endpoint, body, None, true)?;
+        let reported = super::read(endpoint, body, true)?;
         Some((reported.usage?, reported.service_tier))
     }
 
@@ -219,7 +206,7 @@ mod tests {
             r#"[{"prompt_tokens":9,"completion_tokens":2},"default"]"#,
         ] {
             assert_eq!(read(Endpoint::Chat, bad.as_bytes()), None, "{bad}");
-            let without_cost = super::read(Endpoint::Chat, bad.as_bytes(), None, false);
+            let without_cost = super::read(Endpoint::Chat, bad.as_bytes(), false);
             assert!(
                 without_cost.is_none_or(|reported| reported.usage.is_none()),
                 "{bad}"
@@ -234,7 +221,7 @@ mod tests {
         const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
         const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2},\"service_tier\":\"flex\"}\n\n";
         let read = |events: &[&str]| {
-            let reported = read_events(Endpoint::Chat, events.concat().as_bytes(), None, false).unwrap();
+            let reported = read_events(Endpoint::Chat, &events.concat().into(), false);
             (
                 reported.usage.map(|usage| usage.completion_tokens),
                 reported.service_tier,
@@ -283,11 +270,7 @@ mod tests {
 
     #[test]
     fn a_cost_is_read_with_and_without_a_plausible_usage() {
-        let cost = |body: &str| {
-            super::read(Endpoint::Chat, body.as_bytes(), None, true)
-                .unwrap()
-                .cost
-        };
+        let cost = |body: &str| super::read(Endpoint::Chat, body.as_bytes(), true).unwrap().cost;
         let counts = r#""prompt_tokens":9,"completion_tokens":2"#;
         for (usage, nanos) in [
             (format!("{{{counts},\"cost\":0.2}}"), Some(200_000_000)),

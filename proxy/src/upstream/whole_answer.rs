@@ -1,0 +1,263 @@
+//! A whole answer of the provider as it is passed on and billed: decoded once, and without keys (specification §4.4).
+
+use super::encoding::{self, NotDecoded};
+use super::failure::{Failure, bad_answer};
+use super::redact::{self, headers_with};
+use super::sent_key::{SentKey, is_in_head, whole_key, without_whole};
+use crate::large_bodies::is_large;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+/// Replaces the body of an error that cannot be decoded and therefore not be searched for keys.
+const UNREADABLE: &[u8] = br#"{"error":{"message":"The provider's error is encoded in a way that cannot be passed on safely.","type":"upstream_error","param":null,"code":null}}"#;
+
+/// The provider's whole answer as it arrived.
+#[derive(Debug)]
+pub struct ReceivedAnswer {
+    pub status: StatusCode,
+    /// Names in lower case.
+    pub headers: HeaderMap,
+    /// Still compressed if the provider compressed it.
+    pub body: Bytes,
+}
+
+/// The provider's whole answer.
+#[derive(Debug)]
+pub struct WholeAnswer {
+    pub status: StatusCode,
+    /// Names in lower case.
+    pub headers: HeaderMap,
+    /// As it is passed on: still compressed if the provider compressed it and nothing was removed from it.
+    pub body: Bytes,
+    /// The body without compression; `None` if it cannot be decoded.
+    pub plain: Option<Bytes>,
+}
+
+impl ReceivedAnswer {
+    /// Returns whether [`inspect`](Self::inspect) may take long.
+    pub fn is_large(&self) -> bool {
+        is_large(self.body.len()) || self.headers.contains_key(CONTENT_ENCODING)
+    }
+
+    /// Decodes the body up to `bytes_max`, and removes keys: all fragments from an error, which may echo the caller's
+    /// key too, and the sent key as a whole from any other answer. Another answer that cannot be decoded stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// The decoded body of a success is longer.
+    pub fn inspect(self, sent_key: &str, bytes_max: usize) -> Result<WholeAnswer, Failure> {
+        let Self {
+            status,
+            headers,
+            body,
+        } = self;
+        let content_encoding = encoding::content_encoding(&headers);
+        let plain = match encoding::decode(&body, content_encoding.as_deref(), bytes_max) {
+            Ok(plain) => Some(plain),
+            // The status alone decides what an error costs.
+            Err(NotDecoded::TooLong) if status.is_success() => {
+                return Err(bad_answer("its answer is too long"));
+            }
+            Err(_) => None,
+        };
+        let is_error = redact::is_error(status, plain.as_deref());
+        let mut answer = WholeAnswer {
+            status,
+            headers,
+            body,
+            plain,
+        };
+        if is_error {
+            let sent_key = SentKey::new(sent_key);
+            answer.redact(&|text| sent_key.redact(text));
+            answer.replace_unsearchable();
+        } else if let Some(key) = whole_key(sent_key) {
+            // A search is a fraction of a copy, which only an answer that has the key needs.
+            let has_key = |plain: &Bytes| key.find(plain).is_some();
+            if is_in_head(&key, &answer.headers) || answer.plain.as_ref().is_some_and(has_key) {
+                answer.redact(&|text| without_whole(&key, text));
+            }
+        }
+        Ok(answer)
+    }
+}
+
+impl WholeAnswer {
+    /// Applies `clean`, which returns a text without its secrets, or `None` if it has none, to head and body.
+    fn redact(&mut self, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
+        headers_with(&mut self.headers, clean);
+        if let Some(changed) = self.plain.as_deref().and_then(clean) {
+            self.replace_body(changed.into());
+        }
+    }
+
+    /// Replaces the body of an error that cannot be searched: it is not decoded, or in UTF-16, which has NUL bytes.
+    fn replace_unsearchable(&mut self) {
+        if self.plain.as_ref().is_none_or(|plain| plain.contains(&0)) {
+            self.replace_body(Bytes::from_static(UNREADABLE));
+            let json = HeaderValue::from_static("application/json");
+            self.headers.insert(CONTENT_TYPE, json);
+        }
+    }
+
+    fn replace_body(&mut self, plain: Bytes) {
+        self.headers.remove(CONTENT_ENCODING);
+        self.headers.remove(CONTENT_LENGTH);
+        self.body = plain.clone();
+        self.plain = Some(plain);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
+
+    const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
+    const BYTES_MAX: usize = 1000;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    fn answer(status: u16, headers: &[(&'static str, &'static str)], body: Vec<u8>) -> ReceivedAnswer {
+        let headers = headers.iter().map(|(name, value)| {
+            (
+                http::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        let (status, headers) = (
+            StatusCode::from_u16(status).unwrap(),
+            headers.collect::<HeaderMap>(),
+        );
+        ReceivedAnswer {
+            status,
+            headers,
+            body: Bytes::from(body),
+        }
+    }
+
+    fn inspected(
+        status: u16,
+        headers: &[(&'static str, &'static str)],
+        body: impl Into<Vec<u8>>,
+    ) -> WholeAnswer {
+        let received = answer(status, headers, body.into());
+        received.inspect(KEY, BYTES_MAX).unwrap()
+    }
+
+    /// OpenRouter reports an error in a choice. An answer that is no error loses the whole key only.
+    #[test]
+    fn no_answer_has_the_whole_key() {
+        let part = &KEY[..12];
+        for (status, body, is_error) in [
+            (
+                200,
+                r#"{"choices":[{"error":{"message":"KEY"},"message":{}}]}"#,
+                true,
+            ),
+            (
+                200,
+                r#"{"choices":[{"error":null,"message":{"content":"KEY and KEY"}}]}"#,
+                false,
+            ),
+            (200, r#"{"detail":"KEY"}"#, false),
+            (201, "<p>KEY</p>", false),
+        ] {
+            let echo = body.replace("KEY", KEY);
+            let head = [("x-debug-auth", "Bearer gsk_Zk3vB8qLr1Tn6XwY0pAe")];
+            let plain = inspected(status, &head, echo.clone());
+            assert_eq!(plain.headers["x-debug-auth"], "Bearer [redacted]");
+            assert_eq!(plain.body, body.replace("KEY", "[redacted]"));
+            let packed = inspected(status, &[("content-encoding", "gzip")], gzip(&echo));
+            assert_eq!(packed.body, body.replace("KEY", "[redacted]"));
+            assert!(!packed.headers.contains_key(CONTENT_ENCODING));
+            let parts = body.replace("KEY", part);
+            let with_part = inspected(status, &[], parts.clone());
+            assert_eq!(with_part.body == parts, !is_error, "{parts}");
+        }
+        let head = inspected(200, &[("x-key", "gsk_Zk3vB8qLr1Tn6XwY0pAe")], "").headers;
+        assert_eq!(head["x-key"], "[redacted]");
+    }
+
+    #[test]
+    fn headers_and_compressed_bodies_of_errors_are_searched() {
+        let headers = [
+            ("x-debug", KEY),
+            ("content-encoding", "gzip"),
+            ("content-length", "44"),
+        ];
+        let error = inspected(401, &headers, gzip(KEY));
+        assert_eq!(error.body, "[redacted]");
+        assert_eq!(error.headers["x-debug"], "[redacted]");
+        assert_eq!(
+            error.headers.len(),
+            1,
+            "neither length nor encoding is true any more"
+        );
+
+        let packed = gzip(&KEY[1..]);
+        let success = inspected(200, &[("content-encoding", "gzip")], packed.clone());
+        assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 1));
+        assert_eq!(success.plain.as_deref(), Some(&KEY.as_bytes()[1..]));
+    }
+
+    #[test]
+    fn an_error_that_cannot_be_searched_is_replaced_and_another_answer_stays() {
+        let utf16: Vec<u8> = KEY.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (headers, body) in [
+            (&[("content-encoding", "br")][..], KEY.as_bytes().to_vec()),
+            (&[("content-encoding", "gzip")], KEY.as_bytes().to_vec()),
+            (&[("content-type", "text/plain")], utf16),
+        ] {
+            let error = inspected(401, headers, body.clone());
+            assert_eq!(error.body, UNREADABLE);
+            assert_eq!(error.headers.len(), 1);
+            assert_eq!(error.headers[CONTENT_TYPE], "application/json");
+            let success = inspected(200, headers, body.clone());
+            assert_eq!((success.body, success.headers.len()), (body.into(), 1));
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_as_long_when_decoded_as_when_not_compressed() {
+        for (length, is_accepted) in [(BYTES_MAX, true), (BYTES_MAX + 1, false)] {
+            let packed = gzip(&"a".repeat(length));
+            let received = |status| answer(status, &[("content-encoding", "gzip")], packed.clone());
+            assert!(received(200).is_large(), "its length says nothing");
+            assert_eq!(
+                received(200).inspect(KEY, BYTES_MAX).is_ok(),
+                is_accepted,
+                "{length}"
+            );
+            let error = received(401).inspect(KEY, BYTES_MAX).unwrap();
+            assert_eq!(error.body == UNREADABLE, !is_accepted, "{length}");
+        }
+    }
+
+    #[test]
+    fn an_error_with_the_status_of_a_success_is_searched() {
+        for (body, is_error) in [
+            (r#"{"error":{"message":"KEY"}}"#, true),
+            (r#"{"id":"r","error": "KEY","x":1}"#, true),
+            (r#"{"status":"failed","error":{"code":"a"},"x":"KEY"}"#, true),
+            (r#"{"error":null,"error":"KEY"}"#, true),
+            (r#"[{"error":"KEY"}]"#, true),
+            (r#"{"error":null,"output":"KEY"}"#, false),
+            (r#"{"choices":[{"message":{"content":"\"error\": KEY"}}]}"#, false),
+            (r#"{"choices":[{"message":{"tool":{"error":"KEY"}}}]}"#, false),
+            (r#"KEY"#, false),
+        ] {
+            // A part of the key, which only errors lose.
+            let with = |text: &str| body.replace("KEY", text);
+            let answer = inspected(200, &[], with(&KEY[1..]));
+            assert_eq!(answer.body, with(if is_error { "[redacted]" } else { &KEY[1..] }));
+        }
+    }
+}
