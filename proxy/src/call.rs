@@ -203,7 +203,9 @@ impl CallPipeline {
         let approval = trace.end_stage_with(&self.metrics, Stage::Decide, approval)?;
         let path = request.upstream.identity().path(request.endpoint, &request.model);
         if let Some(asked) = request.stream.as_deref().cloned() {
-            let forwarded = self.forwarder.forward_stream(approval, &path, outbound, body);
+            let forwarded =
+                self.forwarder
+                    .forward_stream(approval, (request.endpoint, &path), outbound, body);
             return match Box::pin(forwarded).await? {
                 ForwardedStream::Whole(sent) => Ok(self.settle(&request, *sent, trace).await),
                 ForwardedStream::Stream(open) => {
@@ -211,7 +213,10 @@ impl CallPipeline {
                 }
             };
         }
-        let sent = self.forwarder.forward(approval, &path, outbound, body).await;
+        let sent = self
+            .forwarder
+            .forward(approval, (request.endpoint, &path), outbound, body)
+            .await;
         Ok(self.settle(&request, sent?, trace).await)
     }
 

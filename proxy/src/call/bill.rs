@@ -1,9 +1,7 @@
 //! The charge of a call (specification "Proxy spend ledger", decisions D33 to D37).
 
 use super::call_request::{CallRequest, StreamRequest};
-use crate::large_bodies::{LargeBodies, is_large};
-use crate::upstream::stream::has_events;
-use crate::upstream::usage::{self, Reported};
+use crate::upstream::usage;
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
@@ -23,31 +21,21 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// Computes the charge of a call by the provider's whole answer, in which `reported` [was read](reported).
-    pub fn of_whole(
-        request: &CallRequest,
-        estimate: Nanos,
-        answer: &Result<WholeAnswer, Failure>,
-        reported: Option<Reported>,
-    ) -> Self {
-        if answer
-            .as_ref()
-            .is_ok_and(|answer| answer.status.is_client_error())
-        {
+    /// Computes the charge of a call by the provider's whole answer.
+    pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
+        let answer = answer.as_ref().ok();
+        if answer.is_some_and(|answer| answer.status.is_client_error()) {
             return Self::without_usage(Nanos::ZERO, HoldOutcome::Released);
         }
-        let Some(Reported {
-            usage,
-            service_tier,
-            cost,
-        }) = reported
-        else {
+        let success = answer.filter(|answer| answer.status.is_success());
+        let Some(reported) = success.and_then(|answer| answer.reported.as_ref()) else {
             return Self::without_usage(estimate, HoldOutcome::Estimated);
         };
+        let usage = reported.usage;
         let actual = usage
             .as_ref()
-            .and_then(|usage| request.actual_cost(usage, service_tier.as_deref()));
-        Self::new(actual, request.counted_cost(cost), estimate, usage)
+            .and_then(|usage| request.actual_cost(usage, reported.service_tier.as_deref()));
+        Self::new(actual, request.counted_cost(reported.cost), estimate, usage)
     }
 
     /// Computes the charge of a stream that ended with `end`, at `held` if its usage is not that of the whole answer.
@@ -101,32 +89,12 @@ impl Bill {
     }
 }
 
-/// Reads the usage in a successful answer; `None` if it cannot be read.
-pub async fn reported(
-    request: &CallRequest,
-    answer: &Result<WholeAnswer, Failure>,
-    large_answers: &LargeBodies,
-) -> Option<Reported> {
-    let answer = answer.as_ref().ok().filter(|answer| answer.status.is_success())?;
-    let plain = answer.plain.clone()?;
-    let (endpoint, has_events) = (request.endpoint, has_events(&answer.headers));
-    let cost_counts = request.upstream.identity().reported_cost;
-    let length = plain.len();
-    let read = move || match has_events {
-        true => Some(usage::read_events(endpoint, &plain, cost_counts)),
-        false => usage::read(endpoint, &plain, cost_counts),
-    };
-    match is_large(length) {
-        true => large_answers.execute(read).await.flatten(),
-        false => read(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::call::call_request::Run;
     use crate::upstream::failure::BreakOff;
+    use crate::upstream::usage::Reported;
     use bytes::Bytes;
     use domain::measured::Endpoint;
     use domain::price::{DEFAULT_PRICES, PriceTable};
@@ -163,26 +131,24 @@ mod tests {
         }
     }
 
-    fn answer(status: u16, body: &'static str) -> Result<WholeAnswer, Failure> {
+    fn read(body: &str) -> Option<Reported> {
+        usage::read(Endpoint::Chat, body.as_bytes(), true)
+    }
+
+    fn answer(status: u16, body: &str) -> Result<WholeAnswer, Failure> {
         Ok(WholeAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
-            body: Bytes::from_static(body.as_bytes()),
-            plain: Some(Bytes::from_static(body.as_bytes())),
+            body: Bytes::new(),
+            reported: read(body),
         })
     }
 
     /// 9 tokens of 2 and 12 of 10 USD a million.
     const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
 
-    fn of_whole(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> Bill {
-        let large_answers = LargeBodies::new(1);
-        let reported = futures::executor::block_on(reported(request, answer, &large_answers));
-        Bill::of_whole(request, ESTIMATE, answer, reported)
-    }
-
     fn bill(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> (Nanos, HoldOutcome) {
-        let bill = of_whole(request, answer);
+        let bill = Bill::of_whole(request, ESTIMATE, answer);
         (bill.cost, bill.how)
     }
 
@@ -251,7 +217,7 @@ mod tests {
         );
         // The body could not be decoded.
         let mut compressed = answer(200, USAGE).unwrap();
-        compressed.plain = None;
+        compressed.reported = None;
         assert_eq!(bill(&request(), &Ok(compressed)), ESTIMATED);
     }
 
@@ -266,7 +232,7 @@ mod tests {
         let usage = |cost: &str| -> Result<WholeAnswer, Failure> {
             let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12,"cost":{cost}}}}}"#);
             let mut answer = answer(200, "").unwrap();
-            answer.plain = Some(body.into());
+            answer.reported = read(&body);
             Ok(answer)
         };
         for (cost, nanos) in [
@@ -302,7 +268,7 @@ mod tests {
     fn only_the_usage_of_a_success_is_measured() {
         const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
         let measured = |answer| {
-            let usage = of_whole(&request(), &answer).usage;
+            let usage = Bill::of_whole(&request(), ESTIMATE, &answer).usage;
             let took = std::time::Duration::from_micros(812_999);
             let measured = request().measured(usage.as_ref(), CallEnd::Completed, took);
             measured.to_word()

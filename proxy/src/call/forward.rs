@@ -11,7 +11,9 @@ use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
 use crate::upstream::failure::bad_answer;
 use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
+use crate::upstream::whole_answer::Expected;
 use crate::upstream::{Failure, ReceivedAnswer, Streamed, Upstream, WholeAnswer, sent_key};
+use domain::measured::Endpoint;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::io;
 use std::sync::Arc;
@@ -55,7 +57,7 @@ pub struct Forwarder {
     /// Counts failures.
     pub metrics: Arc<Metrics>,
     /// Reads large answers.
-    pub large_answers: Arc<LargeBodies>,
+    pub large_answers: LargeBodies,
 }
 
 impl Forwarder {
@@ -68,7 +70,7 @@ impl Forwarder {
     pub async fn forward(
         &self,
         approval: Approval,
-        path: &str,
+        (endpoint, path): (Endpoint, &str),
         outbound: HeaderLines,
         body: Body,
     ) -> Result<SentCall, Rejection> {
@@ -83,7 +85,7 @@ impl Forwarder {
         let answer = upstream.exchange(path, &headers, bytes, reservation).await;
         drop(permit);
         let (hold, answer) = self.require_sent(hold, answer).await?;
-        let answer = self.inspect(&upstream, answer, provider_key).await;
+        let answer = self.inspect(endpoint, &upstream, answer, provider_key).await;
         Ok(SentCall { hold, answer })
     }
 
@@ -92,7 +94,7 @@ impl Forwarder {
     pub async fn forward_stream(
         &self,
         approval: Approval,
-        path: &str,
+        (endpoint, path): (Endpoint, &str),
         outbound: HeaderLines,
         body: Body,
     ) -> Result<ForwardedStream, Rejection> {
@@ -121,7 +123,7 @@ impl Forwarder {
             Ok(Streamed::Whole(answer)) => Ok(answer),
             Err(failure) => Err(failure),
         };
-        let answer = self.inspect(&upstream, answer, provider_key).await;
+        let answer = self.inspect(endpoint, &upstream, answer, provider_key).await;
         Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
     }
 
@@ -158,19 +160,25 @@ impl Forwarder {
         }
     }
 
-    /// Decodes an answer and removes keys from it. The call's deadline is over by then: what this takes is bounded by the
-    /// longest answer.
+    /// Decodes an answer, reads its usage and removes keys from it. The call's deadline is over by then: what this takes
+    /// is bounded by the longest answer.
     async fn inspect(
         &self,
+        endpoint: Endpoint,
         upstream: &Upstream,
         answer: Result<ReceivedAnswer, Failure>,
         sent_key: Arc<SecretString>,
     ) -> Result<WholeAnswer, Failure> {
-        let (answer, bytes_max) = (answer?, upstream.max_response_bytes());
+        let answer = answer?;
+        let expected = Expected {
+            endpoint,
+            cost_counts: upstream.identity().reported_cost,
+            bytes_max: upstream.max_response_bytes(),
+        };
         if !answer.is_large() {
-            return answer.inspect(sent_key.expose_secret(), bytes_max);
+            return answer.inspect(sent_key.expose_secret(), expected);
         }
-        let inspect = move || answer.inspect(sent_key.expose_secret(), bytes_max);
+        let inspect = move || answer.inspect(sent_key.expose_secret(), expected);
         let inspected = self.large_answers.execute(inspect).await;
         inspected.unwrap_or(Err(bad_answer("its answer could not be read")))
     }
@@ -214,9 +222,10 @@ mod tests {
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
         let request = fixture.request();
         let outbound = request.upstream.headers(&HeaderMap::new(), 2, None);
-        let sent = pipeline
-            .forwarder
-            .forward(approved.unwrap(), "/", outbound, fixture.body());
+        let sent =
+            pipeline
+                .forwarder
+                .forward(approved.unwrap(), (Endpoint::Chat, "/"), outbound, fixture.body());
         let sent = sent.await;
         let Err(Rejection::Denied(denied)) = sent else {
             panic!("{sent:?}");

@@ -1,12 +1,11 @@
 //! Step 6: the charge moves from the estimate to the real cost, before the answer ends (specification "Proxy spend
 //! ledger").
 
-use super::bill::{self, Bill};
+use super::bill::Bill;
 use super::call_request::CallRequest;
 use super::completed::Completed;
 use super::hold::{HoldSettler, OpenHold};
 use super::request_trace::{ApprovedCall, RequestTrace};
-use crate::large_bodies::LargeBodies;
 use crate::metrics::{Metrics, Stage, UpstreamResult};
 use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
@@ -60,8 +59,6 @@ pub struct Settler {
     pub holds: Arc<HoldSettler>,
     /// Counts and times calls.
     pub metrics: Arc<Metrics>,
-    /// Reads the usage of large answers.
-    pub large_answers: Arc<LargeBodies>,
 }
 
 impl Settler {
@@ -85,8 +82,7 @@ impl Settler {
             took: trace.stage_time(Stage::Upstream),
             stream: None,
         };
-        let reported = bill::reported(request, &answer, &self.large_answers).await;
-        let bill = Bill::of_whole(request, hold.estimate, &answer, reported);
+        let bill = Bill::of_whole(request, hold.estimate, &answer);
         let settled = self.settle(request, hold, bill, exchange, trace).await;
         let mut reply = match answer {
             Ok(answer) => approved::reply(answer.status, answer.headers, answer.body),
@@ -213,7 +209,7 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::new(),
-            plain: None,
+            reported: None,
         })
     }
 

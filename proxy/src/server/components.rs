@@ -161,11 +161,9 @@ impl Components {
     pub fn pipeline(&self) -> CallPipeline {
         let holds = Arc::new(self.hold_settler());
         let large_bodies = || LargeBodies::new(self.settings.proxy_threads());
-        let large_answers = Arc::new(large_bodies());
         let settler = Arc::new(Settler {
             holds: Arc::clone(&holds),
             metrics: Arc::clone(&self.metrics),
-            large_answers: Arc::clone(&large_answers),
         });
         let authorizer = Arc::new(Authorizer {
             store: self.store.clone(),
@@ -207,7 +205,7 @@ impl Components {
                 account_calls_max: self.upstreams.account_calls_max(),
                 holds,
                 metrics: Arc::clone(&self.metrics),
-                large_answers,
+                large_answers: large_bodies(),
             },
             streams: Arc::new(self.streams(Arc::clone(&settler))),
             settler,

@@ -64,6 +64,7 @@ pub enum NotDecoded {
 /// [`NotDecoded::TooLong`] if the result is longer than `bytes_max`.
 pub fn decode(body: &Bytes, content_encoding: Option<&[u8]>, bytes_max: usize) -> Result<Bytes, NotDecoded> {
     match Encoding::parse(content_encoding).ok_or(NotDecoded::Unreadable)? {
+        Encoding::Identity if body.len() > bytes_max => Err(NotDecoded::TooLong),
         Encoding::Identity => Ok(body.clone()),
         Encoding::Gzip => gunzip(body, bytes_max),
         Encoding::Deflate => {
@@ -131,6 +132,7 @@ mod tests {
         assert_eq!(decode(zlib(b"hello"), "deflate"), hello);
         assert_eq!(super::decode(&Bytes::from_static(b"hello"), None, 10), hello);
         assert_eq!(decode("hello", "Identity"), hello);
+        assert_eq!(decode("hello world", "identity"), TOO_LONG);
         assert_eq!(decode("hello", "gzip"), UNREADABLE);
         assert_eq!(decode("hello", "br"), UNREADABLE);
     }

@@ -1,16 +1,24 @@
-//! A whole answer of the provider as it is passed on and billed: decoded once, and without keys (specification §4.4).
+//! A whole answer of the provider as it is passed on and billed: decoded once, read for its usage, and without keys
+//! (specification §4.4).
 
 use super::encoding::{self, NotDecoded};
 use super::failure::{Failure, bad_answer};
 use super::redact::{self, headers_with};
 use super::sent_key::{SentKey, is_in_head, whole_key, without_whole};
+use super::stream::has_events;
+use super::usage::{self, Reported};
 use crate::large_bodies::is_large;
 use bytes::Bytes;
+use domain::measured::Endpoint;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// Replaces the body of an error that cannot be decoded and therefore not be searched for keys.
 const UNREADABLE: &[u8] = br#"{"error":{"message":"The provider's error is encoded in a way that cannot be passed on safely.","type":"upstream_error","param":null,"code":null}}"#;
+
+/// Longest error without its compression that is searched for keys, in bytes: that takes a hundred times as long as
+/// reading it, and no provider explains an error in more.
+const ERROR_MAX: usize = 1 << 20;
 
 /// The provider's whole answer as it arrived.
 #[derive(Debug)]
@@ -30,8 +38,19 @@ pub struct WholeAnswer {
     pub headers: HeaderMap,
     /// As it is passed on: still compressed if the provider compressed it and nothing was removed from it.
     pub body: Bytes,
-    /// The body without compression; `None` if it cannot be decoded.
-    pub plain: Option<Bytes>,
+    /// What the settlement needs of a success; `None` if it cannot be read.
+    pub reported: Option<Reported>,
+}
+
+/// What is known about an answer before it arrives.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// The endpoint that was called.
+    pub endpoint: Endpoint,
+    /// Whether reported costs are used.
+    pub cost_counts: bool,
+    /// Longest body without compression, in bytes.
+    pub bytes_max: usize,
 }
 
 impl ReceivedAnswer {
@@ -40,19 +59,23 @@ impl ReceivedAnswer {
         is_large(self.body.len()) || self.headers.contains_key(CONTENT_ENCODING)
     }
 
-    /// Decodes the body up to `bytes_max`, and removes keys: all fragments from an error, which may echo the caller's
+    /// Decodes the body, reads its usage, and removes keys: all fragments from an error, which may echo the caller's
     /// key too, and the sent key as a whole from any other answer. Another answer that cannot be decoded stays as it
     /// is.
     ///
     /// # Errors
     /// The decoded body of a success is longer.
-    pub fn inspect(self, sent_key: &str, bytes_max: usize) -> Result<WholeAnswer, Failure> {
+    pub fn inspect(self, sent_key: &str, expected: Expected) -> Result<WholeAnswer, Failure> {
         let Self {
             status,
             headers,
             body,
         } = self;
         let content_encoding = encoding::content_encoding(&headers);
+        let bytes_max = match status.is_success() {
+            true => expected.bytes_max,
+            false => ERROR_MAX,
+        };
         let plain = match encoding::decode(&body, content_encoding.as_deref(), bytes_max) {
             Ok(plain) => Some(plain),
             // The status alone decides what an error costs.
@@ -63,49 +86,58 @@ impl ReceivedAnswer {
         };
         let is_error = redact::is_error(status, plain.as_deref());
         let mut answer = WholeAnswer {
+            reported: plain
+                .as_ref()
+                .filter(|_| status.is_success())
+                .and_then(|plain| expected.read(&headers, plain)),
             status,
             headers,
             body,
-            plain,
         };
         if is_error {
             let sent_key = SentKey::new(sent_key);
-            answer.redact(&|text| sent_key.redact(text));
-            answer.replace_unsearchable();
+            answer.redact(plain.as_deref(), &|text| sent_key.redact(text));
+            // In UTF-16, which has NUL bytes, keys are not found.
+            if plain.is_none_or(|plain| plain.contains(&0)) {
+                let json = HeaderValue::from_static("application/json");
+                answer.headers.insert(CONTENT_TYPE, json);
+                answer.replace_body(Bytes::from_static(UNREADABLE));
+            }
         } else if let Some(key) = whole_key(sent_key) {
             // A search is a fraction of a copy, which only an answer that has the key needs.
-            let has_key = |plain: &Bytes| key.find(plain).is_some();
-            if is_in_head(&key, &answer.headers) || answer.plain.as_ref().is_some_and(has_key) {
-                answer.redact(&|text| without_whole(&key, text));
+            let has_key = |text: &Bytes| key.find(text).is_some();
+            if is_in_head(&key, &answer.headers) || plain.as_ref().is_some_and(has_key) {
+                answer.redact(plain.as_deref(), &|text| without_whole(&key, text));
             }
         }
         Ok(answer)
     }
 }
 
-impl WholeAnswer {
-    /// Applies `clean`, which returns a text without its secrets, or `None` if it has none, to head and body.
-    fn redact(&mut self, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
-        headers_with(&mut self.headers, clean);
-        if let Some(changed) = self.plain.as_deref().and_then(clean) {
-            self.replace_body(changed.into());
+impl Expected {
+    /// Reads the usage in a successful answer; `None` if it cannot be read.
+    fn read(self, headers: &HeaderMap, plain: &Bytes) -> Option<Reported> {
+        match has_events(headers) {
+            true => Some(usage::read_events(self.endpoint, plain, self.cost_counts)),
+            false => usage::read(self.endpoint, plain, self.cost_counts),
         }
     }
+}
 
-    /// Replaces the body of an error that cannot be searched: it is not decoded, or in UTF-16, which has NUL bytes.
-    fn replace_unsearchable(&mut self) {
-        if self.plain.as_ref().is_none_or(|plain| plain.contains(&0)) {
-            self.replace_body(Bytes::from_static(UNREADABLE));
-            let json = HeaderValue::from_static("application/json");
-            self.headers.insert(CONTENT_TYPE, json);
+impl WholeAnswer {
+    /// Applies `clean`, which returns a text without its secrets, or `None` if it has none, to the head and to the
+    /// uncompressed body.
+    fn redact(&mut self, plain: Option<&[u8]>, clean: &dyn Fn(&[u8]) -> Option<Vec<u8>>) {
+        headers_with(&mut self.headers, clean);
+        if let Some(changed) = plain.and_then(clean) {
+            self.replace_body(changed.into());
         }
     }
 
     fn replace_body(&mut self, plain: Bytes) {
         self.headers.remove(CONTENT_ENCODING);
         self.headers.remove(CONTENT_LENGTH);
-        self.body = plain.clone();
-        self.plain = Some(plain);
+        self.body = plain;
     }
 }
 
@@ -118,6 +150,11 @@ mod tests {
 
     const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
     const BYTES_MAX: usize = 1000;
+    const EXPECTED: Expected = Expected {
+        endpoint: Endpoint::Chat,
+        cost_counts: false,
+        bytes_max: BYTES_MAX,
+    };
 
     fn gzip(text: &str) -> Vec<u8> {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -149,7 +186,7 @@ mod tests {
         body: impl Into<Vec<u8>>,
     ) -> WholeAnswer {
         let received = answer(status, headers, body.into());
-        received.inspect(KEY, BYTES_MAX).unwrap()
+        received.inspect(KEY, EXPECTED).unwrap()
     }
 
     /// OpenRouter reports an error in a choice. An answer that is no error loses the whole key only.
@@ -205,7 +242,21 @@ mod tests {
         let packed = gzip(&KEY[1..]);
         let success = inspected(200, &[("content-encoding", "gzip")], packed.clone());
         assert_eq!((success.body, success.headers.len()), (Bytes::from(packed), 1));
-        assert_eq!(success.plain.as_deref(), Some(&KEY.as_bytes()[1..]));
+    }
+
+    #[test]
+    fn the_usage_of_a_success_is_read_without_its_compression() {
+        let text = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
+        let packed = [("content-encoding", "gzip")];
+        for (status, headers, body, is_read) in [
+            (200, &[][..], text.as_bytes().to_vec(), true),
+            (200, &packed, gzip(text), true),
+            (200, &packed, text.as_bytes().to_vec(), false),
+            (400, &[], text.as_bytes().to_vec(), false),
+        ] {
+            let answer = inspected(status, headers, body);
+            assert_eq!(answer.reported.is_some(), is_read, "{status} {headers:?}");
+        }
     }
 
     #[test]
@@ -226,18 +277,32 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_is_longer_than_any_is_replaced() {
+        for (length, is_kept) in [(ERROR_MAX, true), (ERROR_MAX + 1, false)] {
+            let text = "a".repeat(length);
+            for headers in [&[][..], &[("content-encoding", "gzip")]] {
+                let body = if headers.is_empty() {
+                    text.clone().into_bytes()
+                } else {
+                    gzip(&text)
+                };
+                let error = inspected(500, headers, body);
+                assert_eq!(error.body != UNREADABLE, is_kept, "{length} {headers:?}");
+            }
+        }
+    }
+
+    #[test]
     fn an_answer_may_be_as_long_when_decoded_as_when_not_compressed() {
         for (length, is_accepted) in [(BYTES_MAX, true), (BYTES_MAX + 1, false)] {
             let packed = gzip(&"a".repeat(length));
             let received = |status| answer(status, &[("content-encoding", "gzip")], packed.clone());
             assert!(received(200).is_large(), "its length says nothing");
             assert_eq!(
-                received(200).inspect(KEY, BYTES_MAX).is_ok(),
+                received(200).inspect(KEY, EXPECTED).is_ok(),
                 is_accepted,
                 "{length}"
             );
-            let error = received(401).inspect(KEY, BYTES_MAX).unwrap();
-            assert_eq!(error.body == UNREADABLE, !is_accepted, "{length}");
         }
     }
 
