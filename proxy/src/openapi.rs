@@ -29,23 +29,7 @@ pub fn document() -> Json {
         .collect();
     object([
         ("openapi", VERSION.into()),
-        (
-            "info",
-            object([
-                ("title", "Tollgate edge".into()),
-                ("version", env!("CARGO_PKG_VERSION").into()),
-                (
-                    "summary",
-                    "A metered, capped, fail-closed proxy for chat completions, responses and embeddings."
-                        .into(),
-                ),
-                ("description", ABOUT.into()),
-                (
-                    "license",
-                    object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())]),
-                ),
-            ]),
-        ),
+        ("info", info()),
         (
             "servers",
             Json::List(vec![object([
@@ -53,21 +37,7 @@ pub fn document() -> Json {
                 ("description", "This edge.".into()),
             ])]),
         ),
-        (
-            "tags",
-            Json::List(vec![
-                tag("Chat", "Metered calls."),
-                tag(
-                    "Responses",
-                    "Metered calls of the Responses API, where it is switched on.",
-                ),
-                tag(
-                    "Embeddings",
-                    "Metered calls for embeddings, where they are switched on.",
-                ),
-                tag("Service", "What the edge can do."),
-            ]),
-        ),
+        ("tags", tags()),
         ("paths", Json::Object(paths)),
         (
             "components",
@@ -77,6 +47,37 @@ pub fn document() -> Json {
                 ("securitySchemes", security_schemes()),
             ]),
         ),
+    ])
+}
+
+fn info() -> Json {
+    object([
+        ("title", "Tollgate edge".into()),
+        ("version", env!("CARGO_PKG_VERSION").into()),
+        (
+            "summary",
+            "A metered, capped, fail-closed proxy for chat completions, responses and embeddings.".into(),
+        ),
+        ("description", ABOUT.into()),
+        (
+            "license",
+            object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())]),
+        ),
+    ])
+}
+
+fn tags() -> Json {
+    Json::List(vec![
+        tag("Chat", "Metered calls."),
+        tag(
+            "Responses",
+            "Metered calls of the Responses API, where it is switched on.",
+        ),
+        tag(
+            "Embeddings",
+            "Metered calls for embeddings, where they are switched on.",
+        ),
+        tag("Service", "What the edge can do."),
     ])
 }
 

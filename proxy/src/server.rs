@@ -111,16 +111,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let parts = parts(settings, connections, descriptors.provider)?;
     let pending = Arc::clone(&parts.pending);
     let successor = successor(options, &proxy, certificate.as_ref())?;
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        commit = telemetry::process::COMMIT,
-        config = settings::source(options.config.as_deref()),
-        listen = %proxy.listen,
-        ops = %proxy.ops_listen,
-        data_dir = %proxy.data_dir.display(),
-        "starting"
-    );
-    certificate.iter().for_each(Certificate::log);
+    log_start(options, &proxy, certificate.as_ref());
     let mut server = Server::new_with_opt_and_conf(pingora_conf::options(successor.is_some()), conf);
     let signals = Signals {
         state: Arc::clone(&state),
@@ -146,6 +137,21 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     server.add_service(ops).add_dependency(&edge);
     server.bootstrap();
     Ok((server, signals))
+}
+
+fn log_start(options: &Options, proxy: &ProxySettings, certificate: Option<&Certificate>) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        commit = telemetry::process::COMMIT,
+        config = settings::source(options.config.as_deref()),
+        listen = %proxy.listen,
+        ops = %proxy.ops_listen,
+        data_dir = %proxy.data_dir.display(),
+        "starting"
+    );
+    if let Some(certificate) = certificate {
+        certificate.log();
+    }
 }
 
 /// Returns the sizes of the buffers of a caller's connection.

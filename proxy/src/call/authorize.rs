@@ -97,20 +97,12 @@ impl Authorizer {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
-            let AuthorizeReply { outcome, view: seen } = match request.execute_with(keys, &self.store).await {
-                Ok(answer) => answer,
+            let reply = match request.execute_with(keys, &self.store).await {
+                Ok(reply) => reply,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };
-            if matches!(outcome, Outcome::Stale) {
-                tracing::error!(
-                    account = name.account,
-                    known_version = view.version,
-                    version = seen.version,
-                    "the store lost writes of this account; its calls are denied until `tollgate-admin store accept`"
-                );
-                return Err(NoDecision);
-            }
-            require_plan(&outcome, &plan, &name.account)?;
+            require_decision(&reply, &view, &plan, &name.account)?;
+            let AuthorizeReply { outcome, view: seen } = reply;
             self.views.record(&name.account, &seen);
             if matches!(outcome, Outcome::OtherPlan) {
                 view = seen;
@@ -181,9 +173,24 @@ impl Authorizer {
     }
 }
 
-/// Rejects a denial that results from limits which belong to no plan.
-fn require_plan(outcome: &Outcome, plan: &PlanLimits, account: &str) -> Result<(), NoDecision> {
-    match outcome {
+/// Checks that the reply counts as a decision: the store did not lose writes of the account, and a denial does not
+/// result from limits which belong to no plan. Logs the fault.
+fn require_decision(
+    reply: &AuthorizeReply,
+    known: &AccountView,
+    plan: &PlanLimits,
+    account: &str,
+) -> Result<(), NoDecision> {
+    match reply.outcome {
+        Outcome::Stale => {
+            tracing::error!(
+                account,
+                known_version = known.version,
+                version = reply.view.version,
+                "the store lost writes of this account; its calls are denied until `tollgate-admin store accept`"
+            );
+            Err(NoDecision)
+        }
         Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
             tracing::error!(account, "the account's record names no plan");
             Err(NoDecision)

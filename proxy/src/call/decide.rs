@@ -67,16 +67,8 @@ impl Decider {
             name: &name,
             request: Some(request),
         };
-        let charge = Charge {
-            estimate: request.estimate,
-            run_named: request.run.named,
-            hold_life: self.hold_life(request),
-            price_version: request.prices.version(),
-            model: &request.model,
-            provider: &request.upstream.identity().provider,
-        };
         let requested = ChargeRequest {
-            charge: &charge,
+            charge: &self.charge(request),
             is_stream: request.stream.is_some(),
         };
         let keys = Box::new(name.keys_in(key.bucket));
@@ -113,6 +105,18 @@ impl Decider {
             }) => Err(Rejection::Refused(no_streams(&plan.name))),
             Ok(decision) => Err(self.denials.rejection(subject, decision)),
             Err(_no_decision) => Err(self.denials.unavailable(subject)),
+        }
+    }
+
+    /// Returns the charge of a call that is approved.
+    fn charge<'a>(&self, request: &'a CallRequest) -> Charge<'a> {
+        Charge {
+            estimate: request.estimate,
+            run_named: request.run.named,
+            hold_life: self.hold_life(request),
+            price_version: request.prices.version(),
+            model: &request.model,
+            provider: &request.upstream.identity().provider,
         }
     }
 

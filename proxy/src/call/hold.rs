@@ -143,13 +143,11 @@ impl HoldSettler {
     /// entry in the audit trail, with the prefix of a denial. Boxed: the case is rare, and this future needs more space
     /// than the one that awaits it.
     pub fn release_unsent(&self, hold: OpenHold) -> BoxFuture<'_, Rejection> {
+        let denial = Denial::ServiceUnavailable;
         let denied = Denied {
-            denial: Denial::ServiceUnavailable,
-            message: None,
-            id: denial_id(Denial::ServiceUnavailable, &hold.name.allow_id),
             run_id: Some(hold.name.run.clone()),
             estimate: Some(hold.estimate),
-            plan: None,
+            ..Denied::new(denial, denial_id(denial, &hold.name.allow_id))
         };
         Box::pin(async move {
             self.settle(hold, Nanos::ZERO, HoldOutcome::Unsent, None).await;

@@ -21,14 +21,7 @@ impl Rejection {
         let id = kind
             .mint(clock::now_ms())
             .unwrap_or_else(|_| kind.prefix().to_owned());
-        Self::Denied(Box::new(Denied {
-            message: None,
-            denial,
-            id,
-            run_id: None,
-            estimate: None,
-            plan: None,
-        }))
+        Self::Denied(Box::new(Denied::new(denial, id)))
     }
 
     /// Creates the denial of a call that cannot be decided or sent (503).

@@ -229,17 +229,8 @@ impl RequestTrace {
             return;
         };
         let end = clock::now_nanos();
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = end.saturating_sub(nanos(self.began.elapsed()));
-        let text = |text: &str| Value::Text(text.to_owned());
-        let mut attributes = vec![("tollgate.decision", text(decision))];
-        if !id.is_empty() {
-            attributes.push(("tollgate.decision.id", text(id)));
-        }
-        if let (Some(account), Some(agent)) = self.account_and_agent() {
-            attributes.push(("tollgate.account.id", text(account)));
-            attributes.push(("tollgate.agent.id", text(agent)));
-        }
+        let mut attributes = self.attributes(decision, id);
         attributes.extend(more);
         let mut spans = vec![Span {
             trace: self.trace.id.0,
@@ -252,29 +243,44 @@ impl RequestTrace {
             attributes,
             failed,
         }];
-        for stage in Stage::ALL {
-            let Some((at, took)) = self.stages[stage as usize] else {
-                continue;
+        spans.extend(Stage::ALL.iter().filter_map(|stage| {
+            let (at, took) = self.stages[*stage as usize]?;
+            let (id, kind, failed) = match stage {
+                Stage::Upstream => (self.upstream_span, Kind::Client, failed),
+                _ => (new_span(), Kind::Internal, false),
             };
-            let is_upstream = stage == Stage::Upstream;
-            spans.push(Span {
+            Some(Span {
                 trace: self.trace.id.0,
-                id: if is_upstream {
-                    self.upstream_span
-                } else {
-                    new_span()
-                },
+                id,
                 parent: own,
                 name: stage.as_str(),
-                kind: if is_upstream { Kind::Client } else { Kind::Internal },
+                kind,
                 start: start + nanos(at),
                 end: start + nanos(at + took),
                 attributes: Vec::new(),
-                failed: is_upstream && failed,
-            });
-        }
+                failed,
+            })
+        }));
         span::hand_over(spans);
     }
+
+    /// Returns the attributes that the span of each request has, as far as they are known.
+    fn attributes(&self, decision: &str, id: &str) -> Vec<(&'static str, Value)> {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let mut attributes = vec![("tollgate.decision", text(decision))];
+        if !id.is_empty() {
+            attributes.push(("tollgate.decision.id", text(id)));
+        }
+        if let (Some(account), Some(agent)) = self.account_and_agent() {
+            attributes.push(("tollgate.account.id", text(account)));
+            attributes.push(("tollgate.agent.id", text(agent)));
+        }
+        attributes
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -113,24 +113,7 @@ impl Settler {
         trace: &mut RequestTrace,
     ) -> SettledCall {
         self.count(request, &hold, &bill, &exchange);
-        let EndedExchange {
-            end,
-            status,
-            took,
-            stream,
-            result: _,
-        } = exchange;
-        let measured = request.measured(bill.usage.as_ref(), end, took);
-        let measured = match &stream {
-            Some(stream) => Measured {
-                first_byte_ms: stream
-                    .first_byte
-                    .and_then(|after| u64::try_from(after.as_millis()).ok()),
-                extensions: stream.extensions,
-                ..measured
-            },
-            None => measured,
-        };
+        let measured = measured(request, &bill, &exchange);
         let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.to_string());
         let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
         trace.end_stage(&self.metrics, Stage::Settle);
@@ -144,9 +127,9 @@ impl Settler {
             how: bill.how.as_str(),
             settlement,
             upstream: &request.upstream.identity().provider,
-            stream_end: stream.map(|_| end.as_str()),
-            status: status.map_or(0, |status| status.as_u16()),
-            upstream_time: took,
+            stream_end: exchange.stream.map(|_| exchange.end.as_str()),
+            status: exchange.status.map_or(0, |status| status.as_u16()),
+            upstream_time: exchange.took,
         });
         SettledCall {
             allow_id,
@@ -169,6 +152,20 @@ impl Settler {
             Some(_) => self.metrics.streams.ended(end, bill.usage.is_some(), took),
             None => self.metrics.whole_answer(took),
         }
+    }
+}
+
+/// Builds the measurements of the audit trail.
+fn measured(request: &CallRequest, bill: &Bill, exchange: &EndedExchange) -> Measured {
+    let measured = request.measured(bill.usage.as_ref(), exchange.end, exchange.took);
+    let Some(stream) = &exchange.stream else {
+        return measured;
+    };
+    let in_ms = |time: Duration| u64::try_from(time.as_millis()).ok();
+    Measured {
+        first_byte_ms: stream.first_byte.and_then(in_ms),
+        extensions: stream.extensions,
+        ..measured
     }
 }
 

@@ -75,6 +75,18 @@ struct PlanBody<'a> {
 }
 
 impl Denied {
+    /// Creates a denial with nothing but its reason and its decision id.
+    pub const fn new(denial: Denial, id: String) -> Self {
+        Self {
+            denial,
+            message: None,
+            id,
+            run_id: None,
+            estimate: None,
+            plan: None,
+        }
+    }
+
     /// Builds the answer.
     pub fn reply(&self) -> Reply {
         let Self { denial, id, .. } = self;

@@ -9,10 +9,10 @@ use domain::denial::Denial;
 use domain::money::Nanos;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Store;
 use store::call::authorize::AccountView;
 use store::call::extend::{Extend, Extended};
 use store::lookup::VirtualKeyOwner;
+use store::{Store, StoreError};
 
 /// Maximum executions for one extension. Each except the last may find that the plan has changed.
 const EXECUTIONS_MAX: usize = 3;
@@ -79,8 +79,9 @@ impl Extender {
                 to,
                 hold_life: self.hold_life,
             };
-            match extend.execute_with(&hold.keys, &self.store).await {
-                Ok(Extended::Extended { as_of }) => {
+            let outcome = extend.execute_with(&hold.keys, &self.store).await;
+            match outcome.map_err(|error| reply_lost(&error, hold, to))? {
+                Extended::Extended { as_of } => {
                     hold.estimate = to;
                     hold.origin.as_of = as_of;
                     let seen = AccountView {
@@ -91,10 +92,10 @@ impl Extender {
                     self.views.record(&hold.name.account, &seen);
                     return Ok(());
                 }
-                Ok(Extended::OtherPlan { plan }) => view.plan = plan,
-                Ok(Extended::Denied(denial)) => return Err(NotExtended::Denied(denial)),
-                Ok(Extended::Revoked) => return Err(NotExtended::Revoked),
-                Ok(outcome) => {
+                Extended::OtherPlan { plan } => view.plan = plan,
+                Extended::Denied(denial) => return Err(NotExtended::Denied(denial)),
+                Extended::Revoked => return Err(NotExtended::Revoked),
+                outcome => {
                     tracing::error!(
                         decision.id = hold.name.allow_id,
                         ?outcome,
@@ -102,19 +103,21 @@ impl Extender {
                     );
                     return Err(NotExtended::NoDecision);
                 }
-                Err(error) => {
-                    tracing::warn!(
-                        decision.id = hold.name.allow_id,
-                        error = &error as &dyn std::error::Error,
-                        "the store did not say whether a hold was raised"
-                    );
-                    if error.may_have_run() {
-                        hold.extension = Some(to);
-                    }
-                    return Err(NotExtended::NoDecision);
-                }
             }
         }
         Err(NotExtended::NoDecision)
     }
+}
+
+/// Records that the script may have raised the hold to `to`.
+fn reply_lost(error: &StoreError, hold: &mut OpenHold, to: Nanos) -> NotExtended {
+    tracing::warn!(
+        decision.id = hold.name.allow_id,
+        error = error as &dyn std::error::Error,
+        "the store did not say whether a hold was raised"
+    );
+    if error.may_have_run() {
+        hold.extension = Some(to);
+    }
+    NotExtended::NoDecision
 }

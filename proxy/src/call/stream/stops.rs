@@ -16,9 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Longest documented time from a freeze to the end of the streams.
 const STOPPED_WITHIN: Duration = Duration::from_secs(1);
 /// Interval of the queries.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const QUERY_EVERY: Duration = Duration::from_millis(500);
 /// Maximum of concurrent queries.
-const LOOKS_AT_ONCE: usize = 32;
+const QUERIES_AT_ONCE: usize = 32;
 
 /// The keys with open streams.
 #[derive(Default)]
@@ -33,7 +33,7 @@ struct Watched {
 /// register with the sender each time.
 pub type Stop = BoxFuture<'static, ()>;
 
-async fn ordered(mut stopped: watch::Receiver<bool>) {
+async fn until_stopped(mut stopped: watch::Receiver<bool>) {
     // The sender is dropped only when no stream waits any more.
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
         std::future::pending().await
@@ -48,29 +48,29 @@ impl Stops {
             owner: owner.clone(),
             stopped: watch::Sender::new(false),
         });
-        ordered(watched.stopped.subscribe()).boxed()
+        until_stopped(watched.stopped.subscribe()).boxed()
     }
 
     /// Queries the store at each interval, forever.
     pub async fn follow(self: Arc<Self>, store: Store) {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(QUERY_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            self.look(&store).await;
+            self.query(&store).await;
         }
     }
 
     /// Queries the store once. If the store does not reply, no stream stops: their holds are already charged.
-    async fn look(&self, store: &Store) {
+    async fn query(&self, store: &Store) {
         let owners = self.in_use();
-        let looks = owners.iter().map(async |owner| {
+        let queries = owners.iter().map(async |owner| {
             if matches!(is_stopped(store, owner).await, Ok(true)) {
-                self.order(owner);
+                self.stop(owner);
             }
         });
-        stream::iter(looks)
-            .for_each_concurrent(LOOKS_AT_ONCE, |look| look)
+        stream::iter(queries)
+            .for_each_concurrent(QUERIES_AT_ONCE, |query| query)
             .await;
     }
 
@@ -82,7 +82,7 @@ impl Stops {
     }
 
     /// Stops the streams of a key. Later streams of the same key are watched again.
-    fn order(&self, owner: &VirtualKeyOwner) {
+    fn stop(&self, owner: &VirtualKeyOwner) {
         if let Some(watched) = self.lock().remove(owner.key_id()) {
             watched.stopped.send_replace(true);
         }
@@ -94,7 +94,7 @@ impl Stops {
 }
 
 const _: () = assert!(
-    LOOK_EVERY.as_millis() * 2 <= STOPPED_WITHIN.as_millis(),
+    QUERY_EVERY.as_millis() * 2 <= STOPPED_WITHIN.as_millis(),
     "a freeze right after a query is found by the next one, which has the other half of the time to complete"
 );
 
@@ -103,12 +103,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_order_reaches_all_streams_of_a_key_and_no_other() {
+    async fn a_stop_reaches_all_streams_of_a_key_and_no_other() {
         let stops = Stops::default();
         let owner = |key| VirtualKeyOwner::new("acct_1", "bot", key);
         let [mut first, mut second, mut other] = ["vk_1", "vk_1", "vk_2"].map(|key| stops.watch(&owner(key)));
         assert_eq!(stops.in_use().len(), 2);
-        stops.order(&owner("vk_1"));
+        stops.stop(&owner("vk_1"));
         (&mut first).await;
         (&mut second).await;
         assert!((&mut other).now_or_never().is_none());
