@@ -6,7 +6,6 @@ use crate::lines::line;
 use crate::site::{Actor, Site};
 use clock::now_ms;
 use domain::id::Kind;
-use domain::mode::Mode;
 use domain::period::Period;
 use redis::Pipeline;
 use store::call::hold::{HoldName, memo};
@@ -106,7 +105,7 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
 pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     let account = site.account.clone();
     let actor = site.free.first().cloned().ok_or("no actor")?;
-    let record = account.keys.agent(Mode::Live, &actor.agent);
+    let record = account.keys.live().agent(&actor.agent);
     let fields: Vec<(String, String)> = site.store.command(redis::cmd("HGETALL").arg(record)).await?;
     let period = Period::at(now_ms());
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
@@ -114,7 +113,7 @@ pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
     let mut callers = Vec::new();
     write(site, count, |batch, number| {
         let agent = format!("agent-{number}");
-        let key = account.keys.agent(Mode::Live, &agent);
+        let key = account.keys.live().agent(&agent);
         batch.cmd("HSET").arg(&key).arg(&fields);
         let counters = [
             (day.as_str(), "0"),
@@ -150,7 +149,7 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
     let mut callers = Vec::new();
     write(site, count, |batch, number| {
         let run = format!("conversation-{number}");
-        let key = account.keys.run(Mode::Live, &actor.agent, &run);
+        let key = account.keys.live().run(&actor.agent, &run);
         let last_seen = now.to_string();
         let fields = [
             ("first", last_seen.as_str()),
@@ -160,7 +159,7 @@ pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
         ];
         batch.cmd("HSET").arg(&key).arg(&fields);
         batch.cmd("PEXPIRE").arg(&key).arg(LIFE_MS.to_string());
-        let index = account.keys.runs(Mode::Live, &actor.agent);
+        let index = account.keys.live().runs(&actor.agent);
         batch.cmd("ZADD").arg(index).arg(now).arg(&run);
         if number % every == 0 {
             callers.push(Actor { run, ..actor.clone() });
@@ -220,7 +219,7 @@ pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
     write(site, count, |batch, number| {
         let at = start + number;
         let line = format!("{} {at} {}", before + number + 1, line(&account.id, number, at)?);
-        batch.cmd("RPUSH").arg(account.keys.audit(Mode::Live)).arg(line);
+        batch.cmd("RPUSH").arg(account.keys.live().audit()).arg(line);
         Ok(())
     })
     .await?;

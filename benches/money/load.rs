@@ -87,8 +87,15 @@ fn wallet(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
         ("cap_approval", String::new()),
         ("cap_low", String::new()),
     ];
-    batch.cmd("HSET").arg(account.agent(MODE, &owner)).arg(&fields);
-    batch.cmd("ZADD").arg(account.agents(MODE)).arg(now).arg(&owner);
+    batch
+        .cmd("HSET")
+        .arg(account.in_mode(MODE).agent(&owner))
+        .arg(&fields);
+    batch
+        .cmd("ZADD")
+        .arg(account.in_mode(MODE).agents())
+        .arg(now)
+        .arg(&owner);
 }
 
 /// Adds a transaction of one of the active wallets: their lists are the long ones.
@@ -111,10 +118,10 @@ fn transaction(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u6
     let line = format!("{now} {BALANCE} -1000 {} {}", number % ACTIVE + 1, new.words());
     batch
         .cmd("HSET")
-        .arg(account.transactions(MODE))
+        .arg(account.in_mode(MODE).transactions())
         .arg(number + 1)
         .arg(line);
-    let [_, of_type, of_wallet, of_both] = account.leg(MODE, &owner, kind.as_str());
+    let [_, of_type, of_wallet, of_both] = account.in_mode(MODE).leg(&owner, kind.as_str());
     for list in [of_type, of_wallet, of_both] {
         batch.cmd("RPUSH").arg(list).arg(number + 1);
     }
@@ -139,7 +146,7 @@ fn intent(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     };
     let heads = new.heads(false, &[] as &[Reason]);
     let head = heads.strip_prefix("settled=").unwrap_or_default();
-    let key = account.intent(MODE, &id);
+    let key = account.in_mode(MODE).intent(&id);
     let outcome = [
         ("id", id.as_str()),
         ("state", "settled"),
@@ -154,7 +161,10 @@ fn intent(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
         IntentIndex::Agent(&owner),
         IntentIndex::State("settled"),
     ] {
-        batch.cmd("RPUSH").arg(account.intents(MODE, index)).arg(&id);
+        batch
+            .cmd("RPUSH")
+            .arg(account.in_mode(MODE).intents(index))
+            .arg(&id);
     }
 }
 
@@ -176,11 +186,11 @@ fn escrow(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
     ];
     batch
         .cmd("HSET")
-        .arg(account.escrow(MODE, number + 1))
+        .arg(account.in_mode(MODE).escrow(number + 1))
         .arg(&fields);
     batch
         .cmd("ZADD")
-        .arg(account.escrows(MODE))
+        .arg(account.in_mode(MODE).escrows())
         .arg(number + 1)
         .arg(number + 1);
 }

@@ -12,6 +12,7 @@ use store::deposit::DepositState;
 use store::deposit::script::{Made as Deposited, NewDeposit};
 use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund};
 use store::escrow::{Escrow, Party};
+use store::keys::Realm;
 use store::once::Once;
 use store::script::change::Scope;
 use store::spend::{PlanCap, Spend, SpendStep, Spent};
@@ -129,7 +130,7 @@ impl Actor {
         let request = json!({ "amountNanos": "1000" });
         Ok(Once::new(
             secret,
-            (ACCOUNT, MODE),
+            &Realm::new(ACCOUNT, MODE),
             Some(key),
             ("bench", &request),
             clock::now_ms(),

@@ -13,7 +13,6 @@ use archive::Archive;
 use audit_verify::{Walk, file, online};
 use clap::Parser;
 use clock::now_ms;
-use domain::mode::Mode;
 use futures::TryStreamExt;
 use harness::{Redis, Seed, SeedAccount, Store};
 use history::export::Export;
@@ -72,7 +71,7 @@ async fn fill(store: &Store, account: &SeedAccount, decisions: u64) -> Outcome<(
     while written < decisions {
         let mut eval = redis::cmd("EVAL");
         eval.arg(WRITE).arg(2).arg(account.keys.record());
-        eval.arg(account.keys.audit(Mode::Live)).arg("live_audit_seq");
+        eval.arg(account.keys.live().audit()).arg("live_audit_seq");
         for n in written..decisions.min(written + AT_ONCE) {
             let at = start + n * 1000 / RATE;
             eval.arg(at).arg(line(&account.id, n, at)?);
@@ -110,7 +109,7 @@ async fn run(options: &Options) -> Outcome<String> {
     let filled = redis.memory_used();
 
     let began = Instant::now();
-    let head = Chain::new(&store, &account.id, Mode::Live).seal().await?;
+    let head = Chain::new(&store, account.keys.live()).seal().await?;
     let sealed = rate(count, began);
     if head.seq != count {
         return Err(format!("{} of {count} entries are sealed", head.seq).into());
@@ -125,8 +124,7 @@ async fn run(options: &Options) -> Outcome<String> {
     let verdict = online(
         &store,
         &archive,
-        &account.id,
-        Mode::Live,
+        &account.keys.live(),
         Vec::new(),
         std::time::Duration::from_secs(60),
         |_, _| {},
@@ -142,8 +140,7 @@ async fn run(options: &Options) -> Outcome<String> {
     let export = Export {
         store: store.clone(),
         archive,
-        account: account.id.clone(),
-        mode: Mode::Live,
+        realm: account.keys.live(),
         after: 0,
         head,
     };
@@ -165,7 +162,7 @@ async fn run(options: &Options) -> Outcome<String> {
     }
 
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    let keys = account.keys.audit(Mode::Live).replace('{', "\\{");
+    let keys = account.keys.live().audit().replace('{', "\\{");
     let mut report = String::new();
     writeln!(
         report,

@@ -145,6 +145,7 @@ impl Tenant {
     /// Writes `count` records of a kind into the store, in place of the existing ones.
     pub async fn fill(&self, world: &World, kind: Kind, count: u64) {
         let (keys, now) = (self.keys(), now_ms());
+        let realm = keys.in_mode(MODE);
         let many = |script: &str, keys: &[String], rest: &[String]| {
             for first in (1..=count).step_by(usize::try_from(AT_ONCE).unwrap()) {
                 let last = count.min(first + AT_ONCE - 1);
@@ -159,13 +160,13 @@ impl Tenant {
         let oldest = (now - count).to_string();
         let sorted = |key: String| many(SORTED, &[key], std::slice::from_ref(&oldest));
         match kind {
-            Kind::Agents => sorted(keys.agents(MODE)),
+            Kind::Agents => sorted(realm.agents()),
             Kind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
-            Kind::Policies => sorted(keys.policies(MODE)),
-            Kind::Runs => sorted(keys.runs(MODE, AGENT)),
+            Kind::Policies => sorted(realm.policies()),
+            Kind::Runs => sorted(realm.runs(AGENT)),
             Kind::EndedRuns => {
                 let ended = ended_ms(now, count).to_string();
-                let indexes = [keys.runs(MODE, AGENT), keys.all_runs(MODE)];
+                let indexes = [realm.runs(AGENT), realm.all_runs()];
                 for (index, prefix) in indexes.into_iter().zip(["ended-", "bot/ended-"]) {
                     many(PREFIXED, &[index], &[ended.clone(), prefix.to_owned()]);
                 }
@@ -178,36 +179,36 @@ impl Tenant {
                 many(PREFIXED, &[kept], &[ended, "allow_".to_owned()]);
             }
             Kind::Witnessed => many(VERSIONS, &[witness_of(keys.bucket()).witnessed()], &[]),
-            Kind::Escrows => many(NUMBERS, &[keys.escrows(MODE)], &[]),
+            Kind::Escrows => many(NUMBERS, &[realm.escrows()], &[]),
             Kind::Transactions => {
                 let line = format!(
                     "{now} 5 5 {} txn_00000000000000000000000000 deposit {AGENT} - USD {{}}",
                     self.wallet
                 );
                 let lists = [
-                    keys.transactions(MODE),
-                    keys.transactions_of_type(MODE, "deposit"),
-                    keys.transactions_of_wallet(MODE, AGENT, None),
-                    keys.transactions_of_wallet(MODE, AGENT, Some("deposit")),
+                    realm.transactions(),
+                    realm.transactions_of_type("deposit"),
+                    realm.transactions_of_wallet(AGENT, None),
+                    realm.transactions_of_wallet(AGENT, Some("deposit")),
                 ];
                 many(TRANSACTIONS, &lists, &[line]);
                 self.counted(world, "txn_seq", count);
             }
             Kind::Intents => {
                 let lists = [
-                    keys.intent(MODE, ""),
-                    keys.intents(MODE, IntentIndex::All),
-                    keys.intents(MODE, IntentIndex::Kind("spend")),
-                    keys.intents(MODE, IntentIndex::Agent(AGENT)),
-                    keys.intents(MODE, IntentIndex::State("settled")),
+                    realm.intent(""),
+                    realm.intents(IntentIndex::All),
+                    realm.intents(IntentIndex::Kind("spend")),
+                    realm.intents(IntentIndex::Agent(AGENT)),
+                    realm.intents(IntentIndex::State("settled")),
                 ];
                 many(INTENTS, &lists, &fields("settled", now));
                 self.counted(world, "intent_seq", count);
             }
             Kind::Waiting => {
-                let lists = [keys.intent(MODE, "")];
+                let lists = [realm.intent("")];
                 many(INTENTS, &lists, &fields("pending_approval", now));
-                let set = keys.intents(MODE, IntentIndex::State("pending_approval"));
+                let set = realm.intents(IntentIndex::State("pending_approval"));
                 let ids = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
                     redis.call('ZADD', KEYS[1], n, string.format('int_%026d', n)) end return 1";
                 many(ids, &[set], &[]);
@@ -221,11 +222,11 @@ impl Tenant {
                     _ => (ENTRIES, "agent.frozen"),
                 };
                 let lists = [
-                    keys.audit(MODE),
-                    keys.audit_hashes(MODE),
-                    keys.audit_index(MODE, Some(AGENT), None),
-                    keys.audit_index(MODE, None, Some(its_type)),
-                    keys.audit_index(MODE, Some(AGENT), Some(its_type)),
+                    realm.audit(),
+                    realm.audit_hashes(),
+                    realm.audit_index(Some(AGENT), None),
+                    realm.audit_index(None, Some(its_type)),
+                    realm.audit_index(Some(AGENT), Some(its_type)),
                 ];
                 for list in &lists {
                     let _: u64 = world.redis.command(&["UNLINK", list]);

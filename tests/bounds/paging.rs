@@ -111,14 +111,14 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
     for name in 0..3 {
         make(&caller, name).await;
     }
-    let set = account.keys.runs(Mode::Live, "bot");
+    let set = account.keys.live().runs("bot");
     let now = clock::now_ms().to_string();
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let mut expected = Vec::new();
     for n in 0..40 {
         let run = format!("r{n:02}");
         let _: u64 = world.redis.command(&["ZADD", &set, &now, &run]);
-        let record = account.keys.run(Mode::Live, "bot", &run);
+        let record = account.keys.live().run("bot", &run);
         let _: u64 = world
             .redis
             .command(&["HSET", &record, "first", &now, "last", &now]);

@@ -14,7 +14,11 @@ fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i3
 }
 
 fn stored(redis: &Redis, agent: &SeedAgent, mode: Mode) -> Option<String> {
-    redis.command(&["HGET", &agent.account.keys.agent(mode, &agent.id), "frozen"])
+    redis.command(&[
+        "HGET",
+        &agent.account.keys.in_mode(mode).agent(&agent.id),
+        "frozen",
+    ])
 }
 
 #[tokio::test]
@@ -26,7 +30,7 @@ async fn an_agent_exists_by_any_one_of_four_things() {
     account.agent("by-provider-key").provider_key("sk-test").await;
     account.agent("by-virtual-key").virtual_key().await;
     account.agent("-like-an-option").virtual_key().await;
-    let row = account.keys.agent(Mode::Live, "by-wallet");
+    let row = account.keys.live().agent("by-wallet");
     redis.command::<u64>(&["HSET", &row, "wallet", "wal_1", "wallet_number", "1"]);
     for id in [
         "by-policy",
@@ -95,7 +99,7 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
     assert_fields!(agent(&cli, "unfreeze", &account.id, "bot", "live", 0), {
         "changed": true,
     }, "whoever froze it");
-    let entries: Vec<String> = redis.command(&["LRANGE", &account.keys.audit(Mode::Live), "0", "-1"]);
+    let entries: Vec<String> = redis.command(&["LRANGE", &account.keys.live().audit(), "0", "-1"]);
     assert_eq!(
         entries.len(),
         7,

@@ -86,7 +86,7 @@ fn a_key_is_revoked_once() {
     assert_eq!(revoke(&id, &key, 1)["code"], "NOT_FOUND");
     let listed = &cli.json(&["api-key", "list", "--account", &id])["apiKeys"][0];
     assert_eq!(listed["status"], "revoked");
-    let audit = AccountKeys::new(&id).audit(Mode::Test);
+    let audit = AccountKeys::new(&id).in_mode(Mode::Test).audit();
     let entries: Vec<String> = redis.command(&["LRANGE", &audit, "0", "-1"]);
     assert!(
         entries[0].starts_with("1 ") && entries[0].contains("\"api_key.created\""),

@@ -42,15 +42,10 @@ fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
         "{text}"
     );
 
-    let wallet = AccountKeys::new(&id).wallet(domain::mode::Mode::Live, "user");
+    let wallet = AccountKeys::new(&id).live().wallet("user");
     let fields: Vec<String> = redis.command(&["HMGET", &wallet, "balance", "pending"]);
     assert_eq!(fields, ["13000000001", "0"]);
-    let log: Vec<String> = redis.command(&[
-        "LRANGE",
-        &AccountKeys::new(&id).audit(domain::mode::Mode::Live),
-        "0",
-        "-1",
-    ]);
+    let log: Vec<String> = redis.command(&["LRANGE", &AccountKeys::new(&id).live().audit(), "0", "-1"]);
     let deposits: Vec<&String> = log.iter().filter(|line| line.contains("deposit.")).collect();
     assert_eq!(deposits.len(), 3, "{log:?}");
     assert!(
@@ -272,7 +267,7 @@ fn a_pending_deposit_is_taken_back_once_and_for_good() {
         assert_fields!(made, { "state": "pending" });
     }
     let pending = || -> String {
-        let wallet = AccountKeys::new(&id).wallet(domain::mode::Mode::Live, "user");
+        let wallet = AccountKeys::new(&id).live().wallet("user");
         redis.command(&["HGET", &wallet, "pending"])
     };
     assert_eq!(pending(), "10000000000");
@@ -308,12 +303,7 @@ fn a_pending_deposit_is_taken_back_once_and_for_good() {
     let arrived = refused(&cli, &["deposit", "cancel", "--reference", "late"], 1);
     assert_eq!(arrived["code"], "CONFLICT");
     assert_eq!(pending(), "0");
-    let log: Vec<String> = redis.command(&[
-        "LRANGE",
-        &AccountKeys::new(&id).audit(domain::mode::Mode::Live),
-        "0",
-        "-1",
-    ]);
+    let log: Vec<String> = redis.command(&["LRANGE", &AccountKeys::new(&id).live().audit(), "0", "-1"]);
     let entries: Vec<&String> = log
         .iter()
         .filter(|line| line.contains("deposit.cancelled"))

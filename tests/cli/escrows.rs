@@ -35,7 +35,7 @@ impl Stage {
 
     fn balance(&self, account: &SeedAccount) -> u64 {
         self.redis
-            .command(&["HGET", &account.keys.wallet(Mode::Live, USER), "balance"])
+            .command(&["HGET", &account.keys.live().wallet(USER), "balance"])
     }
 
     fn resolve(&self, number: u64, to: &str, code: i32) -> Value {
@@ -96,7 +96,7 @@ impl<S> Stage<S> {
         };
         let read = async || Escrow::read(&self.store, made.number).await.unwrap().unwrap();
         if steps > 1 {
-            let wallet = self.payer.keys.wallet(Mode::Live, USER);
+            let wallet = self.payer.keys.live().wallet(USER);
             let mut give = redis::cmd("HINCRBY");
             give.arg(wallet).arg("balance").arg(AMOUNT);
             self.store.command::<i64>(&give).await.unwrap();
@@ -154,10 +154,9 @@ async fn the_money_of_a_dispute_goes_where_the_operator_says() {
         (stage.balance(&stage.payer), stage.balance(&stage.payee)),
         (AMOUNT, AMOUNT)
     );
-    let audit: Vec<String> =
-        stage
-            .redis
-            .command(&["LRANGE", &stage.payer.keys.audit(Mode::Live), "-1", "-1"]);
+    let audit: Vec<String> = stage
+        .redis
+        .command(&["LRANGE", &stage.payer.keys.live().audit(), "-1", "-1"]);
     assert!(
         audit[0].contains(r#""actor":"operator""#) && audit[0].contains("escrow.resolve"),
         "{audit:?}"

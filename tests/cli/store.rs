@@ -112,7 +112,7 @@ fn accept_raises_generation_and_version_and_is_audited() {
 
     assert_eq!(cli.json(&["store", "accept"])["accepted"], 2);
     assert!(state(&one).0 > after.0);
-    let audit = AccountKeys::new(&one).audit(domain::mode::Mode::Live);
+    let audit = AccountKeys::new(&one).live().audit();
     let entries: Vec<String> = redis.command(&["LRANGE", &audit, "0", "-1"]);
     let accepted = entries
         .iter()

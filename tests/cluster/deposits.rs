@@ -61,7 +61,7 @@ impl Depositor {
     pub async fn missing(&self, store: &Store, references: &[String]) -> Vec<String> {
         let mut missing = Vec::new();
         for reference in references {
-            let key = self.account.keys.deposit(Mode::Test, reference);
+            let key = self.account.keys.in_mode(Mode::Test).deposit(reference);
             // The first command after a server died may break off with its connection.
             let found = eventually("a reply of the store", SOON, async || {
                 store.command::<u64>(redis::cmd("EXISTS").arg(&key)).await.ok()

@@ -440,7 +440,7 @@ async fn nobody_can_do_anything_else() {
     // The edge may neither read nor change the mark of a ledger, people and wallets.
     let bucket = store::keys::AccountKeys::new(&tenant.account);
     let (users, keys) = (bucket.users(), bucket.api_keys());
-    let wallet = bucket.wallet(harness::Mode::Live, store::keys::USER);
+    let wallet = bucket.live().wallet(store::keys::USER);
     for words in [
         &["HSET", "tollgate/store", "epoch", "x"][..],
         &["HGETALL", &users],

@@ -2,7 +2,6 @@
 
 use super::shape::{DENIALS, denied, refused};
 use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
-use domain::mode::Mode;
 use harness::{CapPolicy, Reply, eventually};
 use serde_json::json;
 
@@ -140,7 +139,7 @@ async fn a_call_whose_provider_key_cannot_be_decrypted_is_denied() {
     let stage = Stage::new().await;
     let actor = stage.actor("free", open_cap()).await;
     let stolen = stage.actor("free", open_cap()).await;
-    let record = stolen.agent.account.keys.agent(Mode::Live, "bot");
+    let record = stolen.agent.account.keys.live().agent("bot");
     let sealed: Vec<String> = stage
         .redis
         .command(&["HMGET", &record, "pk_id:openai", "pk_sealed:openai"]);

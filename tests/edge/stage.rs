@@ -1,7 +1,6 @@
 //! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
 use domain::entry::Entry;
-use domain::mode::Mode;
 use domain::period::Period;
 pub use harness::open_cap;
 use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
@@ -37,7 +36,7 @@ pub struct Actor {
 impl Stage {
     /// The last entry of the audit log of an agent's account.
     pub fn last_entry(&self, of: &Actor) -> Entry {
-        let log = of.agent.account.keys.audit(Mode::Live);
+        let log = of.agent.account.keys.live().audit();
         let line: String = self.redis.command(&["LINDEX", &log, "-1"]);
         let (seq, _) = line.split_once(' ').expect("a number");
         Entry::of_line(seq.parse().expect("a number"), line.as_bytes())

@@ -3,7 +3,6 @@
 use super::shape::{approved, denied, refused};
 use super::stage::{Actor, PRICES, PROVIDER_KEY, SOON, Stage, amounts, open_cap};
 use super::tls::{Certificate, Terminator};
-use domain::mode::Mode;
 use harness::{Answer, Recorded, Reply, Upstream, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -348,7 +347,7 @@ async fn a_key_that_was_moved_to_another_name_or_tenant_is_not_sent() {
     let actor = three.actor().await;
     approved(&actor.caller.chat(body("gpt-4")).await);
     let fields: HashMap<String, String> = {
-        let key = actor.agent.account.keys.agent(Mode::Live, "bot");
+        let key = actor.agent.account.keys.live().agent("bot");
         three.stage.redis.command(&["HGETALL", &key])
     };
     let (id, sealed) = (&fields["pk_id:zeta"], &fields["pk_sealed:zeta"]);

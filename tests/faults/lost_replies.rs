@@ -2,7 +2,6 @@
 //! and costs nothing in the end (invariants I4, I6, I7).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Stage, body, sha};
-use domain::mode::Mode;
 use harness::eventually;
 use std::time::Duration;
 use store::call::authorize::AUTHORIZE;
@@ -33,7 +32,7 @@ async fn a_lost_decision_leaves_no_trace_in_its_run() {
     assert_eq!(caller.chat_with(&run, body()).await.status, 503);
     stage.settled_at(2 * ACTUAL).await;
     assert_eq!(stage.bot.run_spent("run-1").await, Some(ACTUAL));
-    let key = stage.bot.account.keys.run(Mode::Live, "bot", "run-1");
+    let key = stage.bot.account.keys.live().run("bot", "run-1");
     assert_eq!(stage.redis.command::<u64>(&["HGET", &key, "calls"]), 1);
 }
 

@@ -2,7 +2,6 @@
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
-use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use std::time::{Duration, Instant};
 use store::call::reap::sweep;
@@ -113,7 +112,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
         ("bot", "gpt-4o-mini")
     );
     assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 0));
-    let audit = stage.bot.account.keys.audit(Mode::Live);
+    let audit = stage.bot.account.keys.live().audit();
     let entries: Vec<String> = stage.redis.command(&["LRANGE", &audit, "0", "-1"]);
     let shown = entries
         .iter()

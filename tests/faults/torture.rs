@@ -9,7 +9,6 @@ use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
 use dice::SeededRandom;
-use domain::mode::Mode;
 use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +71,7 @@ impl Site {
 /// Reads the capped agent's charges until `stop`. Returns the highest.
 fn watch_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
-        let key = agent.account.keys.agent(domain::mode::Mode::Live, &agent.id);
+        let key = agent.account.keys.live().agent(&agent.id);
         let mut highest = 0;
         while !stop.load(Ordering::SeqCst) {
             let fields: HashMap<String, String> =
@@ -134,7 +133,7 @@ fn account_for(
             None if times == 1 => call.cost(),
             None => 0,
         };
-        let run = stage.bot.account.keys.run(Mode::Live, &call.agent, &call.id);
+        let run = stage.bot.account.keys.live().run(&call.agent, &call.id);
         let spent: Option<u64> = stage.redis.command(&["HGET", &run, "spent"]);
         assert_eq!(
             spent.unwrap_or(0),

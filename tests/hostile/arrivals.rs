@@ -41,9 +41,9 @@ async fn what_arrives_counts_against_its_senders() {
         send(&management(&fixture, attacker).await, &wallet, transfers).await;
     }
     let length = |key: String| fixture.redis.command::<u64>(&["LLEN", &key]);
-    let arrived = length(victim.keys.audit(Mode::Test));
+    let arrived = length(victim.keys.in_mode(Mode::Test).audit());
     assert!(arrived > ENTRIES_MAX + 50, "{arrived}");
-    let sealed = async || (length(victim.keys.audit_hashes(Mode::Test)) == arrived).then_some(());
+    let sealed = async || (length(victim.keys.in_mode(Mode::Test).audit_hashes()) == arrived).then_some(());
     eventually("the arrivals are sealed", SOON, sealed).await;
 
     // Only the sender that exceeded its budget is refused, also two rounds of the guard later.

@@ -51,7 +51,7 @@ fn fill(fixture: &Fixture, script: &str, key: &str, count: u64, rest: &[&str]) {
 /// Runs of the attacker's agent `bot`, the first seen at `oldest_ms`, in the indexes of the agent and of the account.
 fn indexed(fixture: &Fixture, count: u64, oldest_ms: u64) -> [String; 2] {
     let keys = &fixture.attacker.keys;
-    let indexes = [keys.runs(Mode::Live, "bot"), keys.all_runs(Mode::Live)];
+    let indexes = [keys.live().runs("bot"), keys.live().all_runs()];
     let oldest = oldest_ms.to_string();
     for (index, prefix) in indexes.iter().zip(["run-", "bot/run-"]) {
         fill(fixture, INDEX, index, count, &[&oldest, prefix]);
@@ -101,7 +101,7 @@ async fn pages_of_one_status(no_archive: bool) {
     let caller = fixture.management(Mode::Live).await;
     let now = now_ms();
     indexed(&fixture, LIVE, now - 2 * LIVE);
-    let records = fixture.attacker.keys.run(Mode::Live, "bot", "run-");
+    let records = fixture.attacker.keys.live().run("bot", "run-");
     fill(&fixture, RECORDS, &records, LIVE, &[&now.to_string()]);
     let reads = |fixture: &Fixture| {
         let commands = ["hmget", "hgetall"].map(|command| (command, fixture.redis.calls(command)));

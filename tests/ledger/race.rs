@@ -4,7 +4,6 @@ use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
 use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, open_cap, period, settlement, unlimited, usd};
 use domain::cap::CapPolicy;
-use domain::mode::Mode;
 use domain::period::Period;
 use futures::future::join_all;
 use harness::{AgentCounters, Redis};
@@ -81,7 +80,7 @@ impl Race {
                 .command::<Option<u64>>(&["HGET", key, &field])
                 .unwrap_or(0)
         };
-        let agent = keys.agent(Mode::Live, AGENTS[0]);
+        let agent = keys.live().agent(AGENTS[0]);
         AgentCounters {
             day_nanos: read(&agent, format!("d{}", now.day)),
             month_nanos: read(&agent, format!("m{}", now.month)),
@@ -253,7 +252,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         (counters.day_nanos, counters.month_nanos, counters.tracked_nanos),
         (spent, spent, spent)
     );
-    let run = AccountKeys::new(ACCOUNT).run(Mode::Live, AGENTS[0], "r");
+    let run = AccountKeys::new(ACCOUNT).live().run(AGENTS[0], "r");
     assert_eq!(race.redis.command::<u64>(&["HGET", &run, "spent"]), spent);
     let bucket = AccountKeys::new(ACCOUNT).bucket();
     assert_eq!(

@@ -6,7 +6,6 @@ use crate::snapshot::{self, Window};
 use domain::denial_window::KIND;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::{CallEnd, Endpoint, Measured};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::Plan;
@@ -430,17 +429,11 @@ impl<'a> World<'a> {
         self.model.version += 1;
         let keys = AccountKeys::new(ACCOUNT);
         let mut pipeline = redis::Pipeline::new();
-        let owned = self
-            .model
-            .agents
-            .keys()
-            .map(|agent| keys.agent(Mode::Live, agent));
+        let owned = self.model.agents.keys().map(|agent| keys.live().agent(agent));
         let owned: Vec<String> = owned.chain([keys.record(), keys.active_keys()]).collect();
         let listed = self.model.listed.keys();
         let gone = listed.filter(|run| !self.model.runs.contains_key(*run));
-        let gone: Vec<String> = gone
-            .map(|(agent, run)| keys.run(Mode::Live, agent, run))
-            .collect();
+        let gone: Vec<String> = gone.map(|(agent, run)| keys.live().run(agent, run)).collect();
         pipeline.atomic().cmd("DEL").arg(&owned).arg(&gone);
         let expected = self.model.render();
         for key in &owned {

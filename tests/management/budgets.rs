@@ -267,7 +267,7 @@ async fn whoever_has_too_many_audit_entries_waits_for_the_archive() {
         problem(&reply, 429, "API_KEY_RATE_LIMITED"),
         Cause::AuditEntries.message()
     );
-    let entries: u64 = world.redis.command(&["LLEN", &account.keys.audit(Mode::Live)]);
+    let entries: u64 = world.redis.command(&["LLEN", &account.keys.live().audit()]);
     assert!((30..1000).contains(&entries), "{entries}");
     // Another account is not affected.
     let other = world.account("enterprise").await.1;

@@ -27,7 +27,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     let body = json!({ "maxSpendPerDay": 3 });
     let policy = success(&caller.post(&format!("/v1/policies/{id}"), body).await, 200);
     success(&caller.post(&format!("{path}/freeze"), json!({})).await, 200);
-    let record = account.keys.agent(Mode::Live, &id);
+    let record = account.keys.live().agent(&id);
     let hset = async |field: &str, value: &str| {
         let mut set = redis::cmd("HSET");
         let _: i64 = world
@@ -71,7 +71,7 @@ async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
     for key in [
         account.keys.agent_keys(&id),
         account.keys.virtual_key(&keys[1]),
-        account.keys.policy(Mode::Live, text(&policy, "/policy/id")),
+        account.keys.live().policy(text(&policy, "/policy/id")),
     ] {
         let exists: i64 = world.store.command(redis::cmd("EXISTS").arg(&key)).await.unwrap();
         assert_eq!(exists, 0, "{key}");
@@ -119,7 +119,7 @@ async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() 
     let reply = caller.post(&format!("{path}/virtual-keys"), json!({})).await;
     let key = success(&reply, 201);
     let key = text(&key, "/virtualKey/keyId");
-    let (keys, record) = (&account.keys, account.keys.agent(Mode::Live, &id));
+    let (keys, record) = (&account.keys, account.keys.live().agent(&id));
     let mut fill = redis::pipe();
     for n in 0..REVOKED {
         let revoked = format!("vk_{n:026}");

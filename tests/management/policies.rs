@@ -29,7 +29,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     }});
     assert_eq!(made, expected);
     let effect = async || {
-        let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+        let fields = world.fields(&account.keys.live().agent("bot")).await;
         let names = [
             "cap",
             "cap_run",

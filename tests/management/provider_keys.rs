@@ -37,7 +37,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     let page = success(&reply, 200);
     assert_eq!(page["providerKeys"], json!([other["providerKey"]]));
 
-    let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+    let fields = world.fields(&account.keys.live().agent("bot")).await;
     let key_id = text(&second, "/providerKey/keyId");
     let owner = SealedFor {
         account: &account.id,
@@ -132,7 +132,7 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
     success(&store("openai", "sk-0123456789").await, 201);
     success(&store("another", "sk-0123456789").await, 201);
 
-    let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+    let fields = world.fields(&account.keys.live().agent("bot")).await;
     let owner = |provider: &'static str| SealedFor {
         account: &account.id,
         agent: "bot",

@@ -92,11 +92,11 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 1, "there is one policy for an agent");
-        let policy = PolicyRecord::of_agent(&world.store, &account.keys, Mode::Live, &agent)
+        let policy = PolicyRecord::of_agent(&world.store, &account.keys.live(), &agent)
             .await
             .unwrap()
             .unwrap();
-        let fields = world.fields(&account.keys.agent(Mode::Live, &agent)).await;
+        let fields = world.fields(&account.keys.live().agent(&agent)).await;
         let limit = |limit: Option<Nanos>| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default();
         assert_eq!(fields["cap"], u8::from(policy.cap_enabled).to_string());
         assert_eq!(fields["cap_run"], limit(policy.per_run));

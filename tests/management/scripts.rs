@@ -2,7 +2,6 @@
 //! The checks detect every mutant of a script.
 
 use domain::blocked::BLOCKED_MAX;
-use domain::mode::Mode;
 use domain::rate::Rate;
 use domain::threshold::{Threshold, Watched};
 use harness::scripts::{Checked, all_are_noticed, execute};
@@ -303,7 +302,7 @@ async fn notices(store: &Store) -> Checked {
             threshold: Threshold::Most,
             agent,
         };
-        let noticed = notice.record(store, &keys, Mode::Live, at_ms).await;
+        let noticed = notice.record(store, &keys.live(), at_ms).await;
         noticed.map_err(|error| format!("{error:?}"))
     };
     let _: String = execute(store, &["FLUSHALL"]).await?;
@@ -315,7 +314,7 @@ async fn notices(store: &Store) -> Checked {
         same!(noticed(watched, agent, NOW_MS).await?, true);
         same!(noticed(watched, agent, NOW_MS + 5).await?, false);
     }
-    let day = keys.notices(Mode::Live, &format!("d{DAYS}"));
+    let day = keys.live().notices(&format!("d{DAYS}"));
     let found: BTreeMap<String, String> = execute(store, &["HGETALL", &day]).await?;
     let now = NOW_MS.to_string();
     let expected = [("day 80 a".to_owned(), now.clone()), ("day 80 b".to_owned(), now)];

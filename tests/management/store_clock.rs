@@ -57,7 +57,8 @@ impl Stage {
     /// How many intents and audit entries the store has.
     fn records(&self) -> [u64; 2] {
         let intents = format!("{}/test/intents", self.account.keys.prefix());
-        [intents, self.account.keys.audit(Mode::Test)].map(|list| self.redis.command(&["LLEN", &list]))
+        [intents, self.account.keys.in_mode(Mode::Test).audit()]
+            .map(|list| self.redis.command(&["LLEN", &list]))
     }
 }
 

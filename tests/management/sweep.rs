@@ -20,7 +20,7 @@ async fn no_operation_reaches_another_account_or_mode() {
     let world = World::start_with(private).await;
     let (owner, caller) = world.account("builder").await;
     let own = Ids::make(&world, &owner, &caller).await;
-    let before = world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await;
+    let before = world.fields(&owner.keys.live().agent(&own.agent)).await;
     let version = world.version(&owner).await;
 
     // On a plan that has webhooks in the dashboard.
@@ -56,10 +56,7 @@ async fn no_operation_reaches_another_account_or_mode() {
         let listed = success(&outsider.get("/v1/webhooks").await, 200);
         assert_eq!(listed["webhooks"], json!([]), "{who}");
     }
-    assert_eq!(
-        world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await,
-        before
-    );
+    assert_eq!(world.fields(&owner.keys.live().agent(&own.agent)).await, before);
     assert_eq!(world.version(&owner).await, after_issue, "nothing was changed");
 
     // The same id in another account is another agent.
@@ -70,10 +67,7 @@ async fn no_operation_reaches_another_account_or_mode() {
         )
         .await;
     assert_ne!(text(&success(&theirs, 200), "/policy/id"), own.policy);
-    assert_eq!(
-        world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await,
-        before
-    );
+    assert_eq!(world.fields(&owner.keys.live().agent(&own.agent)).await, before);
 }
 
 /// The ids of one record of each kind of an account.

@@ -78,7 +78,7 @@ impl World {
     /// The audit entries of an account and mode: number, type and agent.
     pub async fn audit(&self, account: &SeedAccount, mode: Mode) -> Vec<(u64, String, Value)> {
         let mut range = redis::cmd("LRANGE");
-        range.arg(account.keys.audit(mode)).arg(0).arg(-1);
+        range.arg(account.keys.in_mode(mode).audit()).arg(0).arg(-1);
         let entries: Vec<String> = self.store.command(&range).await.unwrap();
         let entries = entries.iter().map(|entry| {
             let seq = entry.split(' ').next().unwrap().parse().unwrap();

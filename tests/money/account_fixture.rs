@@ -76,7 +76,7 @@ impl AccountFixture {
 
     /// The wallet of an agent or `user`.
     pub async fn wallet(&self, world: &World, owner: &str) -> Wallet {
-        let wallet = Wallet::of_owner(&world.store, &self.account.keys, self.mode, owner).await;
+        let wallet = Wallet::of_owner(&world.store, &self.account.keys.in_mode(self.mode), owner).await;
         wallet.unwrap().unwrap_or_else(|| panic!("no wallet of {owner}"))
     }
 
@@ -104,7 +104,7 @@ impl AccountFixture {
 
     /// Every transaction of the account and mode, oldest first, as stored.
     pub async fn transactions(&self, world: &World) -> Vec<Transaction> {
-        let key = self.account.keys.transactions(self.mode);
+        let key = self.account.keys.in_mode(self.mode).transactions();
         let mut all = Vec::new();
         for number in 1_u64.. {
             let mut get = redis::cmd("HGET");

@@ -28,8 +28,8 @@ fn scope(fixture: &AccountFixture) -> Scope<'_> {
 
 fn once(fixture: &AccountFixture) -> Once {
     let secret = CheckSecret::from_stored("00".repeat(32));
-    let place = (fixture.account.id.as_str(), fixture.mode);
-    Once::new(&secret, place, None, ("test", &json!({})), now_ms()).unwrap()
+    let realm = fixture.account.keys.in_mode(fixture.mode);
+    Once::new(&secret, &realm, None, ("test", &json!({})), now_ms()).unwrap()
 }
 
 fn mint() -> String {
@@ -76,7 +76,7 @@ async fn a_pending_deposit_that_is_refused_is_not_announced() {
     let most = 9_000_000 * USD;
     let full = 8_999_999_999 * USD;
     let mut set = redis::cmd("HSET");
-    set.arg(fixture.account.keys.agent(fixture.mode, "bot"))
+    set.arg(fixture.account.keys.in_mode(fixture.mode).agent("bot"))
         .arg("balance")
         .arg(full);
     let _: i64 = world.store.command(&set).await.unwrap();

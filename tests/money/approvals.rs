@@ -77,7 +77,7 @@ async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
         (Some(id.as_str()), Some("D"))
     );
     let run = world
-        .fields(&spender.account.keys.run(spender.mode, &bot, "r"))
+        .fields(&spender.account.keys.in_mode(spender.mode).run(&bot, "r"))
         .await;
     assert_eq!(run["spent"], "101");
 

@@ -425,7 +425,7 @@ async fn pending_money_counts_against_the_maximum_balance() {
     success(&fixture.caller.post(PATH, pending).await, 200);
     let set = async |balance: u64| {
         let mut set = redis::cmd("HSET");
-        set.arg(fixture.account.keys.agent(fixture.mode, "bot"))
+        set.arg(fixture.account.keys.in_mode(fixture.mode).agent("bot"))
             .arg("balance")
             .arg(balance);
         let _: i64 = world.store.command(&set).await.unwrap();

@@ -97,7 +97,7 @@ async fn create_fund_release() {
     let read = success(&payer.caller.get(&format!("/api/v1/escrow/{number}")).await, 200);
     fresh(text(&read, "/escrow/updatedAt"));
     let updated_at = read["escrow"]["updatedAt"].clone();
-    let record = world.fields(&payer.account.keys.escrow(Mode::Live, number)).await;
+    let record = world.fields(&payer.account.keys.live().escrow(number)).await;
     assert!(record["created_at"] < record["funded_at"] && record["funded_at"] < record["resolved_at"]);
     assert_eq!(record["updated_at"], record["resolved_at"]);
     let winner = ["winner", "winner_account", "winner_kind"].map(|name| record[name].as_str());

@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 /// The entries of the account and mode, oldest first, as they will be sealed.
 pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {
     let mut range = redis::cmd("LRANGE");
-    range.arg(spender.account.keys.audit(spender.mode)).arg(0).arg(-1);
+    range
+        .arg(spender.account.keys.in_mode(spender.mode).audit())
+        .arg(0)
+        .arg(-1);
     let lines: Vec<String> = world.store.command(&range).await.unwrap();
     (1..)
         .zip(&lines)

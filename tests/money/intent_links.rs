@@ -43,7 +43,7 @@ async fn plant(
         .find_map(|head| head.strip_prefix(&format!("{word}=")));
     let reason = blocked.map_or("", Reason::as_str);
     let mut set = redis::cmd("HSET");
-    set.arg(keys.intent(spender.mode, id));
+    set.arg(keys.in_mode(spender.mode).intent(id));
     set.arg(&[
         "id",
         id,
@@ -74,7 +74,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     };
     let place = format!("{} live", payer.account.id);
     run(redis::cmd("SET").arg(escrow_lookup(7)).arg(place)).await;
-    let escrow = payer.account.keys.escrow(payer.mode, 7);
+    let escrow = payer.account.keys.in_mode(payer.mode).escrow(7);
     run(redis::cmd("HSET")
         .arg(escrow)
         .arg(&["id", "7", "status", "released", "amount", "3000000000"]))
@@ -109,7 +109,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     .await;
     // A payee that used one key twice can have something else under the id of its release.
     plant(&world, &payee.account.keys, &payee, &id_of(4), Kind::Spend, None).await;
-    let siblings = payer.account.keys.escrow_siblings(payer.mode, 7);
+    let siblings = payer.account.keys.in_mode(payer.mode).escrow_siblings(7);
     let (a, b) = (&payer.account.id, &payee.account.id);
     // A sibling that is listed twice, one whose intent has not arrived yet, and one that is no release or dispute.
     for item in [
@@ -170,7 +170,7 @@ async fn the_intents_of_an_escrow_name_each_other() {
     );
     // A sibling that was tampered with is not shown either.
     run(redis::cmd("HSET")
-        .arg(payee.account.keys.intent(payee.mode, &id_of(2)))
+        .arg(payee.account.keys.in_mode(payee.mode).intent(&id_of(2)))
         .arg("amount")
         .arg(1))
     .await;
@@ -185,7 +185,7 @@ async fn transfers_and_deposits_are_no_intents() {
     for (number, kind) in [(1, Kind::Transfer), (2, Kind::Deposit)] {
         let id = id_of(number);
         plant(&world, &spender.account.keys, &spender, &id, kind, None).await;
-        let key = spender.account.keys.intent(spender.mode, &id);
+        let key = spender.account.keys.in_mode(spender.mode).intent(&id);
         let mut set = redis::cmd("HSET");
         let _: u64 = world
             .store

@@ -322,7 +322,7 @@ async fn what_was_tampered_with_is_not_exported() {
         .await;
     let body = json!({ "agent": bot, "amount": 6, "description": "A book" });
     let id = denied(&spender.spend("", body).await, "per_transaction_limit");
-    let key = spender.account.keys.intent(spender.mode, &id);
+    let key = spender.account.keys.in_mode(spender.mode).intent(&id);
     let whole = world.fields(&key).await;
     for (field, value) in [
         ("amount", "6000000001"),

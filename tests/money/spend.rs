@@ -27,7 +27,7 @@ async fn a_spend_moves_the_wallet_and_every_counter() {
     assert_eq!(spender.balance(&world, &bot).await, 87_500_000_000);
     assert_eq!(spender.charged(&world, &bot).await, [12_500_000_000; 4]);
     let run = world
-        .fields(&spender.account.keys.run(spender.mode, &bot, "run:1"))
+        .fields(&spender.account.keys.in_mode(spender.mode).run(&bot, "run:1"))
         .await;
     assert_eq!(
         (run["spent"].as_str(), run["calls"].as_str()),
@@ -74,11 +74,11 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
             &[(&old[0], 1), (&old[1], 1), (&kept, 1), ("m202001", 1)],
         )
         .await;
-    let run = spender.account.keys.run(spender.mode, &bot, "r");
+    let run = spender.account.keys.in_mode(spender.mode).run(&bot, "r");
     let body = json!({ "agent": bot, "amount": "0.4", "runId": "r" });
     success(&spender.spend("", body.clone()).await, 200);
     let after = world
-        .fields(&spender.account.keys.agent(spender.mode, &bot))
+        .fields(&spender.account.keys.in_mode(spender.mode).agent(&bot))
         .await;
     for gone in [old[0].as_str(), &old[1], "m202001"] {
         assert!(!after.contains_key(gone), "{gone}");

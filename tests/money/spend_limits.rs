@@ -3,7 +3,6 @@
 
 use crate::spender::{Spender, USD, decimal, denied, period, replayed};
 use crate::world::{World, problem, success, text};
-use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Answer, Edge, EdgeOptions, Upstream, assert_fields};
 use serde_json::{Value, json};
@@ -79,13 +78,11 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
     let fails = |at: u32| failing & (1 << at) != 0;
     let ten = |at: u32| if fails(at) { "9" } else { "10" };
     let account = &spender.account;
-    let agent = account.keys.agent(Mode::Live, "bot");
+    let agent = account.keys.live().agent("bot");
     let month = period(world).month;
     let mut set = redis::pipe();
     set.cmd("DEL").arg(&agent).ignore();
-    set.cmd("DEL")
-        .arg(account.keys.run(Mode::Live, "bot", "r"))
-        .ignore();
+    set.cmd("DEL").arg(account.keys.live().run("bot", "r")).ignore();
     if fails(0) {
         set.cmd("HSET").arg(&agent).arg(&["frozen", "user"]).ignore();
     }

@@ -55,7 +55,7 @@ impl Spender {
 
     /// Writes numbers into the record of an agent.
     pub async fn set(&self, world: &World, agent: &str, fields: &[(&str, u64)]) {
-        let key = self.account.keys.agent(self.mode, agent);
+        let key = self.account.keys.in_mode(self.mode).agent(agent);
         let mut set = redis::cmd("HSET");
         let _: u64 = world.store.command(set.arg(key).arg(fields)).await.unwrap();
     }
@@ -97,7 +97,9 @@ impl Spender {
 
     /// A number of the agent's record, 0 where there is none.
     pub async fn number(&self, world: &World, agent: &str, field: &str) -> u64 {
-        let fields = world.fields(&self.account.keys.agent(self.mode, agent)).await;
+        let fields = world
+            .fields(&self.account.keys.in_mode(self.mode).agent(agent))
+            .await;
         fields.get(field).map_or(0, |text| text.parse().unwrap())
     }
 
@@ -119,8 +121,9 @@ impl Spender {
         let keys = &self.account.keys;
         let mut numbers = Vec::new();
         for list in [
-            keys.transactions_of_wallet(self.mode, agent, None),
-            keys.transactions_of_wallet(self.mode, agent, Some("spend")),
+            keys.in_mode(self.mode).transactions_of_wallet(agent, None),
+            keys.in_mode(self.mode)
+                .transactions_of_wallet(agent, Some("spend")),
         ] {
             let mut range = redis::cmd("LRANGE");
             let listed: Vec<u64> = world.store.command(range.arg(list).arg(0).arg(-1)).await.unwrap();
@@ -130,7 +133,7 @@ impl Spender {
         let mut lines = Vec::new();
         for number in &numbers[0] {
             let mut get = redis::cmd("HGET");
-            get.arg(keys.transactions(self.mode)).arg(number);
+            get.arg(keys.in_mode(self.mode).transactions()).arg(number);
             let line: String = world.store.command(&get).await.unwrap();
             lines.push(Transaction::parse(&line).unwrap());
         }
@@ -139,7 +142,7 @@ impl Spender {
 
     /// The record of an intent, which must be intact.
     pub async fn intent(&self, world: &World, id: &str) -> IntentRecord {
-        let record = IntentRecord::read(&world.store, &self.account.keys, self.mode, id).await;
+        let record = IntentRecord::read(&world.store, &self.account.keys.in_mode(self.mode), id).await;
         let record = record.unwrap().unwrap_or_else(|| panic!("no intent {id}"));
         assert!(record.is_intact(), "{record:?}");
         record
@@ -147,14 +150,17 @@ impl Spender {
 
     /// Number of intents of the account.
     pub async fn intents(&self, world: &World) -> u64 {
-        let list = self.account.keys.intents(self.mode, IntentIndex::All);
+        let list = self.account.keys.in_mode(self.mode).intents(IntentIndex::All);
         world.store.command(redis::cmd("LLEN").arg(list)).await.unwrap()
     }
 
     /// The audit log's lines that were written for spends.
     pub async fn audit_lines(&self, world: &World) -> Vec<String> {
         let mut range = redis::cmd("LRANGE");
-        range.arg(self.account.keys.audit(self.mode)).arg(0).arg(-1);
+        range
+            .arg(self.account.keys.in_mode(self.mode).audit())
+            .arg(0)
+            .arg(-1);
         let lines: Vec<String> = world.store.command(&range).await.unwrap();
         let spends = |line: &String| line.contains("\"type\":\"spend.");
         lines.into_iter().filter(spends).collect()

@@ -155,7 +155,7 @@ async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
     agree_with_a_scan(&fixture, &all).await;
     // As after a failover to a server whose clock is behind, within the allowed difference.
     for number in 131..=260_usize {
-        let key = fixture.account.keys.transactions(fixture.mode);
+        let key = fixture.account.keys.in_mode(fixture.mode).transactions();
         let line: String = world
             .store
             .command(redis::cmd("HGET").arg(&key).arg(number))

@@ -307,7 +307,7 @@ async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
     fixture.bot("bot").await;
     let user = fixture.user().await;
     let records = async || {
-        let pattern = format!("{}*", fixture.account.keys.intent(fixture.mode, ""));
+        let pattern = format!("{}*", fixture.account.keys.in_mode(fixture.mode).intent(""));
         let mut keys = redis::cmd("KEYS");
         let keys: Vec<String> = world.store.command(keys.arg(pattern)).await.unwrap();
         keys
@@ -342,7 +342,7 @@ async fn no_wallet_holds_more_than_an_int64() {
     let rich = fixture.bot("rich").await;
     fixture.fund("user", 5).await;
     payer.fund("user", 5).await;
-    let record = fixture.account.keys.agent(fixture.mode, "rich");
+    let record = fixture.account.keys.in_mode(fixture.mode).agent("rich");
     let set = async |balance: u64| {
         let mut set = redis::cmd("HSET");
         let _: i64 = world

@@ -49,8 +49,8 @@ async fn transfer(
     nanos: u64,
 ) -> String {
     let secret = CheckSecret::from_stored("00".repeat(32));
-    let (place, request) = ((from.account.id.as_str(), from.mode), ("transfer", &json!({})));
-    let once = Once::new(&secret, place, None, request, now_ms()).unwrap();
+    let (realm, request) = (from.account.keys.in_mode(from.mode), ("transfer", &json!({})));
+    let once = Once::new(&secret, &realm, None, request, now_ms()).unwrap();
     let mint = || Kind::Transaction.mint(now_ms()).unwrap();
     let transfer = NewTransfer {
         once: &once,

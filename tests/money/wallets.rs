@@ -261,10 +261,10 @@ async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
             .command(set.arg(keys::escrow_lookup(number)).arg(place))
             .await
             .unwrap();
-        let record = account.escrow(fixture.mode, number);
+        let record = account.in_mode(fixture.mode).escrow(number);
         run(redis::cmd("HSET").arg(record).arg("status").arg(status)).await;
     }
-    let open = account.open_escrows(fixture.mode, "bot");
+    let open = account.in_mode(fixture.mode).open_escrows("bot");
     run(redis::cmd("SADD").arg(&open).arg(&[1, 2, 3, 4])).await;
     let sentence = problem(&fixture.caller.delete("/v1/agents/bot").await, 409, "CONFLICT");
     assert!(sentence.contains("escrow"), "{sentence}");
@@ -274,7 +274,7 @@ async fn open_escrows_keep_an_agent_and_notes_of_others_do_not() {
         .await
         .unwrap();
     assert_eq!(noted, [4], "the notes of the others are gone");
-    let record = account.escrow(fixture.mode, 4);
+    let record = account.in_mode(fixture.mode).escrow(4);
     run(redis::cmd("HSET").arg(record).arg("status").arg("refunded")).await;
     // HSET answered 0, since it added no field although the status changed; the deletion reads the status again.
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);

@@ -48,7 +48,7 @@ impl Stage {
         let account = |at: usize| &self.fixture.tenants[at].account.keys;
         (0..2)
             .map(|at| {
-                let key = account(at).transactions(domain::mode::Mode::Live);
+                let key = account(at).live().transactions();
                 self.fixture.redis.command::<u64>(&["HLEN", &key])
             })
             .sum()

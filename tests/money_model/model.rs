@@ -19,7 +19,7 @@ use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
 use domain::period::Period;
 pub use records::*;
 use std::collections::{BTreeMap, BTreeSet};
-use store::keys::{AccountKeys, Series, USER};
+use store::keys::{AccountKeys, Realm, Series, USER};
 use store::script::change::VERSION_STEP;
 
 /// The largest sum that a wallet or counter may reach: as the double that the scripts compare with, and exactly.
@@ -54,6 +54,10 @@ pub fn account(at: At) -> &'static str {
 
 pub fn keys(at: At) -> AccountKeys {
     AccountKeys::new(account(at))
+}
+
+pub fn realm(at: At) -> Realm {
+    keys(at).in_mode(mode(at))
 }
 
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ mod escrow_doing;
 pub use harness::scripts::{Checked, within_one_day};
 
 use crate::act::Act;
-use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
+use crate::model::{ACCOUNTS, At, Drawn, Model, realm};
 use crate::names::Window;
 use crate::{layout, snapshot};
 use harness::scripts::crashing_at;
@@ -34,7 +34,7 @@ impl World {
     /// Removes a claim directly in the store.
     pub async fn forget_claim(&mut self, at: At, id: &str) -> Checked {
         self.model.sides[at].claims.remove(id);
-        let key = keys(at).intent(mode(at), id);
+        let key = realm(at).intent(id);
         let gone: Result<i64, _> = self.store.command(redis::cmd("DEL").arg(key)).await;
         gone.map(drop).map_err(|error| format!("{error:?}"))
     }
@@ -44,7 +44,7 @@ impl World {
         let number = self.model.escrows[&escrow].number;
         let open = self.model.sides[at].open.entry(owner.to_owned());
         open.or_default().insert(number);
-        let key = keys(at).open_escrows(mode(at), owner);
+        let key = realm(at).open_escrows(owner);
         let put: Result<i64, _> = self.store.command(redis::cmd("SADD").arg(key).arg(number)).await;
         put.map(drop).map_err(|error| format!("{error:?}"))
     }

@@ -108,7 +108,7 @@ const fn after(changes: u64) -> (u64, u64) {
 /// Version of the account and number of its log lines.
 async fn changes(store: &Store, keys: &AccountKeys) -> Result<(u64, u64), String> {
     let version: u64 = execute(store, &["HGET", &keys.record(), "version"]).await?;
-    Ok((version, execute(store, &["LLEN", &keys.audit(Mode::Live)]).await?))
+    Ok((version, execute(store, &["LLEN", &keys.live().audit()]).await?))
 }
 
 fn user(id: &str, email: &str, role: Role) -> Stored {

@@ -1,7 +1,6 @@
 //! A server with its store and users.
 
 use domain::entry::Entry;
-use domain::mode::Mode;
 use harness::{
     Admin, AdminOptions, Cli, Redis, Reply, Role, Seed, SeedAccount, SeedUser, SessionCaller, Store,
     TEST_PASSWORD,
@@ -73,7 +72,7 @@ impl World {
     /// The account's entries of the audit log: type, actor and data.
     pub async fn audit(&self, account: &SeedAccount) -> Vec<(String, String, Value)> {
         let mut range = redis::cmd("LRANGE");
-        range.arg(account.keys.audit(Mode::Live)).arg(0).arg(-1);
+        range.arg(account.keys.live().audit()).arg(0).arg(-1);
         let lines: Vec<String> = self.store.command(&range).await.unwrap();
         let entries = lines.iter().map(|line| {
             let seq = line.split(' ').next().unwrap().parse().unwrap();

@@ -3,7 +3,6 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::success;
-use domain::mode::Mode;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
@@ -193,7 +192,7 @@ impl Preconditions {
             _ => self.spent[3],
         };
         account.push((format!("t{}", period.month), tracked.to_string()));
-        stage.set(&keys.agent(Mode::Live, "bot"), &agent);
+        stage.set(&keys.live().agent("bot"), &agent);
         stage.set(&keys.record(), &account);
         let run = [
             ("spent", self.spent[0].to_string()),
@@ -201,7 +200,7 @@ impl Preconditions {
             ("first", "1".to_owned()),
         ];
         stage.set(
-            &keys.run(Mode::Live, "bot", "r"),
+            &keys.live().run("bot", "r"),
             &run.map(|(name, value)| (name.to_owned(), value)),
         );
     }
@@ -227,7 +226,7 @@ impl Key {
             let _: String = redis.command(&["SET", &keys.rate(&client.key_id), &requests, "PX", "60000"]);
         }
         if !self.has_provider_key {
-            let agent = keys.agent(Mode::Live, "bot");
+            let agent = keys.live().agent("bot");
             let _: u64 = redis.command(&["HDEL", &agent, "pk_sealed:openai"]);
         }
     }
@@ -318,7 +317,7 @@ async fn spend_agrees(
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
     fields.push((format!("w{}", stage.period().day), wallet.day_spent.to_string()));
-    stage.set(&client.account.keys.agent(Mode::Live, "bot"), &fields);
+    stage.set(&client.account.keys.live().agent("bot"), &fields);
     let run = preconditions.run_named.then_some("r");
     let body = json!({ "agent": "bot", "amount": "1.234567891", "runId": run });
     let reported = predicted(stage, &client, body.clone()).await?;

@@ -146,7 +146,7 @@ async fn agree_with_a_scan(store: &Store, account: &SeedAccount, writer: &AuditW
     let chain = chain(&writer.lines().await);
     let dir = tempfile::tempdir().unwrap();
     let archive = archive(dir.path());
-    let trail = Trail::new(store, &archive, &account.id, Mode::Live);
+    let trail = Trail::new(store, &archive, account.keys.live());
     let agents = [None, Some("bot-0"), Some("bot-2"), Some("nobody")];
     let kinds = [
         None,

@@ -32,8 +32,8 @@ impl AuditWriter {
         Self {
             store: store.clone(),
             record: account.keys.record(),
-            audit: account.keys.audit(mode),
-            hashes: account.keys.audit_hashes(mode),
+            audit: account.keys.in_mode(mode).audit(),
+            hashes: account.keys.in_mode(mode).audit_hashes(),
             field: format!("{mode}_audit_seq"),
             keys: account.keys.clone(),
             mode,
@@ -111,7 +111,8 @@ impl AuditWriter {
     async fn lists(&self, lines: &[Vec<u8>]) -> (Vec<String>, BTreeMap<String, Vec<u64>>) {
         let (keys, mode) = (&self.keys, self.mode);
         let pattern = keys
-            .audit_index(mode, Some("AGENT"), Some("TYPE"))
+            .in_mode(mode)
+            .audit_index(Some("AGENT"), Some("TYPE"))
             .replace("AGENT/TYPE", "*");
         let pattern = pattern.replace('{', "\\{");
         let old = self.store.command(redis::cmd("KEYS").arg(pattern)).await.unwrap();
@@ -120,7 +121,7 @@ impl AuditWriter {
             let entry = Entry::of_line(seq, line);
             for (agent, kind) in entry.indexes() {
                 lists
-                    .entry(keys.audit_index(mode, agent, kind))
+                    .entry(keys.in_mode(mode).audit_index(agent, kind))
                     .or_default()
                     .push(seq);
             }

@@ -233,10 +233,7 @@ async fn usage_is_what_the_ledger_counted() {
     three_calls(&client).await;
     let before = stage.period();
     let usage = success(&client.api.get("/v1/usage?groupBy=agent").await, 200);
-    let fields = stage
-        .world
-        .fields(&client.account.keys.agent(Mode::Live, "bot"))
-        .await;
+    let fields = stage.world.fields(&client.account.keys.live().agent("bot")).await;
     if stage.period() != before {
         return; // midnight
     }

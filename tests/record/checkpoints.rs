@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use settings::load_from;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::keys::Realm;
 
 async fn until(what: &str, mut look: impl FnMut() -> bool) {
     eventually(what, Duration::from_secs(30), async || look().then_some(())).await;
@@ -113,12 +114,12 @@ async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
     let fixture = TrailFixture::open().await;
     let archive = archive_of(&fixture);
     let (id, mode) = (fixture.account.id.as_str(), Mode::Live);
-    let trail = Trail::new(&fixture.store, &archive, id, mode);
+    let trail = Trail::new(&fixture.store, &archive, Realm::new(id, mode));
     let first = trail.seal().await.unwrap();
     assert_eq!(first.seq, 50);
     // Another server seals and signs more after this one read the chain, and before it reads the checkpoint.
     fixture.writer.write(&lines(20)).await;
-    let last = checkpoint::of_head(id, mode, trail.seal().await.unwrap());
+    let last = checkpoint::of_head(&Realm::new(id, mode), trail.seal().await.unwrap());
     fixture.writer.write(&lines(5)).await;
     let head = checkpoint::end(&trail, Some(&last)).await.unwrap();
     assert_eq!(
@@ -250,7 +251,7 @@ async fn a_trail_is_verified_through_its_archived_segments() {
     let before = std::fs::read_to_string(&file).unwrap();
     let admin = Admin::start(options);
     until("most entries leave the store", || {
-        let key = fixture.account.keys.audit(Mode::Live);
+        let key = fixture.account.keys.live().audit();
         fixture.redis.command::<u64>(&["LLEN", &key]) <= 20
     })
     .await;

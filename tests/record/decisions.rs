@@ -113,7 +113,7 @@ async fn a_denied_call_names_the_check_that_decided() {
     assert_eq!(stage.upstream.requests().len(), 0);
 
     // A refusal before Cap has an id of its own kind.
-    let agent = client.account.keys.agent(Mode::Live, "bot");
+    let agent = client.account.keys.live().agent("bot");
     let _: u64 = stage.world.redis.command(&["HDEL", &agent, "pk_sealed:openai"]);
     let (_, id) = client.call(None).await;
     assert!(id.starts_with("deny_"), "{id}");
@@ -225,7 +225,7 @@ async fn a_kept_charge_that_was_corrected_shows_both() {
         let _: u64 = stage
             .world
             .redis
-            .command(&["RPUSH", &client.account.keys.audit(Mode::Live), &line]);
+            .command(&["RPUSH", &client.account.keys.live().audit(), &line]);
     }
     let decision = client.decision(id).await;
     has(

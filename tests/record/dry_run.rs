@@ -4,7 +4,6 @@ mod requests;
 
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, problem, success, text};
-use domain::mode::Mode;
 use harness::{Cli, assert_fields, merged};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,7 +23,7 @@ async fn a_call_is_predicted_with_all_its_checks() {
     let policy = json!({ "maxSpendPerRun": 5, "maxSpendPerDay": 10, "maxSpendPerMonth": 100 });
     let client = stage.client("free", policy).await;
     let period = stage.period();
-    let agent = client.account.keys.agent(Mode::Live, "bot");
+    let agent = client.account.keys.live().agent("bot");
     stage.set(
         &agent,
         &[
@@ -101,7 +100,7 @@ async fn a_spend_is_predicted_with_all_its_checks() {
     let policy = json!({ "maxSpendPerTransaction": 8, "approvalThreshold": 5 });
     let reply = client.api.post(&format!("/v1/policies/{agent}"), policy).await;
     success(&reply, 200);
-    let key = client.account.keys.agent(Mode::Live, &agent);
+    let key = client.account.keys.live().agent(&agent);
     stage.set(&key, &[("balance".to_owned(), "7500000000".to_owned())]);
 
     let ask = async |agent: &str, amount: &str| {
@@ -238,7 +237,7 @@ async fn budgets_of_records_are_predicted() {
 async fn runs_that_ended_are_in_no_prediction() {
     let stage = Stage::start_with(&[("LIMITS__RUNS", "2")]).await;
     let client = stage.client("enterprise", json!({})).await;
-    let index = client.account.keys.all_runs(Mode::Live);
+    let index = client.account.keys.live().all_runs();
     let long_ago = clock::now_ms() - 36 * 24 * 3_600_000;
     let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
     let used = || {
@@ -261,7 +260,7 @@ async fn runs_that_ended_are_in_no_prediction() {
         let _: u64 = stage
             .world
             .redis
-            .command(&["DEL", &client.account.keys.run(Mode::Live, "bot", run)]);
+            .command(&["DEL", &client.account.keys.live().run("bot", run)]);
         let member = format!("bot/{run}");
         let _: u64 = stage
             .world

@@ -3,7 +3,6 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};
-use domain::mode::Mode;
 use harness::{Cli, assert_fields, eventually};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -18,7 +17,7 @@ const OWN: usize = 10;
 const WINDOW_MS: &str = "8000";
 
 async fn lines(stage: &Stage, client: &Client) -> Vec<String> {
-    let key = client.account.keys.audit(Mode::Live);
+    let key = client.account.keys.live().audit();
     stage.world.redis.command(&["LRANGE", &key, "0", "-1"])
 }
 
@@ -110,7 +109,7 @@ async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     assert_eq!(listed["total"], json!(1));
     assert_eq!(listed["logs"][0]["data"]["count"], json!(15));
     let day = stage.period().day;
-    let key = client.account.keys.audit_day(Mode::Live, day);
+    let key = client.account.keys.live().audit_day(day);
     let count: String = stage.world.redis.command(&["HGET", &key, "n:rate_limited"]);
     assert_eq!(count, (OWN + 15).to_string(), "each denial is counted");
     let counted = client.account.keys.bucket().counted_denials();

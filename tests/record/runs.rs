@@ -83,7 +83,7 @@ async fn runs_show_what_they_spent_and_how_they_ended() {
     assert_eq!(paged, ["a", "b:1.x_-"], "each on one page");
     assert_fields!(client.run("b%3A1%2Ex_-").await, { "runId": "b:1.x_-" }, "ids in paths are decoded");
 
-    let record = client.account.keys.run(Mode::Live, "bot", "a");
+    let record = client.account.keys.live().run("bot", "a");
     let before = stage.world.fields(&record).await;
     let done = success(&client.end("a", "completed").await, 200)["run"].clone();
     let mut after = stage.world.fields(&record).await;
@@ -196,10 +196,10 @@ async fn a_denial_makes_no_run() {
             problem(&client.end(&run, "failed").await, 404, "NOT_FOUND");
         }
     }
-    let record = client.account.keys.run(Mode::Live, "bot", "*");
+    let record = client.account.keys.live().run("bot", "*");
     let left: Vec<String> = stage.world.redis.command(&["KEYS", &record]);
     assert_eq!(left, Vec::<String>::new(), "no record");
-    let index = client.account.keys.runs(Mode::Live, "bot");
+    let index = client.account.keys.live().runs("bot");
     let listed: u64 = stage.world.redis.command(&["EXISTS", &index]);
     assert_eq!(listed, 0, "no index");
     assert_eq!(client.runs("").await["total"], json!(0));
@@ -253,8 +253,8 @@ async fn runs_of_a_status_are_found_behind_any_number_of_others() {
     use store::run::SCANNED_MAX;
     let stage = Stage::start().await;
     let client = stage.client("enterprise", json!({})).await;
-    let index = client.account.keys.runs(Mode::Live, "bot");
-    let prefix = client.account.keys.run(Mode::Live, "bot", "");
+    let index = client.account.keys.live().runs("bot");
+    let prefix = client.account.keys.live().run("bot", "");
     // Six old runs, every third of them failed, behind twice as many completed ones as one page searches.
     let fill = "for n = 1, tonumber(ARGV[2]) do local id = string.format('r%05d', n) \
         local status = n <= 6 and (n % 3 == 0 and 'failed' or '') or 'completed' \

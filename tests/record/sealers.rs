@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use store::audit::chain::Chain;
 use store::audit::seal::SEAL_BATCH;
+use store::keys::Realm;
 use tokio::task::JoinHandle;
 
 /// Lines sealed in a test.
@@ -33,7 +34,10 @@ impl SeededRandom {
 
 /// Compares hashes and indexes with those computed from the lines alone.
 async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode: Mode) {
-    Chain::new(store, &account.id, mode).seal().await.unwrap();
+    Chain::new(store, account.keys.in_mode(mode))
+        .seal()
+        .await
+        .unwrap();
     let chain = chain(&writer.lines().await);
     let hashes: Vec<Vec<u8>> = chain.iter().map(|(_, sealed)| sealed.hash.to_vec()).collect();
     assert!(
@@ -44,14 +48,15 @@ async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode:
     for (entry, _) in &chain {
         for (agent, kind) in entry.indexes() {
             model
-                .entry(account.keys.audit_index(mode, agent, kind))
+                .entry(account.keys.in_mode(mode).audit_index(agent, kind))
                 .or_default()
                 .push(entry.seq);
         }
     }
     let pattern = account
         .keys
-        .audit_index(mode, Some("AGENT"), Some("TYPE"))
+        .in_mode(mode)
+        .audit_index(Some("AGENT"), Some("TYPE"))
         .replace("AGENT/TYPE", "*");
     let pattern = pattern.replace('{', "\\{");
     let keys: Vec<String> = store.command(redis::cmd("KEYS").arg(pattern)).await.unwrap();
@@ -68,7 +73,7 @@ async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode:
         .filter(|(entry, _)| entry.id.starts_with("allow_"))
         .step_by(97)
     {
-        let numbers = Chain::new(store, &account.id, mode)
+        let numbers = Chain::new(store, account.keys.in_mode(mode))
             .decision(&entry.id)
             .await
             .unwrap();
@@ -109,7 +114,7 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
             let store = Store::open(&url, Duration::from_secs(5)).unwrap();
             loop {
                 reported.store(true, Ordering::SeqCst);
-                let _ = Chain::new(&store, &id, Mode::Live).seal().await;
+                let _ = Chain::new(&store, Realm::new(&id, Mode::Live)).seal().await;
                 reported.store(false, Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
@@ -161,7 +166,7 @@ async fn a_line_of_a_later_release_is_left_to_that_release() {
     writer.write(&[(START_MS, later)]).await;
     writer.write(&lines(1)).await;
     let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
-    let chain = Chain::new(&store, &account.id, Mode::Live);
+    let chain = Chain::new(&store, account.keys.live());
     for _ in 0..3 {
         let end = chain.seal().await.unwrap();
         assert_eq!((end.seq, writer.hashes().await.len()), (BEFORE as u64, BEFORE));
@@ -197,7 +202,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
                 let store = Store::open(&url, Duration::from_millis(50)).unwrap();
                 loop {
                     // Sealing fails when the wire is cut; the next attempt continues.
-                    let sealed = Chain::new(&store, &id, Mode::Test).seal().await;
+                    let sealed = Chain::new(&store, Realm::new(&id, Mode::Test)).seal().await;
                     failed.fetch_add(u64::from(sealed.is_err()), Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_micros(300)).await;
                 }
@@ -276,7 +281,7 @@ async fn a_chain_with_a_backlog_is_sealed_piece_by_piece() {
     for part in lines(count).chunks(100) {
         writer.write(part).await;
     }
-    let chain = Chain::new(&store, &account.id, Mode::Live);
+    let chain = Chain::new(&store, account.keys.live());
     for (batches, end, added) in [
         (1, SEAL_BATCH, SEAL_BATCH),
         (1, 2 * SEAL_BATCH, SEAL_BATCH),

@@ -233,8 +233,7 @@ impl Kept {
         let verdict = online(
             &store,
             &archive,
-            &account.id,
-            Mode::Live,
+            &account.keys.live(),
             Vec::new(),
             ROUND,
             |_, _| {},
@@ -269,16 +268,8 @@ impl Kept {
     /// The first entry that a verification reports if the store holds these lines and hashes.
     async fn first_broken(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) -> Option<u64> {
         self.writer.forge(lines, hashes, last).await;
-        let known = vec![self.known.clone()];
-        let verdict = online(
-            &self.store,
-            &self.archive,
-            &self.account.id,
-            Mode::Live,
-            known,
-            ROUND,
-            |_, _| {},
-        );
+        let (known, realm) = (vec![self.known.clone()], self.account.keys.live());
+        let verdict = online(&self.store, &self.archive, &realm, known, ROUND, |_, _| {});
         let verdict = verdict.await.unwrap();
         verdict.broken.map(|broken| broken.seq.unwrap())
     }

@@ -3,10 +3,9 @@
 use crate::audit_writer::lines;
 use crate::trail_fixture::{TrailFixture, audit, broken, forge, rewrite};
 use crate::world::{BINARY, World, text};
-use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed, assert_fields};
 use serde_json::{Value, json};
-use store::keys::AccountKeys;
+use store::keys::Realm;
 
 #[tokio::test]
 async fn a_trail_in_order_verifies() {
@@ -315,10 +314,10 @@ async fn a_store_that_was_changed_is_named() {
 async fn a_list_that_hides_entries_is_named() {
     let fixture = TrailFixture::open().await;
     assert_eq!(fixture.verify(&[], 0)["ok"], json!(true));
-    let (keys, mode) = (&fixture.account.keys, Mode::Live);
-    let every = keys.audit_index(mode, None, Some("decision.denied"));
-    let agent = keys.audit_index(mode, Some("bot-1"), None);
-    let both = keys.audit_index(mode, Some("bot-1"), Some("decision.denied"));
+    let realm = fixture.account.keys.live();
+    let every = realm.audit_index(None, Some("decision.denied"));
+    let agent = realm.audit_index(Some("bot-1"), None);
+    let both = realm.audit_index(Some("bot-1"), Some("decision.denied"));
     for (key, end) in [(&every, "RPOP"), (&agent, "LPOP"), (&both, "RPOP")] {
         let number: u64 = fixture.redis.command(&[end, key]);
         let verdict = fixture.verify(&[], 1);
@@ -328,8 +327,8 @@ async fn a_list_that_hides_entries_is_named() {
         assert_eq!(fixture.verify(&[], 0)["ok"], json!(true), "{key}");
     }
     // The archive's count is one too high, as if the missing entry were archived.
-    let archived = keys.audit_archived(mode);
-    let field = AccountKeys::audit_count(Some("bot-1"), None);
+    let archived = realm.audit_archived();
+    let field = Realm::audit_count(Some("bot-1"), None);
     let _: u64 = fixture.redis.command(&["HSET", &archived, &field, "1"]);
     broken(&fixture.verify(&[], 1), Value::Null, "agent `bot-1`");
 }

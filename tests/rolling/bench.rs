@@ -78,8 +78,7 @@ fn left_over(site: &Site) -> (u64, u64) {
     let keys = &site.bot.account.keys;
     (
         site.redis.command(&["ZCARD", &keys.active_keys()]),
-        site.redis
-            .command(&["ZCARD", &keys.policies(harness::Mode::Live)]),
+        site.redis.command(&["ZCARD", &keys.live().policies()]),
     )
 }
 

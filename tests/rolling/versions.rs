@@ -5,7 +5,6 @@ use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
 use domain::entry::{Entry, HoldOutcome};
 use domain::id::Kind;
-use domain::mode::Mode;
 use domain::plan::Plan;
 use harness::{Answer, Cli, Nanos, Store};
 use std::sync::Arc;
@@ -185,13 +184,13 @@ fn settle_as_before(site: &Site, name: &HoldName, estimate: u64, cost: u64) -> S
         EARLIER_SETTLE,
         "8",
         &keys.record(),
-        &keys.agent(Mode::Live, &name.agent),
-        &keys.run(Mode::Live, &name.agent, &name.run),
+        &keys.live().agent(&name.agent),
+        &keys.live().run(&name.agent, &name.run),
         &bucket.hold(id),
         &bucket.due(),
         &bucket.kept(),
         &bucket.kept_hold(id),
-        &keys.audit(Mode::Live),
+        &keys.live().audit(),
         id,
         &estimate,
         &cost,
@@ -235,7 +234,7 @@ async fn lines_of_the_release_before_and_of_this_one_are_one_trail() {
         );
     }
     site.settled_at(3 * (ACTUAL + 2 * OTHERS_COST)).await;
-    let log = site.bot.account.keys.audit(Mode::Live);
+    let log = site.bot.account.keys.live().audit();
     let lines: Vec<String> = site.redis.command(&["LRANGE", &log, "0", "-1"]);
     let calls = (1_u64..)
         .zip(&lines)

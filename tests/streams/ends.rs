@@ -237,7 +237,7 @@ fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
 }
 
 fn audit_line(stage: &Stage, agent: &harness::SeedAgent, id: &str) -> Option<String> {
-    let log = agent.account.keys.audit(harness::Mode::Live);
+    let log = agent.account.keys.live().audit();
     let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
     lines.into_iter().find(|line| line.contains(id))
 }

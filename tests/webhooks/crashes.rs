@@ -137,7 +137,7 @@ async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
     slow.wait_for(1, SOON).await;
     world.admin.term();
     assert_eq!(world.admin.wait_exit(SOON), Some(0));
-    let record = owner.account.keys.webhook(domain::mode::Mode::Live, &webhook);
+    let record = owner.account.keys.live().webhook(&webhook);
     let is_leased: bool = world.redis.command(&["HEXISTS", &record, "lease"]);
     assert!(!is_leased, "the lease is over");
     let second = world.another_admin();
@@ -171,7 +171,7 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
     crate::world::success(&reply, 200);
     let keys = &owner.account.keys;
     let mode = domain::mode::Mode::Live;
-    let set = |set| keys.deliveries_in(mode, &webhook, set);
+    let set = |set| keys.in_mode(mode).deliveries_in(&webhook, set);
     use store::keys::DeliverySet::{Due, Parked};
     let number: Vec<String> = world.redis.command(&["ZRANGE", &set(Parked), "0", "0"]);
     let tomorrow = (clock::now_ms() + 86_400_000).to_string();
@@ -179,7 +179,7 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
     world
         .redis
         .command::<i64>(&["ZADD", &set(Due), &tomorrow, &number[0]]);
-    let record = keys.webhook(mode, &webhook);
+    let record = keys.in_mode(mode).webhook(&webhook);
     let lease = format!("HSET {record} status active lease x lease_until {tomorrow}");
     world.redis.command::<i64>(&words(&lease));
     let member = format!("{} live {webhook}", owner.account.id);

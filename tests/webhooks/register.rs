@@ -53,7 +53,7 @@ async fn a_webhook_is_registered_changed_and_deleted() {
     assert_eq!(success(&caller.get("/v1/webhooks").await, 200)["total"], json!(0));
 
     let mut range = redis::cmd("LRANGE");
-    range.arg(owner.account.keys.audit(Mode::Live)).arg(0).arg(-1);
+    range.arg(owner.account.keys.live().audit()).arg(0).arg(-1);
     let lines: Vec<String> = world.store.command(&range).await.unwrap();
     let log = lines.join("\n");
     for kind in ["webhook.created", "webhook.updated", "webhook.deleted"] {

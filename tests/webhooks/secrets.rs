@@ -34,7 +34,7 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
     let both = request.header("webhook-signature").unwrap().split(' ').count();
     assert_eq!(both, 2);
 
-    let record = owner.account.keys.webhook(domain::mode::Mode::Live, &webhook);
+    let record = owner.account.keys.live().webhook(&webhook);
     world.redis.command::<i64>(&["HSET", &record, "old_until", "1"]);
     owner.freeze("bot").await;
     receiver.wait_for(3, SOON).await;

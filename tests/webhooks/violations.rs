@@ -41,8 +41,7 @@ async fn append(store: &Store, account: &SeedAccount, lines: &[String]) -> u64 {
     for (at, lines) in lines.chunks(1000).enumerate() {
         let mut eval = redis::cmd("EVAL");
         eval.arg(APPEND).arg(2);
-        eval.arg(account.keys.record())
-            .arg(account.keys.audit(Mode::Live));
+        eval.arg(account.keys.record()).arg(account.keys.live().audit());
         let seq: u64 = store.command(eval.arg(lines)).await.unwrap();
         first = if at == 0 { seq + 1 } else { first };
     }
@@ -184,7 +183,7 @@ async fn the_minute_that_goes_on_is_reported_when_it_is_over_also_by_another_ser
     world.admin.kill9();
     let (record, counts) = (
         owner.account.keys.record(),
-        owner.account.keys.violations(Mode::Live),
+        owner.account.keys.live().violations(),
     );
     let waits: u64 = world.redis.command(&["HGET", &record, "live_violations"]);
     assert_eq!(waits, now / MINUTE_MS);
@@ -318,13 +317,13 @@ async fn the_archive_passes_a_dispatcher_that_is_far_behind_and_no_event_is_lost
     append(&world.store, &owner.account, &lines).await;
     let (archive, chain) = (
         archive_at(&path),
-        Chain::new(&world.store, &owner.account.id, Mode::Live),
+        Chain::new(&world.store, owner.account.keys.live()),
     );
     let last = chain.seal().await.unwrap().seq;
-    let place = (owner.account.id.as_str(), Mode::Live);
+    let _place = (owner.account.id.as_str(), Mode::Live);
     let mut moved = 0;
     loop {
-        match archive.move_segment(&chain, place, last, 170).await.unwrap() {
+        match archive.move_segment(&chain, last, 170).await.unwrap() {
             0 => break,
             more => moved += more,
         }

@@ -239,10 +239,14 @@ async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<Usage, Pr
     let (store, mode) = (&call.state.store, call.caller.mode);
     let now_ms = server_clock::now_ms(store).await?;
     let period = Period::at(now_ms);
-    let live = AccountCounters::read(store, keys, Mode::Live, period).await?;
+    let live = AccountCounters::read(store, &keys.live(), period).await?;
     let webhooks = match mode {
         Mode::Live => live.webhooks,
-        Mode::Test => AccountCounters::read(store, keys, mode, period).await?.webhooks,
+        Mode::Test => {
+            AccountCounters::read(store, &call.realm(), period)
+                .await?
+                .webhooks
+        }
     };
     Ok(Usage {
         active_virtual_keys: live.active_keys,

@@ -259,12 +259,12 @@ async fn show(call: &Call, id: &str) -> Answer {
 /// # Errors
 /// 404 if there is none (decision D22), 503.
 pub(super) async fn require(call: &Call, id: &str) -> Result<AgentRecord, Problem> {
-    let agent = AgentRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    let agent = AgentRecord::read(&call.state.store, &call.realm(), id).await?;
     agent.ok_or_else(|| not_found(id))
 }
 
 async fn require_row(call: &Call, id: &str) -> Result<(), Problem> {
-    let agent = AgentRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    let agent = AgentRecord::read(&call.state.store, &call.realm(), id).await?;
     match agent {
         Some(AgentRecord { row: Some(_), .. }) => Ok(()),
         _ => Err(no_wallet(id)),

@@ -12,7 +12,6 @@ use crate::state::{ApiState, Call};
 use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
 use clock::now_ms;
 use domain::entry::Sealed;
-use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
@@ -26,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::audit::chain::Filter;
 use store::audit::checkpoint_key;
+use store::keys::Realm;
 use telemetry::error_chain;
 use utoipa::ToSchema;
 
@@ -118,13 +118,13 @@ pub async fn export(call: Call) -> Answer {
     let query = call.query(&["after"])?;
     let after = number(&query, "after")?.unwrap_or(0);
     let head = call_trail::for_call(&call).seal().await?;
-    let (account, mode) = (call.caller.account.clone(), call.caller.mode);
+    let realm = call.realm();
+    let (account, mode) = (realm.account().to_owned(), realm.mode());
     let name = format!("audit_{account}_{mode}.jsonl");
     let export = Export {
         store: call.state.store.clone(),
         archive: Arc::clone(&call.state.archive),
-        account: account.clone(),
-        mode,
+        realm,
         after,
         head,
     };
@@ -150,9 +150,9 @@ pub async fn checkpoint(call: Call) -> Answer {
         tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");
         Code::ServiceUnavailable
     })?;
-    let (account, mode) = (&call.caller.account, call.caller.mode);
-    let refuse = |refusal| refused(account, mode, &refusal);
-    let checkpoints = Checkpoints::new(&call.state.archive, key.public(), account, mode);
+    let realm = &call.realm();
+    let refuse = |refusal| refused(realm, &refusal);
+    let checkpoints = Checkpoints::new(&call.state.archive, key.public(), realm);
     let last = checkpoints.largest().await;
     let last = last.map_err(refuse)?.map(|largest| largest.checkpoint);
     let now = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
@@ -167,7 +167,7 @@ pub async fn checkpoint(call: Call) -> Answer {
         }
     };
     // Nobody is given an earlier state that looks like the present one.
-    let checkpoint = checkpoint::of_earlier(account, mode, head, now);
+    let checkpoint = checkpoint::of_earlier(realm, head, now);
     Reply::ok(&Signed {
         success: true,
         size: head.seq,
@@ -181,7 +181,8 @@ pub async fn checkpoint(call: Call) -> Answer {
 }
 
 /// Returns the refusal to sign a trail that contradicts the last checkpoint, or could not be compared with it.
-fn refused(account: &str, mode: Mode, refusal: &NotSigned) -> Problem {
+fn refused(realm: &Realm, refusal: &NotSigned) -> Problem {
+    let (account, mode) = (realm.account(), realm.mode());
     tracing::error!(account, %mode, error = %error_chain(refusal), "no checkpoint is signed");
     match refusal.is_tampering() {
         true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {refusal}.")),

@@ -10,6 +10,5 @@ pub(crate) const LATE_MS: u64 = DAY_MS;
 
 /// The trail that a call may read.
 pub(crate) fn for_call(call: &Call) -> Trail<'_> {
-    let (store, archive) = (&call.state.store, &call.state.archive);
-    Trail::new(store, archive, &call.caller.account, call.caller.mode)
+    Trail::new(&call.state.store, &call.state.archive, call.realm())
 }

@@ -16,12 +16,12 @@ const BATCHES_MAX: usize = 40;
 /// # Errors
 /// 503 if the store does not reply.
 pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
-    let (account, mode) = (&call.caller.account, call.caller.mode);
-    let trail = Chain::new(&call.state.store, account, mode);
+    let trail = Chain::new(&call.state.store, call.realm());
     let goal = trail.count().await?.lines;
     match trail.seal_some(BATCHES_MAX).await {
         Ok(sealed) => Ok(sealed.end.seq >= goal),
         Err(error @ StoreError::UnexpectedReply(_)) => {
+            let (account, mode) = (&call.caller.account, call.caller.mode);
             tracing::warn!(account, %mode, error = %error_chain(&error), "statistics end where the trail cannot be sealed");
             Ok(false)
         }

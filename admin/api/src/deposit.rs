@@ -202,8 +202,8 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
 
 /// Refuses a new deposit whose reference could be mistaken for another one.
 async fn require_plain(call: &Call, reference: &str) -> Result<(), Problem> {
-    let (keys, mode) = (call.keys(), call.caller.mode);
-    match Deposit::may_be_called(&call.state.store, &keys, mode, reference).await? {
+    let realm = call.realm();
+    match Deposit::may_be_called(&call.state.store, &realm, reference).await? {
         true => Ok(()),
         false => Err(Problem::validation(format!("reference must be {PLAIN}."))),
     }
@@ -322,8 +322,8 @@ fn cancelled() -> Problem {
 
 /// Returns the deposit of a reference that a record names.
 async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
-    let (keys, mode) = (call.keys(), call.caller.mode);
-    let deposit = Deposit::read(&call.state.store, &keys, mode, reference).await?;
+    let realm = call.realm();
+    let deposit = Deposit::read(&call.state.store, &realm, reference).await?;
     deposit.ok_or_else(|| {
         tracing::error!("a record names a deposit that is not there");
         Code::Internal.into()

@@ -109,8 +109,7 @@ fn agent(body: &Fields<'_>) -> Result<String, Problem> {
 /// Reads the state that the checks depend on; 503 if the account is gone.
 async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, Problem> {
     let query = SnapshotQuery {
-        account: &call.caller.account,
-        mode: call.caller.mode,
+        realm: &call.realm(),
         agent: subject.agent,
         run: subject.run,
         key_id: subject.key_id,

@@ -196,10 +196,7 @@ async fn resolve(
 pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["status", "walletId"])?;
     let paging = call.paging(&query, "escrows")?;
-    let (store, scope) = (
-        &call.state.store,
-        (call.caller.account.as_str(), call.caller.mode),
-    );
+    let (store, scope) = (&call.state.store, &call.realm());
     let (part, partial) = match filter(&call, &query).await? {
         None => (Part::empty(), Some(false)),
         Some(filter) if filter.is_all() => (Escrow::list(store, scope, paging.page()).await?, None),

@@ -74,8 +74,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// Returns the caller's intents.
 fn intents(call: &Call) -> Intents<'_> {
-    let (api, caller) = (&call.state, &call.caller);
-    Intents::new(&api.store, &api.archive, &caller.account, caller.mode)
+    Intents::new(&call.state.store, &call.state.archive, call.realm())
 }
 
 /// Whether records of this kind are intents.

@@ -54,15 +54,15 @@ pub async fn list(call: Call) -> Answer {
         Some(text) => ids(text)?,
         None => Vec::new(),
     };
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let of = |kind: Named| ids.iter().copied().filter(move |id| Named::from_id(id) == kind);
-    let mut names = names::of_agents(store, &keys, mode, of(Named::Agent)).await?;
-    if mode == Mode::Live {
-        names.extend(names::of_virtual_keys(store, &keys, of(Named::VirtualKey)).await?);
+    let mut names = names::of_agents(store, &realm, of(Named::Agent)).await?;
+    if realm.mode() == Mode::Live {
+        names.extend(names::of_virtual_keys(store, realm.keys(), of(Named::VirtualKey)).await?);
     }
-    names.extend(names::of_api_keys(store, &keys, mode, of(Named::ApiKey)).await?);
-    names.extend(names::of_policies(store, &keys, mode, of(Named::Policy)).await?);
-    names.extend(names::of_users(store, &keys, of(Named::User)).await?);
+    names.extend(names::of_api_keys(store, &realm, of(Named::ApiKey)).await?);
+    names.extend(names::of_policies(store, &realm, of(Named::Policy)).await?);
+    names.extend(names::of_users(store, realm.keys(), of(Named::User)).await?);
     let views = ids.iter().filter_map(|id| {
         let name = names.get(*id)?;
         let kind = Named::from_id(id).as_str();

@@ -49,8 +49,8 @@ impl IntentId {
     /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
     async fn of_key(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
         let key = IdempotencyKey::from_request(call.headers(), body)?;
-        let (account, mode) = (call.caller.account.as_str(), call.caller.mode);
-        let intents = Intents::new(&call.state.store, &call.state.archive, account, mode);
+        let realm = &call.realm();
+        let intents = Intents::new(&call.state.store, &call.state.archive, realm.clone());
         let named = |id, found, is_known| Self {
             id,
             spare_id: spare_id.to_owned(),
@@ -68,7 +68,7 @@ impl IntentId {
         let Some(key) = key.as_ref().map(IdempotencyKey::as_str) else {
             return Ok(named(Kind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
         };
-        let id_of = |generation| Once::id_of(&call.caller.check_secret, (account, mode), key, generation);
+        let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
         let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
         Ok(named(id, found, false))
     }
@@ -145,8 +145,8 @@ pub(super) async fn identify(
 /// # Errors
 /// 422 `IDEMPOTENCY_KEY_REUSED` if the record belongs to another request, 503.
 pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
-    let (keys, mode) = (call.keys(), call.caller.mode);
-    let (fingerprint, record) = match IntentRecord::find(&call.state.store, &keys, mode, &once.id).await? {
+    let realm = call.realm();
+    let (fingerprint, record) = match IntentRecord::find(&call.state.store, &realm, &once.id).await? {
         RequestLookup::Nothing => return Ok(None),
         RequestLookup::Claimed { fingerprint } => (fingerprint, None),
         RequestLookup::Record(record) => (record.fingerprint.clone(), Some(*record)),
@@ -171,7 +171,7 @@ pub(super) async fn require_earlier(call: &Call, once: &Once) -> Result<IntentRe
 
 /// Refuses to repeat an answer whose record lacks the durability of a first answer.
 async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
-    let key = call.keys().intent(call.caller.mode, &once.id);
+    let key = call.realm().intent(&once.id);
     match call.state.store.is_safely_there(&key, None).await? {
         true => Ok(()),
         false => Err(Code::ServiceUnavailable.into()),

@@ -133,20 +133,20 @@ fn total(amounts: impl Iterator<Item = Nanos>) -> Nanos {
 /// `GET /overview`
 pub async fn get(call: Call) -> Answer {
     let days = days(&call.query(&["days"])?)?;
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let sealed = catch_up::catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
     let first = period.day.saturating_sub(days - 1);
     let of_month = period.month_start();
-    let read = Day::read(store, &keys, mode, first.min(of_month), period.day).await?;
+    let read = Day::read(store, &realm, first.min(of_month), period.day).await?;
     let since = |first: u64| &read[read.partition_point(|day| day.number < first)..];
     let (recent, month) = (since(first), since(of_month));
     // Deleted agents and those without a wallet are among them.
     let spenders = month.iter().flat_map(|day| day.agents.keys().cloned());
-    let survey = Survey::read(store, &keys, mode, period, spenders).await?;
-    let account = AccountCounters::read(store, &keys, mode, period).await?;
-    let frozen = survey.frozen(store, &keys, mode).await?;
+    let survey = Survey::read(store, &realm, period, spenders).await?;
+    let account = AccountCounters::read(store, &realm, period).await?;
+    let frozen = survey.frozen(store, &realm).await?;
     let tracked_limit = tracked_limit(&call)?;
     let usages = LimitUsage::reached(&survey, &account, tracked_limit);
     let reads = attention::OverviewReads {
@@ -160,10 +160,10 @@ pub async fn get(call: Call) -> Answer {
     let history = History::new(recent);
     Reply::ok(&Overview {
         success: true,
-        mode: mode.as_str(),
+        mode: realm.mode().as_str(),
         as_of: iso_from_ms(at_ms),
         today: date_from_day(period.day),
-        spend: match mode {
+        spend: match realm.mode() {
             Mode::Live => Spend::of_counters(&survey, month, account.tracked, tracked_limit),
             Mode::Test => Spend::of_days(month, tracked_limit),
         },

@@ -202,12 +202,12 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["agentId"])?;
     let paging = call.paging(&query, "policies")?;
     let page = paging.page();
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let part = match query.get("agentId") {
-        None => PolicyRecord::list(store, &keys, mode, page).await?,
+        None => PolicyRecord::list(store, &realm, page).await?,
         Some(agent) => {
             require_agent_id("agentId", agent)?;
-            let policy = PolicyRecord::of_agent(store, &keys, mode, agent).await?;
+            let policy = PolicyRecord::of_agent(store, &realm, agent).await?;
             page.of_all(policy.into_iter().collect(), Order::Descending, |policy| {
                 (policy.created_at_ms, &policy.id)
             })?

@@ -137,10 +137,10 @@ pub async fn end(call: Call) -> Answer {
 }
 
 async fn show(call: &Call, agent: &str, id: &str) -> Answer {
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-    let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
+    let (store, realm) = (&call.state.store, call.realm());
+    let waiting = Waiting::of_agent(store, &realm, agent).await?;
     let waiting = waiting.get(id);
-    let found = Run::find(store, &keys, mode, agent, id).await?;
+    let found = Run::find(store, &realm, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
     let run = run.ok_or_else(|| no_run(id))?;
     Reply::ok(&RunAnswer::new(RunView::new(&run, agent, waiting)))

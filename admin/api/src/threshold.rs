@@ -74,18 +74,18 @@ pub async fn list(call: Call) -> Answer {
     let threshold = threshold.unwrap_or(Threshold::Half);
     let watched = filter::value(&query, "cap", Watched::ALL.map(Watched::as_str), Watched::parse)?;
     let paging = call.paging(&query, "thresholds")?;
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let sealed = catch_up(&call).await?;
     let at_ms = server_clock::now_ms(store).await?;
     let period = Period::at(at_ms);
-    let spenders = Day::read(store, &keys, mode, period.day, period.day).await?;
+    let spenders = Day::read(store, &realm, period.day, period.day).await?;
     let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
-    let survey = Survey::read(store, &keys, mode, period, spenders).await?;
-    let account = AccountCounters::read(store, &keys, mode, period).await?;
+    let survey = Survey::read(store, &realm, period, spenders).await?;
+    let account = AccountCounters::read(store, &realm, period).await?;
     let mut all = LimitUsage::reached(&survey, &account, tracked_limit(&call)?);
     all.retain(|one| one.threshold >= threshold && watched.is_none_or(|watched| one.watched == watched));
     let part = page(all, paging.page())?;
-    let noticed = LimitUsage::noticed_at(&part.records, store, &keys, mode, period).await?;
+    let noticed = LimitUsage::noticed_at(&part.records, store, &realm, period).await?;
     let rows = part.records.iter().zip(noticed);
     let views: Result<_, Problem> = rows.map(|(one, noticed)| view(one, noticed, at_ms)).collect();
     Reply::ok(

@@ -162,14 +162,7 @@ async fn show(call: &Call, paging: &Paging, filter: Filter<'_>, scope: &WalletSc
         WalletScope::Empty => Part::empty(),
         WalletScope::All | WalletScope::OfHolder(_) => {
             let filter = Filter { holder, ..filter };
-            list_transactions(
-                &call.state.store,
-                &call.keys(),
-                call.caller.mode,
-                filter,
-                paging.page(),
-            )
-            .await?
+            list_transactions(&call.state.store, &call.realm(), filter, paging.page()).await?
         }
     };
     Reply::ok(&paging.listing(&part, TransactionView::new))

@@ -93,8 +93,7 @@ impl LimitUsage {
 pub async fn get(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
     let query = SnapshotQuery {
-        account: &call.caller.account,
-        mode: call.caller.mode,
+        realm: &call.realm(),
         agent: &agent.id,
         run: None,
         key_id: None,
@@ -143,9 +142,9 @@ async fn policy(
     agent: &AgentRecord,
     snapshot: &Snapshot,
 ) -> Result<Option<AppliedPolicy>, Problem> {
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     if let Some(id) = &agent.policy_id
-        && let Some(policy) = PolicyRecord::read(store, &keys, mode, id).await?
+        && let Some(policy) = PolicyRecord::read(store, &realm, id).await?
     {
         return Ok(Some(AppliedPolicy {
             id: policy.id,
@@ -156,9 +155,9 @@ async fn policy(
     if snapshot.spend.policy.is_none() {
         return Ok(None);
     }
-    let ids = PolicyRecord::account_wide(store, &keys, mode).await?;
+    let ids = PolicyRecord::account_wide(store, &realm).await?;
     let only = match ids.as_slice() {
-        [id] => PolicyRecord::read(store, &keys, mode, id).await?,
+        [id] => PolicyRecord::read(store, &realm, id).await?,
         _ => None,
     };
     Ok(Some(match only {

@@ -196,10 +196,10 @@ pub async fn all(call: Call) -> Answer {
         .entry("limit".to_owned())
         .or_insert_with(|| PAGE_DEFAULT.to_owned());
     let paging = call.paging(&query, "agent_wallets")?;
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let user = user_wallet(store, &call.scope()).await?;
-    let part = Wallet::list(store, &keys, mode, paging.page()).await?;
-    let mut sums = Totals::of_agents(store, &keys, mode).await?;
+    let part = Wallet::list(store, &realm, paging.page()).await?;
+    let mut sums = Totals::of_agents(store, &realm).await?;
     sums.balance += user.balance;
     sums.pending += user.pending;
     Reply::ok(&All {
@@ -238,7 +238,7 @@ pub(super) async fn require_own(call: &Call) -> Result<FoundWallet, Problem> {
 }
 
 async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
-    let wallet = Wallet::of_owner(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    let wallet = Wallet::of_owner(&call.state.store, &call.realm(), id).await?;
     wallet.ok_or_else(|| no_wallet(id))
 }
 

@@ -149,8 +149,7 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
 pub async fn list(call: Call) -> Answer {
     gate::require(&call)?;
     let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
-    let (store, keys) = (&call.state.store, call.keys());
-    let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
+    let part = WebhookRecord::list(&call.state.store, &call.realm(), paging.page()).await?;
     Reply::ok(&paging.listing(&part, WebhookView::new))
 }
 
@@ -163,7 +162,7 @@ pub async fn get(call: Call) -> Answer {
 /// Returns the webhook in the path.
 async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
     let id = call.record_id("id", Kind::Webhook)?;
-    let webhook = WebhookRecord::read(&call.state.store, &call.keys(), call.caller.mode, id).await?;
+    let webhook = WebhookRecord::read(&call.state.store, &call.realm(), id).await?;
     webhook.ok_or_else(|| none(id))
 }
 
@@ -223,7 +222,6 @@ pub async fn delete(call: Call) -> Answer {
 pub async fn test(call: Call) -> Answer {
     gate::require(&call)?;
     let id = call.record_id("id", Kind::Webhook)?;
-    let (account, mode) = (&call.caller.account, call.caller.mode);
     match webhook::test(&call.state.store, &call.scope(), id).await? {
         Tested::Done { seq } => {
             // Dispatched immediately, so that the caller finds the delivery in the list; on failure the sealer does it.
@@ -231,7 +229,7 @@ pub async fn test(call: Call) -> Answer {
                 tracing::warn!(error = %error_chain(&error), "a webhook's test is dispatched later");
             }
             let event = EventName::WebhookTest;
-            let delivery = delivery_id(account, mode, id, seq, event);
+            let delivery = delivery_id(&call.realm(), id, seq, event);
             Reply::ok(&TestDelivery {
                 success: true,
                 event: event.as_str(),
@@ -245,11 +243,11 @@ pub async fn test(call: Call) -> Answer {
 }
 
 async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
-    let (account, mode) = (&call.caller.account, call.caller.mode);
-    Trail::new(&call.state.store, &call.state.archive, account, mode)
+    let realm = call.realm();
+    Trail::new(&call.state.store, &call.state.archive, realm.clone())
         .seal()
         .await?;
-    dispatch(&call.state.webhooks, account, mode, EntrySource::Store)
+    dispatch(&call.state.webhooks, &realm, EntrySource::Store)
         .await
         .map(drop)
 }

@@ -4,7 +4,6 @@ use crate::intents::segment::{IntentSegment, IntentSegments};
 use crate::location::ArchiveLocation;
 use crate::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
-use domain::mode::Mode;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use settings::{AuditSettings, BadSettings};
@@ -12,6 +11,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use store::StoreError;
 use store::audit::chain::Chain;
+use store::keys::Realm;
 
 /// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;
@@ -24,10 +24,10 @@ const ATTEMPTS: usize = 8;
 #[derive(Debug)]
 pub struct Archive {
     pub(crate) location: ArchiveLocation,
-    pub(crate) lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
+    pub(crate) lists: Cache<Realm, Arc<Vec<Arc<Descriptor>>>, Weight>,
     pub(crate) manifests: Cache<String, Arc<Manifest>, Weight>,
     pub(crate) segments: Cache<String, Arc<Segment>, Weight>,
-    pub(crate) intent_lists: Cache<(String, Mode), IntentSegments, Weight>,
+    pub(crate) intent_lists: Cache<Realm, IntentSegments, Weight>,
     pub(crate) intent_segments: Cache<String, Arc<IntentSegment>, Weight>,
 }
 
@@ -35,8 +35,8 @@ pub struct Archive {
 #[derive(Debug, Clone)]
 pub(crate) struct Weight;
 
-impl Weighter<(String, Mode), Arc<Vec<Arc<Descriptor>>>> for Weight {
-    fn weight(&self, _key: &(String, Mode), list: &Arc<Vec<Arc<Descriptor>>>) -> u64 {
+impl Weighter<Realm, Arc<Vec<Arc<Descriptor>>>> for Weight {
+    fn weight(&self, _key: &Realm, list: &Arc<Vec<Arc<Descriptor>>>) -> u64 {
         let counts: usize = list.iter().map(|descriptor| descriptor.counts.len()).sum();
         (list.len() * 600 + counts * 80 + 100) as u64
     }
@@ -54,8 +54,8 @@ impl Weighter<String, Arc<Segment>> for Weight {
     }
 }
 
-impl Weighter<(String, Mode), IntentSegments> for Weight {
-    fn weight(&self, _key: &(String, Mode), list: &IntentSegments) -> u64 {
+impl Weighter<Realm, IntentSegments> for Weight {
+    fn weight(&self, _key: &Realm, list: &IntentSegments) -> u64 {
         list.iter().map(|descriptor| descriptor.weight()).sum::<u64>() + 100
     }
 }
@@ -123,14 +123,9 @@ impl Archive {
     ///
     /// # Errors
     /// [`StoreError`], also if they do not cover all entries that were removed from the store.
-    pub async fn segments(
-        &self,
-        chain: &Chain<'_>,
-        account: &str,
-        mode: Mode,
-    ) -> Result<Arc<Vec<Arc<Descriptor>>>, StoreError> {
-        let key = (account.to_owned(), mode);
-        let mut known = self.lists.get(&key).unwrap_or_default();
+    pub async fn segments(&self, chain: &Chain<'_>) -> Result<Arc<Vec<Arc<Descriptor>>>, StoreError> {
+        let realm = chain.realm();
+        let mut known = self.lists.get(realm).unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let (end, fresh) = chain.segments(known.len()).await?;
             let mut list: Vec<Arc<Descriptor>> = known.to_vec();
@@ -141,7 +136,7 @@ impl Archive {
             }
             if fits(&list, end.seq, &end.text()) {
                 let list = Arc::new(list);
-                self.lists.insert(key, Arc::clone(&list));
+                self.lists.insert(realm.clone(), Arc::clone(&list));
                 return Ok(list);
             }
             if known.is_empty() {
@@ -150,7 +145,7 @@ impl Archive {
             // The store differs from before: it was restored from a backup.
             known = Arc::default();
         }
-        let text = format!("the segments of {account} {mode} do not cover what left the store");
+        let text = format!("the segments of {realm} do not cover what left the store");
         Err(StoreError::unexpected(text))
     }
 
@@ -160,11 +155,10 @@ impl Archive {
     /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn manifest(
         &self,
-        account: &str,
-        mode: Mode,
+        realm: &Realm,
         descriptor: &Descriptor,
     ) -> Result<Arc<Manifest>, StoreError> {
-        let (_, path) = descriptor.paths(account, mode);
+        let (_, path) = descriptor.paths(realm);
         let reading = async {
             let bytes = self.read(&path).await?;
             let manifest = Manifest::open(descriptor, &bytes);
@@ -180,11 +174,10 @@ impl Archive {
     /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn segment(
         &self,
-        account: &str,
-        mode: Mode,
+        realm: &Realm,
         descriptor: &Arc<Descriptor>,
     ) -> Result<Arc<Segment>, StoreError> {
-        let (path, _) = descriptor.paths(account, mode);
+        let (path, _) = descriptor.paths(realm);
         let key = format!("{path} {}", descriptor.sha256);
         let opening = self.open(&path, descriptor, Segment::open);
         self.segments.get_or_insert_async(&key, opening).await

@@ -7,10 +7,9 @@ pub use moving::{Age, Moved};
 pub use segment::{IntentSegment, IntentSegments, IntentsDescriptor};
 
 use crate::handle::Archive;
-use domain::mode::Mode;
 use std::sync::Arc;
 use store::intent::{IntentRecord, SEGMENTS_AT_ONCE};
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::{Store, StoreError};
 
 impl Archive {
@@ -18,23 +17,15 @@ impl Archive {
     ///
     /// # Errors
     /// [`StoreError`], also if they are not contiguous.
-    pub async fn intent_segments(
-        &self,
-        store: &Store,
-        account: &str,
-        mode: Mode,
-    ) -> Result<IntentSegments, StoreError> {
-        let known = self.known_intent_segments(account, mode);
-        let keys = AccountKeys::new(account);
-        let end = IntentRecord::segments(store, &keys, mode, skipped(&known)).await?;
-        self.joined_intent_segments(store, (account, mode), &known, &end)
-            .await
+    pub async fn intent_segments(&self, store: &Store, realm: &Realm) -> Result<IntentSegments, StoreError> {
+        let known = self.known_intent_segments(realm);
+        let end = IntentRecord::segments(store, realm, skipped(&known)).await?;
+        self.joined_intent_segments(store, realm, &known, &end).await
     }
 
     /// Returns the segments that this process knows, without asking the store.
-    pub fn known_intent_segments(&self, account: &str, mode: Mode) -> IntentSegments {
-        let key = (account.to_owned(), mode);
-        self.intent_lists.get(&key).unwrap_or_default()
+    pub fn known_intent_segments(&self, realm: &Realm) -> IntentSegments {
+        self.intent_lists.get(realm).unwrap_or_default()
     }
 
     /// Returns the segments: `known`, and those that follow. `end` are the store's segments after the first [`skipped`]
@@ -45,7 +36,7 @@ impl Archive {
     pub async fn joined_intent_segments(
         &self,
         store: &Store,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         known: &IntentSegments,
         end: &[String],
     ) -> Result<IntentSegments, StoreError> {
@@ -53,17 +44,14 @@ impl Archive {
         if known.last() == fresh.first() && fresh.len() <= 1 {
             return Ok(Arc::clone(known));
         }
-        let keys = AccountKeys::new(account);
         if end.len() >= SEGMENTS_AT_ONCE {
             let skip = skipped(known) + end.len();
-            fresh.append(&mut parse(
-                &IntentRecord::segments(store, &keys, mode, skip).await?,
-            )?);
+            fresh.append(&mut parse(&IntentRecord::segments(store, realm, skip).await?)?);
         }
         let mut list: Vec<Arc<IntentsDescriptor>> = known.iter().take(skipped(known)).cloned().collect();
         if known.last() != fresh.first() {
             if !known.is_empty() {
-                fresh = parse(&IntentRecord::segments(store, &keys, mode, 0).await?)?;
+                fresh = parse(&IntentRecord::segments(store, realm, 0).await?)?;
             }
             list.clear();
         }
@@ -71,14 +59,13 @@ impl Archive {
         let mut last = 0;
         for descriptor in &list {
             if descriptor.first != last + 1 || descriptor.last < descriptor.first {
-                let text = format!("the segments of intents of {account} {mode} have gaps");
+                let text = format!("the segments of intents of {realm} have gaps");
                 return Err(StoreError::unexpected(text));
             }
             last = descriptor.last;
         }
         let list = Arc::new(list);
-        self.intent_lists
-            .insert((account.to_owned(), mode), Arc::clone(&list));
+        self.intent_lists.insert(realm.clone(), Arc::clone(&list));
         Ok(list)
     }
 
@@ -88,11 +75,10 @@ impl Archive {
     /// [`StoreError::Archive`] if it cannot be read, or is not the archived one.
     pub async fn intent_segment(
         &self,
-        account: &str,
-        mode: Mode,
+        realm: &Realm,
         descriptor: &Arc<IntentsDescriptor>,
     ) -> Result<Arc<IntentSegment>, StoreError> {
-        let (path, _) = descriptor.paths(account, mode);
+        let (path, _) = descriptor.paths(realm);
         let opening = self.open(&path, descriptor, IntentSegment::open);
         self.intent_segments.get_or_insert_async(&path, opening).await
     }

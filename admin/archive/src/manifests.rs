@@ -3,10 +3,10 @@
 
 use crate::handle::{Archive, damaged};
 use crate::segment::{Descriptor, Manifest};
-use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::StoreError;
+use store::keys::Realm;
 
 impl Archive {
     /// Reads a segment's manifest and compares it with the store's description and with the segment's entries. Returns
@@ -16,11 +16,11 @@ impl Archive {
     /// [`StoreError::Archive`] when the segment cannot be read.
     pub async fn fault_of_manifest(
         &self,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         descriptor: &Arc<Descriptor>,
     ) -> Result<Option<String>, StoreError> {
-        let (_, path) = descriptor.paths(account, mode);
-        let decisions = self.segment(account, mode, descriptor).await?.decisions();
+        let (_, path) = descriptor.paths(realm);
+        let decisions = self.segment(realm, descriptor).await?.decisions();
         let bytes = match self.read(&path).await {
             Ok(bytes) => bytes,
             Err(StoreError::Archive(why)) => return Ok(Some(why)),
@@ -43,12 +43,12 @@ impl Archive {
     /// [`StoreError::Archive`], also when what comes out is not what was archived.
     pub async fn remake_manifest(
         &self,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         descriptor: &Arc<Descriptor>,
     ) -> Result<(), StoreError> {
-        let (_, path) = descriptor.paths(account, mode);
-        let decisions = self.segment(account, mode, descriptor).await?.decisions();
-        let manifest = decisions.map(|decisions| Manifest::new(account, mode, descriptor, decisions));
+        let (_, path) = descriptor.paths(realm);
+        let decisions = self.segment(realm, descriptor).await?.decisions();
+        let manifest = decisions.map(|decisions| Manifest::new(realm, descriptor, decisions));
         let bytes = manifest.and_then(|manifest| serde_json::to_vec(&manifest).ok());
         let bytes = bytes.filter(|bytes| hex::encode(Sha256::digest(bytes)) == descriptor.manifest);
         match bytes {
@@ -65,10 +65,9 @@ mod tests {
     use crate::segment::Draft;
     use domain::chain::GENESIS;
     use domain::entry::Entry;
+    use domain::mode::Mode;
     use settings::load_from;
     use store::audit::chain::Head;
-
-    const WHOSE: (&str, Mode) = ("acct_1", Mode::Live);
 
     #[tokio::test]
     async fn a_manifest_is_held_against_its_segment_and_made_again_from_it() {
@@ -77,19 +76,20 @@ mod tests {
         settings.archive = dir.path().display().to_string();
         let archive = Archive::at(ArchiveLocation::from_settings(&settings).unwrap());
         let line = br#"1 5 D frozen allow_01KAH3V9J80123456780000000 1 ,,,,,, acct_1 bot - vk_1 p m"#;
+        let realm = Realm::new("acct_1", Mode::Live);
         let mut draft = Draft::behind(Head::default(), 10);
         draft
             .add(&Entry::of_line(1, line).seal(GENESIS).unwrap())
             .unwrap();
-        let built = draft.build(WHOSE.0, WHOSE.1).unwrap().unwrap();
+        let built = draft.build(&realm).unwrap().unwrap();
         let descriptor = Arc::new(built.descriptor);
-        let (segment, path) = descriptor.paths(WHOSE.0, WHOSE.1);
+        let (segment, path) = descriptor.paths(&realm);
         archive.location().put(&segment, built.segment).await.unwrap();
 
-        let fault = async |descriptor| archive.fault_of_manifest(WHOSE, descriptor).await.unwrap();
+        let fault = async |descriptor| archive.fault_of_manifest(&realm, descriptor).await.unwrap();
         let why = fault(&descriptor).await.unwrap();
         assert!(why.contains(&path) && why.contains("not there"), "{why}");
-        archive.remake_manifest(WHOSE, &descriptor).await.unwrap();
+        archive.remake_manifest(&realm, &descriptor).await.unwrap();
         assert_eq!(fault(&descriptor).await, None);
         assert!(archive.location().get(&path).await.unwrap().unwrap() == built.manifest);
 
@@ -109,7 +109,11 @@ mod tests {
             },
         ] {
             let changed = Arc::new(changed);
-            let why = archive.fault_of_manifest(WHOSE, &changed).await.unwrap().unwrap();
+            let why = archive
+                .fault_of_manifest(&realm, &changed)
+                .await
+                .unwrap()
+                .unwrap();
             assert!(why.contains("description of the segment is another one"), "{why}");
         }
 
@@ -129,10 +133,10 @@ mod tests {
                 .unwrap()
                 .contains("its decisions are not those")
         );
-        let why = archive.remake_manifest(WHOSE, &other).await.unwrap_err();
+        let why = archive.remake_manifest(&realm, &other).await.unwrap_err();
         assert!(why.to_string().contains("not what it described"), "{why}");
         assert!(fault(&descriptor).await.is_some(), "its digest");
-        archive.remake_manifest(WHOSE, &descriptor).await.unwrap();
+        archive.remake_manifest(&realm, &descriptor).await.unwrap();
         assert_eq!(fault(&descriptor).await, None);
     }
 }

@@ -7,13 +7,12 @@ mod opened;
 pub use draft::{Built, Draft};
 pub use opened::{Segment, decompress};
 
-use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use store::audit::chain::Filter;
 use store::audit::decisions;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 
 /// The form of manifests.
 const VERSION: u32 = 1;
@@ -69,7 +68,8 @@ pub struct Manifest {
 
 impl Descriptor {
     /// Returns the paths of the segment and of its manifest.
-    pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
+    pub fn paths(&self, realm: &Realm) -> (String, String) {
+        let (account, mode) = (realm.account(), realm.mode());
         let path = format!("segments/{account}/{mode}/{:012}-{:012}", self.first, self.last);
         (format!("{path}.jsonl.zst"), format!("{path}.json"))
     }
@@ -79,7 +79,7 @@ impl Descriptor {
         match (agent, kind) {
             (None, None) => self.entries,
             (agent, kind) => {
-                let name = AccountKeys::audit_count(agent, kind);
+                let name = Realm::audit_count(agent, kind);
                 self.counts.get(&name).copied().unwrap_or(0)
             }
         }
@@ -103,11 +103,11 @@ impl Descriptor {
 
 impl Manifest {
     /// The manifest of a segment, with its decisions.
-    pub(crate) fn new(account: &str, mode: Mode, descriptor: &Descriptor, decisions: String) -> Self {
+    pub(crate) fn new(realm: &Realm, descriptor: &Descriptor, decisions: String) -> Self {
         Self {
             version: VERSION,
-            account: account.to_owned(),
-            mode: mode.as_str().to_owned(),
+            account: realm.account().to_owned(),
+            mode: realm.mode().as_str().to_owned(),
             segment: Descriptor {
                 manifest: String::new(),
                 ..descriptor.clone()

@@ -4,7 +4,6 @@
 
 use super::segment::{Built, Draft};
 use crate::handle::{Archive, damaged};
-use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use store::StoreError;
 use store::audit::archive::{Archived, RemovalOutcome};
@@ -24,19 +23,18 @@ impl Archive {
     pub async fn move_segment(
         &self,
         chain: &Chain<'_>,
-        (account, mode): (&str, Mode),
         last: u64,
         entries_max: usize,
     ) -> Result<u64, StoreError> {
         let before = chain.extent().await?.archived;
         let draft = draft(chain, before, last, entries_max).await?;
-        let account_name = account.to_owned();
-        let building = tokio::task::spawn_blocking(move || draft.build(&account_name, mode)).await;
+        let realm = chain.realm().clone();
+        let building = tokio::task::spawn_blocking(move || draft.build(&realm)).await;
         let built = building.map_err(|error| StoreError::Archive(error.to_string()))?;
         let Some(built) = built.map_err(|error| StoreError::Archive(error.to_string()))? else {
             return Ok(0);
         };
-        let (segment_path, manifest_path) = built.descriptor.paths(account, mode);
+        let (segment_path, manifest_path) = built.descriptor.paths(chain.realm());
         self.settle(&segment_path, &built.segment).await?;
         self.settle(&manifest_path, &built.manifest).await?;
         self.let_go(chain, &built).await
@@ -92,16 +90,11 @@ impl Archive {
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry.
-    pub async fn forget_decisions(
-        &self,
-        chain: &Chain<'_>,
-        (account, mode): (&str, Mode),
-        forgotten: u64,
-    ) -> Result<(), StoreError> {
-        let segments = self.segments(chain, account, mode).await?;
+    pub async fn forget_decisions(&self, chain: &Chain<'_>, forgotten: u64) -> Result<(), StoreError> {
+        let segments = self.segments(chain).await?;
         let first = segments.partition_point(|segment| segment.last <= forgotten);
         for segment in &segments[first..] {
-            let manifest = self.manifest(account, mode, segment).await?;
+            let manifest = self.manifest(chain.realm(), segment).await?;
             let starts = decisions::archived_starts(&manifest.decisions);
             chain.forget(starts, segment.last).await?;
         }

@@ -7,10 +7,10 @@ use archive::location::LocationError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::{Checkpoint, End, hash_of_none, origin};
 use domain::entry::Entry;
-use domain::mode::Mode;
 use history::trail::Trail;
 use store::StoreError;
 use store::audit::chain::Head;
+use store::keys::Realm;
 
 /// Why no checkpoint is signed.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +55,7 @@ impl NotSigned {
 pub struct Checkpoints<'a> {
     archive: &'a Archive,
     key: PublicKey,
-    account: &'a str,
-    mode: Mode,
+    realm: &'a Realm,
 }
 
 /// The checkpoint of a trail that tells of most entries.
@@ -83,13 +82,8 @@ impl Largest {
 
 impl<'a> Checkpoints<'a> {
     /// The checkpoints of the trail of `account` and `mode`, signed with the secret half of `key`.
-    pub const fn new(archive: &'a Archive, key: PublicKey, account: &'a str, mode: Mode) -> Self {
-        Self {
-            archive,
-            key,
-            account,
-            mode,
-        }
+    pub const fn new(archive: &'a Archive, key: PublicKey, realm: &'a Realm) -> Self {
+        Self { archive, key, realm }
     }
 
     /// Reads the last checkpoint; `None` if there is none.
@@ -152,12 +146,15 @@ impl<'a> Checkpoints<'a> {
             return Ok(None);
         };
         let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
-        Ok(Some(self.key.verify(note, &origin(self.account, self.mode))?))
+        Ok(Some(self.key.verify(
+            note,
+            &origin(self.realm.account(), self.realm.mode()),
+        )?))
     }
 
     /// Returns the path of the last checkpoint.
     fn path(&self) -> String {
-        format!("checkpoints/{}/{}", self.account, self.mode)
+        format!("checkpoints/{}/{}", self.realm.account(), self.realm.mode())
     }
 
     /// Returns the folder of the checkpoints that are not replaced.
@@ -230,9 +227,9 @@ pub async fn earlier(
 }
 
 /// Returns the checkpoint of a trail with this end.
-pub fn of_head(account: &str, mode: Mode, head: Head) -> Checkpoint {
+pub fn of_head(realm: &Realm, head: Head) -> Checkpoint {
     Checkpoint {
-        origin: origin(account, mode),
+        origin: origin(realm.account(), realm.mode()),
         size: head.seq,
         hash: head.hash.unwrap_or_else(hash_of_none),
         later: None,
@@ -241,9 +238,9 @@ pub fn of_head(account: &str, mode: Mode, head: Head) -> Checkpoint {
 
 /// The checkpoint of a trail as it was when it ended at `then`. Where it has grown on since it names its end now: who
 /// puts it in the place of a later one shows that there were more entries.
-pub fn of_earlier(account: &str, mode: Mode, then: Head, now: Head) -> Checkpoint {
-    let later = of_head(account, mode, now).end();
-    let then = of_head(account, mode, then);
+pub fn of_earlier(realm: &Realm, then: Head, now: Head) -> Checkpoint {
+    let later = of_head(realm, now).end();
+    let then = of_head(realm, then);
     Checkpoint {
         later: Some(later).filter(|later| later.size > then.size),
         ..then

@@ -4,15 +4,15 @@
 use crate::broken::Broken;
 use archive::Archive;
 use archive::segment::Descriptor;
-use domain::mode::Mode;
 use std::sync::Arc;
 use store::StoreError;
 use store::audit::chain::Chain;
+use store::keys::Realm;
 
 /// The manifests of a trail's segments, compared one by one as a walk comes by.
 pub(super) struct Manifests<'a> {
     archive: &'a Archive,
-    whose: (&'a str, Mode),
+    realm: &'a Realm,
     segments: Arc<Vec<Arc<Descriptor>>>,
     next: usize,
     /// What is wrong first.
@@ -25,15 +25,15 @@ impl<'a> Manifests<'a> {
     pub(super) async fn read(
         archive: &'a Archive,
         chain: &Chain<'_>,
-        whose: (&'a str, Mode),
+        realm: &'a Realm,
     ) -> Result<Self, StoreError> {
-        let segments = match archive.segments(chain, whose.0, whose.1).await {
+        let segments = match archive.segments(chain).await {
             Err(StoreError::UnexpectedReply(_)) => Arc::default(),
             found => found?,
         };
         Ok(Self {
             archive,
-            whose,
+            realm,
             segments,
             next: 0,
             broken: None,
@@ -44,7 +44,7 @@ impl<'a> Manifests<'a> {
     pub(super) async fn up_to(&mut self, end: u64) -> Result<(), StoreError> {
         while let Some(segment) = self.segments.get(self.next).filter(|next| next.last <= end) {
             self.next += 1;
-            let found = self.archive.fault_of_manifest(self.whose, segment).await;
+            let found = self.archive.fault_of_manifest(self.realm, segment).await;
             let why = match found {
                 Ok(None) => continue,
                 Ok(Some(why)) | Err(StoreError::Archive(why)) => why,

@@ -8,10 +8,10 @@ use crate::broken::Broken;
 use crate::verdict::Verdict;
 use crate::walk::Walk;
 use archive::Archive;
-use domain::mode::Mode;
 use history::trail::Trail;
 use std::time::Duration;
 use store::audit::chain::Chain;
+use store::keys::Realm;
 use store::server_clock;
 use store::{Store, StoreError};
 
@@ -24,15 +24,14 @@ use store::{Store, StoreError};
 pub async fn online(
     store: &Store,
     archive: &Archive,
-    account: &str,
-    mode: Mode,
+    realm: &Realm,
     known: Vec<KnownEnd>,
     every: Duration,
     mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
     let (trail, chain) = (
-        Trail::new(store, archive, account, mode),
-        Chain::new(store, account, mode),
+        Trail::new(store, archive, realm.clone()),
+        Chain::new(store, realm.clone()),
     );
     let young = young(server_clock::now_ms(store).await?, every);
     // Everything that is there now is sealed then, so the walk must come so far.
@@ -54,7 +53,7 @@ pub async fn online(
         one.mark(&mut walk);
     }
     let mut lists = Lists::default();
-    let mut manifests = Manifests::read(archive, &chain, (account, mode)).await?;
+    let mut manifests = Manifests::read(archive, &chain, realm).await?;
     let beside = (&mut lists, &mut manifests);
     let mut broken = along(&trail, &mut walk, beside, goal, unsealed, &mut progress).await?;
     if broken.is_none() {

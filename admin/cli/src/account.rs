@@ -20,7 +20,7 @@ use store::account::script as account;
 use store::account::script::{NewAccount, PlanSet};
 use store::account::usage::Usage;
 use store::audit::OPERATOR;
-use store::keys::AccountKeys;
+use store::keys::{AccountKeys, Realm};
 use store::user::User;
 
 /// `account …`
@@ -160,10 +160,9 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
         .collect();
     let mut document = document(&account);
     document["users"] = users.into();
-    let keys = AccountKeys::new(id);
     let (budgets, mut rows) = (context.store.budgets(), Vec::new());
     for mode in Mode::ALL {
-        let usage = Usage::read(&context.store, &keys, mode).await?;
+        let usage = Usage::read(&context.store, &Realm::new(id, mode)).await?;
         for budget in Budget::ALL {
             let (used, limit) = (usage.count(budget), budgets.limit(budget));
             document["budgets"][mode.as_str()][budget.as_str()] = json!({ "used": used, "limit": limit });

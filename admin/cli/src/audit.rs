@@ -17,6 +17,7 @@ use settings::Settings;
 use store::Store;
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::KeyError;
+use store::keys::Realm;
 use telemetry::error_chain;
 
 /// `audit …`
@@ -44,6 +45,10 @@ pub(super) struct TrailArgs {
 }
 
 impl TrailArgs {
+    fn realm(&self) -> Realm {
+        Realm::new(&self.account, self.mode)
+    }
+
     fn origin(&self) -> String {
         origin(&self.account, self.mode)
     }

@@ -14,7 +14,7 @@ use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
 use store::deposit::{Deposit as Record, DepositPlace, DepositState};
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::once::Once;
 use store::script::change::Scope;
 
@@ -91,8 +91,7 @@ impl Make {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.account).await?;
         let scope = Scope::of_operator(&self.account, self.mode);
-        let keys = AccountKeys::new(&self.account);
-        if !Record::may_be_called(&context.store, &keys, self.mode, &self.reference).await? {
+        if !Record::may_be_called(&context.store, &scope.realm(), &self.reference).await? {
             return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
         }
         for _ in 0..WALLET_ATTEMPTS {
@@ -124,9 +123,8 @@ impl Make {
         let found = self.find(context, scope).await?;
         let now = now_ms();
         // No idempotency key: the reference already makes the deposit happen once.
-        let place = (scope.account, scope.mode);
         let request = ("deposit", &json!({}));
-        let once = Once::new(&context.record.check_secret, place, None, request, now)?;
+        let once = Once::new(&context.record.check_secret, &scope.realm(), None, request, now)?;
         let state = match self.pending {
             true => DepositState::Pending,
             false => DepositState::Confirmed,
@@ -190,8 +188,8 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 
 impl DepositName {
     async fn confirm(self, context: &Context) -> Result<Report, Failure> {
-        let (account, mode) = self.place(context).await?;
-        let scope = Scope::of_operator(&account, mode);
+        let realm = self.place(context).await?;
+        let scope = Scope::of_operator(realm.account(), realm.mode());
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
                 let again = again.then_some("it was confirmed before");
@@ -205,8 +203,8 @@ impl DepositName {
     }
 
     async fn cancel(self, context: &Context) -> Result<Report, Failure> {
-        let (account, mode) = self.place(context).await?;
-        let scope = Scope::of_operator(&account, mode);
+        let realm = self.place(context).await?;
+        let scope = Scope::of_operator(realm.account(), realm.mode());
         match cancel(&context.store, &scope, &self.reference).await? {
             Cancelled::Done { deposit, again } => {
                 let again = again.then_some("it was cancelled before");
@@ -224,29 +222,34 @@ impl DepositName {
     }
 
     /// The account and mode of the deposit, which must be clear.
-    async fn place(&self, context: &Context) -> Result<(String, Mode), Failure> {
+    async fn place(&self, context: &Context) -> Result<Realm, Failure> {
         if let Some(account) = &self.account {
             context.account(account).await?;
             if let Some(mode) = self.mode {
-                return Ok((account.clone(), mode));
+                return Ok(Realm::new(account, mode));
             }
         }
         let (mut places, are_all) = match &self.account {
             Some(account) => (self.modes(context, account).await?, true),
             None => Record::places(&context.store, &self.reference).await?,
         };
-        places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.mode));
+        places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.realm.mode()));
         match places.as_slice() {
             [] => Err(self.missing()),
-            [place] if are_all => Ok((place.account.clone(), place.mode)),
+            [place] if are_all => Ok(place.realm.clone()),
             several => Err(self.ambiguous(several)),
         }
     }
 
     fn ambiguous(&self, places: &[DepositPlace]) -> Failure {
-        let named = places
-            .iter()
-            .map(|place| format!("{} ({}, {})", place.account, place.mode, place.state));
+        let named = places.iter().map(|place| {
+            format!(
+                "{} ({}, {})",
+                place.realm.account(),
+                place.realm.mode(),
+                place.state
+            )
+        });
         let message = format!(
             "several know reference {}: {}; say which with --account and --mode",
             self.reference,
@@ -257,16 +260,12 @@ impl DepositName {
 
     /// Returns the modes in which `account` has, or had, a pending deposit with the reference.
     async fn modes(&self, context: &Context, account: &str) -> Result<Vec<DepositPlace>, Failure> {
-        let keys = AccountKeys::new(account);
         let mut known = Vec::new();
-        for mode in [Mode::Live, Mode::Test] {
-            let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
+        for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
+            let deposit = Record::read(&context.store, &realm, &self.reference).await?;
             let announced = deposit.filter(Record::was_announced);
-            known.extend(announced.map(|deposit| DepositPlace {
-                account: account.to_owned(),
-                mode,
-                state: deposit.state,
-            }));
+            let state = announced.map(|deposit| deposit.state);
+            known.extend(state.map(|state| DepositPlace { realm, state }));
         }
         Ok(known)
     }

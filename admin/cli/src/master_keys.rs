@@ -17,7 +17,7 @@ use store::account::Account;
 use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::Rotated;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::provider_key::reseal::Reseal;
 use store::provider_key::sealed::SealedKey;
 use store::script::change::Scope;
@@ -52,7 +52,7 @@ impl Keys {
                 rotate_agent(context, &keyring, &account, &agent, &mut tally).await?;
             }
             for mode in Mode::ALL {
-                rotate_webhooks(context, &keyring, &account, mode, &mut tally).await?;
+                rotate_webhooks(context, &keyring, &Realm::new(&account, mode), &mut tally).await?;
             }
             rotate_factors(context, &keyring, &account, &mut tally).await?;
         }
@@ -159,28 +159,27 @@ fn seal_again(keyring: &Keyring, owner: &impl SealOwner, secret: &SecretString) 
 async fn rotate_webhooks(
     context: &Context,
     keyring: &Keyring,
-    account: &str,
-    mode: Mode,
+    realm: &Realm,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
-    let (store, keys) = (&context.store, AccountKeys::new(account));
-    let scope = Scope::of_operator(account, mode);
-    for WebhookRecord { id, .. } in WebhookRecord::all(store, &keys, mode).await? {
+    let store = &context.store;
+    let scope = Scope::of_operator(realm.account(), realm.mode());
+    for WebhookRecord { id, .. } in WebhookRecord::all(store, realm).await? {
         let owner = WebhookSecretOf {
-            account,
-            mode,
+            account: realm.account(),
+            mode: realm.mode(),
             webhook: &id,
         };
         for _ in 0..ATTEMPTS {
             let mut changed = false;
-            for (field, old) in WebhookSecrets::read(store, &keys, mode, &id).await?.sealed {
+            for (field, old) in WebhookSecrets::read(store, realm, &id).await?.sealed {
                 if keyring.is_current(&old) {
                     continue;
                 }
                 let Ok(secret) = keyring.open(&owner, &old) else {
                     tally
                         .unopenable
-                        .push(json!({ "accountId": account, "webhookId": id, "field": field }));
+                        .push(json!({ "accountId": realm.account(), "webhookId": id, "field": field }));
                     continue;
                 };
                 let new = seal_again(keyring, &owner, &secret)?;

@@ -17,7 +17,7 @@ use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use store::keys::AccountKeys;
+use store::keys::{AccountKeys, Realm};
 use store::once::{KEY_MAX, is_key};
 use store::script::change::Scope;
 
@@ -135,6 +135,11 @@ impl<S> Call<S> {
     /// Returns the keys of the caller's account.
     pub fn keys(&self) -> AccountKeys {
         AccountKeys::new(&self.caller.account)
+    }
+
+    /// Returns the caller's account and mode.
+    pub fn realm(&self) -> Realm {
+        Realm::new(&self.caller.account, self.caller.mode)
     }
 
     /// Returns the account, mode and actor of a change by this call.

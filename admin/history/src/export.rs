@@ -3,10 +3,10 @@
 use crate::trail::Trail;
 use archive::Archive;
 use bytes::{Bytes, BytesMut};
-use domain::mode::Mode;
 use futures::{Stream, stream};
 use std::sync::Arc;
 use store::audit::chain::Head;
+use store::keys::Realm;
 use store::{Store, StoreError};
 
 /// Content type of such a file.
@@ -30,10 +30,8 @@ pub struct Export {
     pub store: Store,
     /// Archive with the older entries.
     pub archive: Arc<Archive>,
-    /// Account of the trail.
-    pub account: String,
-    /// Mode of the trail.
-    pub mode: Mode,
+    /// Account and mode of the trail.
+    pub realm: Realm,
     /// Number of the entry before the first.
     pub after: u64,
     /// End of the trail when the export began; later entries are not included.
@@ -70,8 +68,7 @@ impl Written {
         let Export {
             store,
             archive,
-            account,
-            mode,
+            realm,
             head,
             ..
         } = &self.export;
@@ -80,7 +77,7 @@ impl Written {
             return Ok(None);
         }
         let first = self.last + 1;
-        let entries = Trail::new(store, archive, account, *mode).read(first).await?;
+        let entries = Trail::new(store, archive, realm.clone()).read(first).await?;
         let mut chunk = BytesMut::new();
         for entry in entries.iter().take(wanted) {
             chunk.extend_from_slice(entry.json.as_bytes());

@@ -11,10 +11,9 @@ pub use search::READ_MAX;
 use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
 use domain::intent::State;
-use domain::mode::Mode;
 use std::sync::Arc;
 use store::intent::IntentRecord;
-use store::keys::{AccountKeys, IntentIndex};
+use store::keys::{IntentIndex, Realm};
 use store::page::{Page, Part};
 use store::{Store, StoreError};
 
@@ -26,18 +25,16 @@ const ATTEMPTS: usize = 8;
 pub struct Intents<'a> {
     store: &'a Store,
     archive: &'a Archive,
-    account: &'a str,
-    mode: Mode,
+    realm: Realm,
 }
 
 impl<'a> Intents<'a> {
-    /// Returns the intents of `account` in `mode`.
-    pub const fn new(store: &'a Store, archive: &'a Archive, account: &'a str, mode: Mode) -> Self {
+    /// Returns the intents of a realm.
+    pub const fn new(store: &'a Store, archive: &'a Archive, realm: Realm) -> Self {
         Self {
             store,
             archive,
-            account,
-            mode,
+            realm,
         }
     }
 
@@ -47,8 +44,7 @@ impl<'a> Intents<'a> {
     /// [`StoreError`], also for a malformed record; [`StoreError::Archive`] if a required segment is missing or
     /// damaged.
     pub async fn read(&self, id: &str) -> Result<Option<IntentRecord>, StoreError> {
-        let keys = AccountKeys::new(self.account);
-        let live = IntentRecord::read(self.store, &keys, self.mode, id).await?;
+        let live = IntentRecord::read(self.store, &self.realm, id).await?;
         if live.is_some() {
             return Ok(live);
         }
@@ -71,8 +67,7 @@ impl<'a> Intents<'a> {
         page: Page<'_>,
     ) -> Result<Part<IntentRecord>, StoreError> {
         if index == IntentIndex::State(State::PendingApproval.as_str()) {
-            let keys = AccountKeys::new(self.account);
-            return IntentRecord::waiting(self.store, &keys, self.mode, page).await;
+            return IntentRecord::waiting(self.store, &self.realm, page).await;
         }
         for _ in 0..ATTEMPTS {
             let segments = self.segments().await?;
@@ -90,14 +85,10 @@ impl<'a> Intents<'a> {
     }
 
     async fn open(&self, descriptor: &Arc<IntentsDescriptor>) -> Result<Arc<IntentSegment>, StoreError> {
-        self.archive
-            .intent_segment(self.account, self.mode, descriptor)
-            .await
+        self.archive.intent_segment(&self.realm, descriptor).await
     }
 
     async fn segments(&self) -> Result<IntentSegments, StoreError> {
-        self.archive
-            .intent_segments(self.store, self.account, self.mode)
-            .await
+        self.archive.intent_segments(self.store, &self.realm).await
     }
 }

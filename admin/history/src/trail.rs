@@ -7,9 +7,9 @@ pub mod calls;
 use archive::Archive;
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
-use domain::mode::Mode;
 use std::collections::{BTreeSet, HashMap};
 use store::audit::chain::{Backwards, Chain, Filter, Head, LiveNumbers, Row};
+use store::keys::Realm;
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
 
@@ -23,19 +23,13 @@ const ATTEMPTS: usize = 8;
 pub struct Trail<'a> {
     chain: Chain<'a>,
     archive: &'a Archive,
-    account: String,
-    mode: Mode,
 }
 
 impl<'a> Trail<'a> {
-    /// Returns the trail of `account` in `mode`.
-    pub fn new(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
-        Self {
-            chain: Chain::new(store, account, mode),
-            archive,
-            account: account.to_owned(),
-            mode,
-        }
+    /// Returns the trail of a realm.
+    pub const fn new(store: &'a Store, archive: &'a Archive, realm: Realm) -> Self {
+        let chain = Chain::new(store, realm);
+        Self { chain, archive }
     }
 
     /// Seals all events until now. Returns the end of the trail.

@@ -20,20 +20,19 @@ impl Pass<'_> {
     }
 
     async fn read_segments(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let (accounts, archive) = (self.accounts, self.archive);
-        let (account, keys) = (accounts.id(place), accounts.keys(place));
-        let segments = match archive.intent_segments(self.store, account, place.mode).await {
+        let (realm, archive) = (self.accounts.realm(place), self.archive);
+        let segments = match archive.intent_segments(self.store, realm).await {
             Err(StoreError::UnexpectedReply(why)) => {
-                let key = keys.intent_segments(place.mode);
+                let key = realm.intent_segments();
                 self.wrong(Invariant::Intent, &[&key], why);
                 return Ok(());
             }
             segments => segments?,
         };
         for descriptor in segments.iter() {
-            let segment = match archive.intent_segment(account, place.mode, descriptor).await {
+            let segment = match archive.intent_segment(realm, descriptor).await {
                 Err(StoreError::Archive(why)) => {
-                    let (path, _) = descriptor.paths(account, place.mode);
+                    let (path, _) = descriptor.paths(realm);
                     self.wrong(Invariant::Intent, &[&path], why);
                     continue;
                 }
@@ -41,7 +40,7 @@ impl Pass<'_> {
             };
             self.count(segment.records().len());
             for intent in segment.records() {
-                let key = keys.intent(place.mode, &intent.id);
+                let key = realm.intent(&intent.id);
                 self.decided(place, &key, intent);
             }
         }

@@ -6,7 +6,7 @@ use domain::mode::Mode;
 use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::open_holds::State;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 
 /// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,7 +26,7 @@ impl AccountMode {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     ids: Vec<String>,
-    keys: Vec<AccountKeys>,
+    realms: Vec<Realm>,
     words: Vec<String>,
     index: HashMap<String, usize>,
     /// Whether there are other accounts that are not checked.
@@ -35,13 +35,14 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(ids: Vec<String>, partial: bool) -> Self {
+        let realms = ids
+            .iter()
+            .flat_map(|id| Mode::ALL.map(|mode| Realm::new(id, mode)));
+        let realms: Vec<Realm> = realms.collect();
         let index = ids.iter().enumerate().map(|(at, id)| (id.clone(), at)).collect();
         Self {
-            keys: ids.iter().map(|id| AccountKeys::new(id)).collect(),
-            words: ids
-                .iter()
-                .flat_map(|id| [format!("{id} live"), format!("{id} test")])
-                .collect(),
+            words: realms.iter().map(Realm::to_string).collect(),
+            realms,
             ids,
             index,
             partial,
@@ -60,8 +61,8 @@ impl Accounts {
         &self.ids[place.account]
     }
 
-    pub(super) fn keys(&self, place: AccountMode) -> &AccountKeys {
-        &self.keys[place.account]
+    pub(super) fn realm(&self, place: AccountMode) -> &Realm {
+        &self.realms[place.index()]
     }
 
     /// Returns every account in both modes.

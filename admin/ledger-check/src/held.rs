@@ -49,10 +49,10 @@ impl Pass<'_> {
         place: AccountMode,
         agents: &BTreeSet<String>,
     ) -> Result<bool, StoreError> {
-        let (store, keys) = (self.store, self.accounts.keys(place));
-        let bucket = keys.bucket();
+        let (store, realm) = (self.store, self.accounts.realm(place));
+        let bucket = realm.bucket();
         let state_fields = ["version".to_owned(), ModeField::AuditSeq.name(Mode::Live)];
-        let state = || Read::fields(bucket, keys.record(), &state_fields);
+        let state = || Read::fields(bucket, realm.record(), &state_fields);
         let due = Read::sorted(bucket, bucket.due(), 0, u64::from(u32::MAX));
         let mut answers = store.many(&[state(), due]).await?;
         let before = answers.read::<(Option<String>, Option<String>)>();
@@ -67,7 +67,7 @@ impl Pass<'_> {
         let mut answers = store.many(&texts).await?;
         let mut sums: BTreeMap<String, u128> = BTreeMap::new();
         for agent in agents {
-            sums.insert(keys.agent(place.mode, agent), 0);
+            sums.insert(realm.agent(agent), 0);
         }
         for id in &ids {
             let text = answers.text();
@@ -75,7 +75,7 @@ impl Pass<'_> {
             let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(place)) else {
                 continue;
             };
-            let agent = keys.agent(place.mode, &hold.name.agent);
+            let agent = realm.agent(&hold.name.agent);
             *sums.entry(agent).or_default() += u128::from(hold.estimate.get());
         }
         let mut reads: Vec<Read> = sums.keys().map(|key| Read::field(bucket, key, HELD)).collect();

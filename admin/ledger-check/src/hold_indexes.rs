@@ -16,7 +16,7 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
             .places()
-            .map(|place| accounts.keys(place).bucket())
+            .map(|place| accounts.realm(place).bucket())
             .collect();
         let kept_since = server_clock::now_ms(store)
             .await?

@@ -9,7 +9,7 @@ use domain::intent::State;
 use store::StoreError;
 use store::account::ModeField;
 use store::keys::parse::{Key, ModeKey};
-use store::keys::{AccountKeys, IntentIndex};
+use store::keys::{IntentIndex, Realm};
 use store::read::Read;
 
 impl Pass<'_> {
@@ -24,12 +24,12 @@ impl Pass<'_> {
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
-            let keys = accounts.keys(place);
-            let base = || archived(keys, place);
-            let size = Read::list_length(keys.bucket(), keys.audit(place.mode));
+            let realm = accounts.realm(place);
+            let base = || archived(realm);
+            let size = Read::list_length(realm.bucket(), realm.audit());
             let seq = Read::field(
-                keys.bucket(),
-                keys.record(),
+                realm.bucket(),
+                realm.record(),
                 &ModeField::AuditSeq.name(place.mode),
             );
             Job::new([base(), size, seq, base()], place)
@@ -44,7 +44,7 @@ impl Pass<'_> {
             let given = self.page(place).audit_seq;
             let last = size.map(|size| base + size);
             if last.is_none_or(|last| last < given || last > now) {
-                let key = accounts.keys(place).audit(place.mode);
+                let key = accounts.realm(place).audit();
                 let size = size.map_or("no list of".to_owned(), |size| size.to_string());
                 let given = now.max(given);
                 let detail = match base {
@@ -67,7 +67,7 @@ impl Pass<'_> {
             .collect();
         let bases = sizes
             .iter()
-            .map(|(place, seq)| Job::new([archived(accounts.keys(*place), *place)], (*place, *seq)));
+            .map(|(place, seq)| Job::new([archived(accounts.realm(*place))], (*place, *seq)));
         let mut live = Vec::new();
         drive(store, bases, |(place, seq), mut answers| {
             let base = answers.number().unwrap_or(0);
@@ -75,11 +75,11 @@ impl Pass<'_> {
         })
         .await?;
         let jobs = live.iter().flat_map(|(place, base, size)| {
-            let keys = accounts.keys(*place);
+            let realm = accounts.realm(*place);
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = (size - first).min(BATCH as u64);
-                let lines = Read::list(keys.bucket(), keys.audit(place.mode), first, count);
-                Job::new([lines, archived(keys, *place)], (*place, *base, first)).weighing(BATCH)
+                let lines = Read::list(realm.bucket(), realm.audit(), first, count);
+                Job::new([lines, archived(realm)], (*place, *base, first)).weighing(BATCH)
             })
         });
         drive(store, jobs, |(place, base, first), mut answers| {
@@ -90,7 +90,7 @@ impl Pass<'_> {
             self.count(entries.len());
             let mut numbers = entries.iter().zip(base + first + 1..);
             if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
-                let key = accounts.keys(place).audit(place.mode);
+                let key = accounts.realm(place).audit();
                 let is = leading(entry).map_or("none".to_owned(), |is| is.to_string());
                 let detail = format!("in the place of entry {number} is {is}");
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
@@ -103,12 +103,12 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let mut lists = Vec::new();
         for place in accounts.places() {
-            let prefix = accounts.keys(place).prefix();
+            let prefix = accounts.realm(place).keys().prefix();
             let names = self.page(place).intent_lists.iter();
             lists.extend(names.map(|name| (place, format!("{prefix}{name}"))));
         }
         let jobs = lists.into_iter().map(|(place, key)| {
-            let bucket = accounts.keys(place).bucket();
+            let bucket = accounts.realm(place).bucket();
             let read = match waits(&key) {
                 true => Read::sorted_length(bucket, &key),
                 false => Read::list_length(bucket, &key),
@@ -124,7 +124,7 @@ impl Pass<'_> {
         })
         .await?;
         let jobs = sized.iter().flat_map(|(place, key, size)| {
-            let bucket = accounts.keys(*place).bucket();
+            let bucket = accounts.realm(*place).bucket();
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = BATCH as u64;
                 let read = match waits(key) {
@@ -167,8 +167,8 @@ fn waits(key: &str) -> bool {
 }
 
 /// Reads the number of the last archived entry.
-fn archived(keys: &AccountKeys, place: AccountMode) -> Read {
-    Read::field(keys.bucket(), keys.audit_base(place.mode), "seq")
+fn archived(realm: &Realm) -> Read {
+    Read::field(realm.bucket(), realm.audit_base(), "seq")
 }
 
 /// Returns the number at the start of an entry.

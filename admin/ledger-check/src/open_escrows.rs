@@ -21,16 +21,16 @@ impl Pass<'_> {
             sets.extend(owners.map(|owner| (place, owner.clone())));
         }
         let jobs = sets.into_iter().map(|(place, owner)| {
-            let keys = accounts.keys(place);
+            let realm = accounts.realm(place);
             Job::new(
-                [Read::set(keys.bucket(), keys.open_escrows(place.mode, &owner))],
+                [Read::set(realm.bucket(), realm.open_escrows(&owner))],
                 (place, owner),
             )
             .weighing(20)
         });
         let mut members = Vec::new();
         drive(store, jobs, |(place, owner), mut answers| {
-            let key = accounts.keys(place).open_escrows(place.mode, &owner);
+            let key = accounts.realm(place).open_escrows(&owner);
             match answers.read::<Vec<u64>>() {
                 None => self.wrong(Invariant::EscrowState, &[&key], "it is no set of escrow numbers"),
                 Some(numbers) => {
@@ -42,8 +42,8 @@ impl Pass<'_> {
         .await?;
         let fields = ["status", "from_owner", "to_account", "to_owner"].map(str::to_owned);
         let jobs = members.into_iter().map(|(place, owner, number)| {
-            let keys = accounts.keys(place);
-            let record = Read::fields(keys.bucket(), keys.escrow(place.mode, number), &fields);
+            let realm = accounts.realm(place);
+            let record = Read::fields(realm.bucket(), realm.escrow(number), &fields);
             let place_of = Number::from_u64(number).map_or_else(
                 || Read::global(escrow_lookup(number)),
                 |number| place_read(Series::Escrow, number),
@@ -63,11 +63,8 @@ impl Pass<'_> {
             if elsewhere && status.is_none() || named && matches!(status, Some("funded" | "disputed")) {
                 return;
             }
-            let keys = accounts.keys(place);
-            let (set, escrow) = (
-                keys.open_escrows(place.mode, &owner),
-                keys.escrow(place.mode, number),
-            );
+            let realm = accounts.realm(place);
+            let (set, escrow) = (realm.open_escrows(&owner), realm.escrow(number));
             let status = status.unwrap_or("not there");
             let detail = match named {
                 true => format!("escrow {number} is in the set of open ones, and is {status}"),
@@ -83,14 +80,14 @@ impl Pass<'_> {
         let mut held = Vec::new();
         for place in accounts.places() {
             for escrow in std::mem::take(&mut self.page(place).held) {
-                let payer = accounts.keys(place);
+                let payer = accounts.realm(place);
                 let is_own = escrow.to_account == accounts.id(place);
                 let owners = [
                     Some(&escrow.from_owner),
                     Some(&escrow.to_owner).filter(|_| is_own),
                 ];
                 let sets = owners.into_iter().flatten();
-                let sets = sets.map(|owner| (payer.bucket(), payer.open_escrows(place.mode, owner)));
+                let sets = sets.map(|owner| (payer.bucket(), payer.open_escrows(owner)));
                 held.extend(sets.map(|(bucket, set)| (place, escrow.number, bucket, set)));
             }
         }
@@ -108,9 +105,9 @@ impl Pass<'_> {
         })
         .await?;
         let jobs = missing.into_iter().map(|(place, number, set)| {
-            let keys = accounts.keys(place);
-            let key = keys.escrow(place.mode, number);
-            Job::new([Read::field(keys.bucket(), &key, "status")], (set, key))
+            let realm = accounts.realm(place);
+            let key = realm.escrow(number);
+            Job::new([Read::field(realm.bucket(), &key, "status")], (set, key))
         });
         drive(store, jobs, |(set, key), mut answers| {
             // It is resolved once and for ever: still unresolved, it was so when the set was read.

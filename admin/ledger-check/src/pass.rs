@@ -230,7 +230,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     );
     let place = place_named(accounts, &mismatch.place);
     let key = match (subject, place) {
-        (Subject::Intent, Some(place)) => accounts.keys(place).intent(place.mode, &mismatch.key),
+        (Subject::Intent, Some(place)) => accounts.realm(place).intent(&mismatch.key),
         (Subject::Deposit, _) => format!("deposit {}", mismatch.key),
         (Subject::Escrow, _) => format!("escrow {}", mismatch.key),
         (Subject::Intent | Subject::Key, _) => mismatch.key.clone(),
@@ -240,7 +240,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
     }
     let mut records = vec![key];
     if let Some(place) = place {
-        let audit = accounts.keys(place).audit(place.mode);
+        let audit = accounts.realm(place).audit();
         records.extend(mismatch.entries.iter().map(|seq| format!("{audit} {seq}")));
     }
     let records: Vec<&str> = records.iter().map(String::as_str).collect();

@@ -31,7 +31,7 @@ impl Pass<'_> {
             Record::EmailLookup(key) => self.email_lookup(&key, answers),
             Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
             Record::Intent(place, id) => {
-                let key = self.accounts.keys(place).intent(place.mode, &id);
+                let key = self.accounts.realm(place).intent(&id);
                 match answers.read::<Fields>() {
                     // It ended between the scan and the read.
                     Some(fields) if fields.is_empty() => {}
@@ -39,7 +39,7 @@ impl Pass<'_> {
                 }
             }
             Record::Escrow(place, number) => {
-                let key = self.accounts.keys(place).escrow(place.mode, number);
+                let key = self.accounts.realm(place).escrow(number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
                 if Number::from_u64(number).is_none() {
                     self.looked_up(place, &key, answers);
@@ -155,7 +155,7 @@ impl Pass<'_> {
 
     fn deposit(&mut self, place: AccountMode, key: &str, deposit: &Deposit) {
         let amount = deposit.amount.get();
-        if self.accounts.keys(place).deposit(place.mode, &deposit.reference) != key {
+        if self.accounts.realm(place).deposit(&deposit.reference) != key {
             self.wrong(Invariant::Pending, &[key], "its reference is another one");
         }
         self.trail_deposit(place, deposit);

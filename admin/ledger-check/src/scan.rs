@@ -62,7 +62,7 @@ impl Pass<'_> {
         // If there are accounts that are not checked, all accounts of the pass share a bucket.
         let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
         let pattern = bucket.map(|place| {
-            let prefix = accounts.keys(place).prefix();
+            let prefix = accounts.realm(place).keys().prefix();
             format!("{}/*", prefix.split('/').next().unwrap_or_default())
         });
         for node in store.nodes().await? {
@@ -188,10 +188,10 @@ fn of_other(accounts: &Accounts, key: String) -> Sorted {
 }
 
 fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &str) -> Sorted {
-    let bucket = accounts.keys(place).bucket();
+    let bucket = accounts.realm(place).bucket();
     let read = |what, reads: Vec<Read>| Sorted::Read(Job::new(reads, what));
     let hash = || vec![Read::hash(bucket, key)];
-    let after_account = || key[accounts.keys(place).prefix().len()..].to_owned();
+    let after_account = || key[accounts.realm(place).keys().prefix().len()..].to_owned();
     match parsed {
         ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
         ModeKey::Escrow(number) => {

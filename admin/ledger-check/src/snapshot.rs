@@ -31,8 +31,8 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
-            let keys = accounts.keys(place);
-            Job::new([Read::hash(keys.bucket(), keys.record())], place)
+            let realm = accounts.realm(place);
+            Job::new([Read::hash(realm.bucket(), realm.record())], place)
         });
         drive(store, jobs, |place, mut answers| {
             self.count(1);
@@ -80,16 +80,14 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = wanted.into_iter().map(|what| {
             let (place, key) = match &what {
-                WalletRecord::Owner(place, owner) => {
-                    (*place, accounts.keys(*place).wallet(place.mode, owner))
-                }
+                WalletRecord::Owner(place, owner) => (*place, accounts.realm(*place).wallet(owner)),
                 WalletRecord::Closed(place, number) => {
-                    (*place, accounts.keys(*place).closed_wallet(place.mode, *number))
+                    (*place, accounts.realm(*place).closed_wallet(*number))
                 }
             };
-            let keys = accounts.keys(place);
-            let seq = || Read::field(keys.bucket(), keys.record(), &format!("{}_txn_seq", place.mode));
-            Job::new([seq(), Read::hash(keys.bucket(), &key), seq()], (what, key))
+            let realm = accounts.realm(place);
+            let seq = || Read::field(realm.bucket(), realm.record(), &format!("{}_txn_seq", place.mode));
+            Job::new([seq(), Read::hash(realm.bucket(), &key), seq()], (what, key))
         });
         let mut again = Vec::new();
         let from_ms = server_clock::now_ms(store).await?;
@@ -177,7 +175,7 @@ impl Pass<'_> {
         }
         let mut jobs = Vec::new();
         for (place, name) in &low {
-            let bucket = accounts.keys(*place).bucket();
+            let bucket = accounts.realm(*place).bucket();
             for hold in &self.owner(*place, name).holds {
                 let key = hold.state.record(bucket, &hold.id);
                 jobs.push(Job::new([Read::text(bucket, key)], hold.id.clone()));
@@ -191,7 +189,7 @@ impl Pass<'_> {
         })
         .await?;
         for (place, name) in low {
-            let key = accounts.keys(place).wallet(place.mode, &name);
+            let key = accounts.realm(place).wallet(&name);
             for (field, detail) in below(self.owner(place, &name), today, &resolved) {
                 self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
             }
@@ -230,18 +228,18 @@ impl Pass<'_> {
 
     /// Reads the month's counters of an account and its agents in one round trip, and compares them.
     async fn read_month_again(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let (keys, month) = (self.accounts.keys(place), self.today.month);
+        let (realm, month) = (self.accounts.realm(place), self.today.month);
         let names = self.page(place).owners.keys().filter(|name| *name != USER);
-        let agents: Vec<String> = names.map(|name| keys.agent(place.mode, name)).collect();
+        let agents: Vec<String> = names.map(|name| realm.agent(name)).collect();
         let fields = [format!("t{month}"), format!("n{month}")];
         let of_agent = [format!("m{month}"), format!("s{month}"), "slot".to_owned()];
-        let mut reads = vec![Read::fields(keys.bucket(), keys.record(), &fields)];
+        let mut reads = vec![Read::fields(realm.bucket(), realm.record(), &fields)];
         reads.extend(
             agents
                 .iter()
-                .map(|key| Read::fields(keys.bucket(), key, &of_agent)),
+                .map(|key| Read::fields(realm.bucket(), key, &of_agent)),
         );
-        reads.push(Read::fields(keys.bucket(), keys.record(), &fields));
+        reads.push(Read::fields(realm.bucket(), realm.record(), &fields));
         let mut answers = self.store.many(&reads).await?;
         let before = answers.read::<(Option<String>, Option<String>)>();
         let mut sums = (0, 0);
@@ -268,10 +266,10 @@ impl Pass<'_> {
             sums.0, sums.1
         );
         match before == after {
-            true => self.wrong(Invariant::Counters, &[&keys.record()], detail),
+            true => self.wrong(Invariant::Counters, &[&realm.record()], detail),
             false => self
                 .found
-                .add_moving(Invariant::Counters, &[&keys.record()], detail),
+                .add_moving(Invariant::Counters, &[&realm.record()], detail),
         }
         Ok(())
     }

@@ -73,11 +73,11 @@ impl Pass<'_> {
     }
 
     async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
-        let keys = self.accounts.keys(place);
+        let realm = self.accounts.realm(place);
         // One command: these transactions are the ones that these entries tell of, and so is what was charged.
         let mut answers = self
             .store
-            .many(&[Read::hash(keys.bucket(), keys.record())])
+            .many(&[Read::hash(realm.bucket(), realm.record())])
             .await?;
         let record = answers.read::<Fields>().unwrap_or_default();
         let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -111,10 +111,10 @@ impl Pass<'_> {
 
     /// Reads the counters of all agents; the highest number of a last entry.
     async fn read_agents(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
-        let (keys, mode) = (self.accounts.keys(place), place.mode);
+        let realm = self.accounts.realm(place);
         let owners = self.page(place).owners.keys();
         let agents: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
-        let reads = |agent: &String| vec![Read::hash(keys.bucket(), keys.agent(mode, agent))];
+        let reads = |agent: &String| vec![Read::hash(realm.bucket(), realm.agent(agent))];
         let (highest, is_sure) = self
             .read_still(place, agents, reads, |agent, until, mut answers| {
                 let fields = answers.read::<Fields>().unwrap_or_default();
@@ -139,12 +139,12 @@ impl Pass<'_> {
 
     /// Reads what each run spent, with what its agent holds; the highest number of a last entry.
     async fn read_runs(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
-        let (keys, mode) = (self.accounts.keys(place), place.mode);
+        let realm = self.accounts.realm(place);
         let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
         let fields = ["spent", "first", "last"].map(str::to_owned);
         let reads = |(agent, run): &(String, String)| {
-            let record = Read::fields(keys.bucket(), keys.run(mode, agent, run), &fields);
-            let held = Read::field(keys.bucket(), keys.agent(mode, agent), "held");
+            let record = Read::fields(realm.bucket(), realm.run(agent, run), &fields);
+            let held = Read::field(realm.bucket(), realm.agent(agent), "held");
             vec![record, held]
         };
         let (highest, is_sure) = self
@@ -179,9 +179,9 @@ impl Pass<'_> {
         reads: impl Fn(&T) -> Vec<Read>,
         mut fold: impl FnMut(T, u64, Answers),
     ) -> Result<(u64, bool), StoreError> {
-        let keys = self.accounts.keys(place);
+        let realm = self.accounts.realm(place);
         let last = ModeField::AuditSeq.name(place.mode);
-        let seq = || Read::field(keys.bucket(), keys.record(), &last);
+        let seq = || Read::field(realm.bucket(), realm.record(), &last);
         let mut highest = 0;
         for _ in 0..ATTEMPTS {
             let jobs = wanted.drain(..).map(|record| {
@@ -216,8 +216,8 @@ impl Pass<'_> {
         reading: &mut Reading,
         goal: u64,
     ) -> Result<bool, StoreError> {
-        let (account, archive, mode) = (self.accounts.id(place), self.archive, place.mode);
-        let trail = Trail::new(self.store, archive, account, mode);
+        let (realm, archive) = (self.accounts.realm(place), self.archive);
+        let trail = Trail::new(self.store, archive, realm.clone());
         let mut sealed = None;
         let mut walk = Walk::behind(0);
         while walk.end() < goal {
@@ -305,12 +305,12 @@ impl Pass<'_> {
 
     /// Reads the next transactions when there are none left. One that cannot be read is none: the replay names it.
     async fn read_lines(&mut self, place: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
-        let keys = self.accounts.keys(place);
+        let realm = self.accounts.realm(place);
         while lines.read.is_empty() && lines.next <= lines.last {
             let first = lines.next;
             let last = lines.last.min(first + BATCH as u64 - 1);
             let numbers: Vec<String> = (first..=last).map(|number| number.to_string()).collect();
-            let read = Read::fields(keys.bucket(), keys.transactions(place.mode), &numbers);
+            let read = Read::fields(realm.bucket(), realm.transactions(), &numbers);
             let mut answers = self.store.many(&[read]).await?;
             let texts = answers.read::<Vec<Option<String>>>().unwrap_or_default();
             let numbered = (first..).zip(texts);
@@ -356,35 +356,33 @@ impl Pass<'_> {
         if reading.incomplete.is_some() || !reading.is_sure {
             return;
         }
-        let keys = self.accounts.keys(place);
+        let realm = self.accounts.realm(place);
         for (agent, field, detail) in reading.charges.agents_differ(self.today) {
-            let record = format!("{} {field}", keys.agent(place.mode, &agent));
+            let record = format!("{} {field}", realm.agent(&agent));
             self.found.add_moving(Invariant::Trail, &[&record], detail);
         }
         for (agent, run, detail) in reading.charges.runs_differ() {
-            let record = format!("{} spent", keys.run(place.mode, &agent, &run));
+            let record = format!("{} spent", realm.run(&agent, &run));
             self.found.add_moving(Invariant::Trail, &[&record], detail);
         }
         if place.mode == Mode::Live {
             for (field, detail) in reading.charges.account_differs(&tracked(record), self.today) {
-                let record = format!("{} {field}", keys.record());
+                let record = format!("{} {field}", realm.record());
                 self.found.add_moving(Invariant::Trail, &[&record], detail);
             }
         }
     }
 
     fn odd(&mut self, place: AccountMode, odd: &Disagreement) {
-        let keys = self.accounts.keys(place);
-        let transaction = odd
-            .transaction
-            .map(|n| format!("{} {n}", keys.transactions(place.mode)));
-        let entry = odd.entry.map(|seq| format!("{} {seq}", keys.audit(place.mode)));
+        let realm = self.accounts.realm(place);
+        let transaction = odd.transaction.map(|n| format!("{} {n}", realm.transactions()));
+        let entry = odd.entry.map(|seq| format!("{} {seq}", realm.audit()));
         let records: Vec<&str> = transaction.iter().chain(&entry).map(String::as_str).collect();
         self.wrong(Invariant::Trail, &records, odd.detail.as_str());
     }
 
     fn broken(&mut self, place: AccountMode, seq: u64, problem: &str) {
-        let key = self.accounts.keys(place).audit(place.mode);
+        let key = self.accounts.realm(place).audit();
         let detail = format!("the trail is broken here, and nothing was compared with it: {problem}");
         self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
     }
@@ -392,7 +390,7 @@ impl Pass<'_> {
     fn doubt(&mut self, place: AccountMode, reason: String) {
         self.doubts.push(Doubt {
             invariant: Invariant::Trail,
-            records: vec![self.accounts.keys(place).audit(place.mode)],
+            records: vec![self.accounts.realm(place).audit()],
             reason,
         });
     }

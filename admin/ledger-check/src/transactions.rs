@@ -9,7 +9,7 @@ use super::replay::{Fold, ListCheck, place_of};
 use super::violation::Invariant;
 use domain::period::DAY_MS;
 use store::StoreError;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::read::Read;
 use store::transaction::{Transaction, TransactionType};
 
@@ -21,7 +21,6 @@ const BEYOND: u64 = 20;
 /// A list of transaction numbers.
 #[derive(Debug, Clone)]
 struct List {
-    place: AccountMode,
     key: String,
     expected: Fold,
     /// The last transaction that was checked.
@@ -38,11 +37,11 @@ impl Pass<'_> {
             .collect();
         let jobs = lasts.iter().flat_map(|(place, last)| {
             let firsts = (1..=*last).step_by(BATCH);
-            firsts.map(move |first| transactions_of(accounts.keys(*place), *place, first, *last))
+            firsts.map(move |first| transactions_of(accounts.realm(*place), *place, first, *last))
         });
         drive(store, jobs, |(place, first), mut answers| {
             let Some(lines) = answers.read::<Vec<Option<String>>>() else {
-                let key = accounts.keys(place).transactions(place.mode);
+                let key = accounts.realm(place).transactions();
                 return self.wrong(
                     Invariant::WalletBalance,
                     &[&key],
@@ -61,7 +60,7 @@ impl Pass<'_> {
 
     fn line(&mut self, place: AccountMode, number: u64, line: Option<&str>) {
         let record = |pass: &Self| {
-            let key = pass.accounts.keys(place).transactions(place.mode);
+            let key = pass.accounts.realm(place).transactions();
             format!("{key} {number}")
         };
         let Some(line) = line else {
@@ -140,7 +139,7 @@ impl Pass<'_> {
                 self.reconcile_across(Comparison::EscrowMoney, Side::Match, escrow, &parts);
             }
             None => {
-                let key = self.accounts.keys(place).transactions(place.mode);
+                let key = self.accounts.realm(place).transactions();
                 let detail = "it does not say which escrow it is about";
                 self.wrong(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
             }
@@ -149,7 +148,7 @@ impl Pass<'_> {
 
     fn needs_intent(&mut self, place: AccountMode, number: u64, transaction: &Transaction) {
         if transaction.intent.is_none() {
-            let key = self.accounts.keys(place).transactions(place.mode);
+            let key = self.accounts.realm(place).transactions();
             self.wrong(
                 Invariant::Intent,
                 &[&format!("{key} {number}")],
@@ -175,7 +174,7 @@ impl Pass<'_> {
                 self.wrong(Invariant::WalletBalance, &[&key], wrong);
             }
             for (name, (field, wrong)) in spends {
-                let key = self.accounts.keys(place).wallet(place.mode, &name);
+                let key = self.accounts.realm(place).wallet(&name);
                 self.wrong(Invariant::Counters, &[&format!("{key} {field}")], wrong);
             }
         }
@@ -185,15 +184,15 @@ impl Pass<'_> {
     async fn read_table_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
-            let keys = accounts.keys(place);
-            let table = Read::hash_length(keys.bucket(), keys.transactions(place.mode));
-            Job::new([table, seq_of(keys, place)], place)
+            let realm = accounts.realm(place);
+            let table = Read::hash_length(realm.bucket(), realm.transactions());
+            Job::new([table, seq_of(realm)], place)
         });
         drive(store, jobs, |place, mut answers| {
             let size = answers.read::<u64>().unwrap_or(u64::MAX);
             let seq = answers.number().unwrap_or(0);
             if size > seq {
-                let key = accounts.keys(place).transactions(place.mode);
+                let key = accounts.realm(place).transactions();
                 let detail = format!("{size} transactions, and the last number given is {seq}");
                 self.wrong(Invariant::WalletBalance, &[&key], detail);
             }
@@ -206,14 +205,14 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let mut lists = Vec::new();
         for place in accounts.places() {
-            let keys = accounts.keys(place);
+            let realm = accounts.realm(place);
             let page = self.page(place);
             for (kind, fold) in TransactionType::ALL.iter().zip(page.types) {
-                let key = keys.transactions_of_type(place.mode, kind.as_str());
+                let key = realm.transactions_of_type(kind.as_str());
                 lists.push((place, key, fold, page.last));
             }
             for wallet in page.wallets.values() {
-                let keys = keys.transaction_lists(place.mode, &wallet.holder);
+                let keys = realm.transaction_lists(&wallet.holder);
                 lists.extend(
                     keys.into_iter()
                         .zip(wallet.lists)
@@ -226,13 +225,8 @@ impl Pass<'_> {
             self.reconcile(Comparison::TransactionList, Side::Match, (*place, key), &[]);
         }
         let jobs = lists.into_iter().flat_map(|(place, key, expected, seq)| {
-            let list = List {
-                place,
-                key,
-                expected,
-                seq,
-            };
-            parts_of(accounts.keys(place), list)
+            let list = List { key, expected, seq };
+            parts_of(accounts.realm(place), list)
         });
         let mut check = ListCheck::default();
         drive(store, jobs, |(list, last), mut answers| {
@@ -251,28 +245,28 @@ impl Pass<'_> {
     }
 }
 
-fn seq_of(keys: &AccountKeys, place: AccountMode) -> Read {
-    Read::field(keys.bucket(), keys.record(), &format!("{}_txn_seq", place.mode))
+fn seq_of(realm: &Realm) -> Read {
+    Read::field(
+        realm.bucket(),
+        realm.record(),
+        &format!("{}_txn_seq", realm.mode()),
+    )
 }
 
-fn transactions_of(keys: &AccountKeys, place: AccountMode, first: u64, last: u64) -> Job<(AccountMode, u64)> {
+fn transactions_of(realm: &Realm, place: AccountMode, first: u64, last: u64) -> Job<(AccountMode, u64)> {
     let until = last.min(first + BATCH as u64 - 1);
     let numbers: Vec<String> = (first..=until).map(|number| number.to_string()).collect();
     Job::new(
-        [Read::fields(
-            keys.bucket(),
-            keys.transactions(place.mode),
-            &numbers,
-        )],
+        [Read::fields(realm.bucket(), realm.transactions(), &numbers)],
         (place, first),
     )
     .weighing(numbers.len())
 }
 
 /// Returns the reads of a list. The last one reads a little more, and afterwards the last number assigned.
-fn parts_of(keys: &AccountKeys, list: List) -> impl Iterator<Item = Job<(List, bool)>> + use<> {
+fn parts_of(realm: &Realm, list: List) -> impl Iterator<Item = Job<(List, bool)>> + use<> {
     let count = list.expected.count;
-    let (bucket, seq) = (keys.bucket(), seq_of(keys, list.place));
+    let (bucket, seq) = (realm.bucket(), seq_of(realm));
     (0..count)
         .step_by(usize::try_from(LIST_PART).unwrap_or(usize::MAX))
         .map(move |first| {

@@ -20,7 +20,7 @@ impl Pass<'_> {
         }
         let lives = accounts.places().filter(|place| place.mode == Mode::Live);
         let jobs = lives.map(|place| {
-            let (bucket, id) = (witness_of(accounts.keys(place).bucket()), accounts.id(place));
+            let (bucket, id) = (witness_of(accounts.realm(place).bucket()), accounts.id(place));
             Job::new([Read::field(bucket, bucket.witnessed(), id)], place)
         });
         let mut witnessed = Vec::new();
@@ -42,7 +42,7 @@ impl Pass<'_> {
                 version: number("version"),
             };
             if is < witnessed {
-                let key = self.accounts.keys(place).record();
+                let key = self.accounts.realm(place).record();
                 let was = match witnessed.is_until_accepted() {
                     true => "is held until it is accepted".to_owned(),
                     false => format!("was at {} of {} before", witnessed.version, witnessed.generation),

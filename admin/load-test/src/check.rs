@@ -9,6 +9,7 @@ use domain::period::Period;
 use std::time::{Duration, Instant};
 use store::call::snapshot;
 use store::call::snapshot::SnapshotQuery;
+use store::keys::Realm;
 use store::{Store, StoreError};
 
 /// Maximum wait until the calls in flight are settled.
@@ -79,8 +80,7 @@ pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Usage
 
 async fn stands(store: &Store, agent: &Agent) -> Result<Option<UsageSnapshot>, StoreError> {
     let look = SnapshotQuery {
-        account: &agent.account,
-        mode: Mode::Live,
+        realm: &Realm::new(&agent.account, Mode::Live),
         agent: &agent.id,
         run: None,
         key_id: None,

@@ -1,28 +1,28 @@
 //! In-process list of chains whose next entries are in the archive. Best effort: the sealer finds again what is missing
 //! here.
 
-use domain::mode::Mode;
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use store::keys::Realm;
 
 /// Maximum number of chains remembered.
 const BEHIND_MAX: usize = 10_000;
 
 /// The chains, without duplicates.
 #[derive(Debug, Default)]
-pub struct DispatchBacklog(Mutex<HashSet<(String, Mode)>>);
+pub struct DispatchBacklog(Mutex<HashSet<Realm>>);
 
 impl DispatchBacklog {
     /// Adds a chain, unless there is no room.
-    pub fn push(&self, account: &str, mode: Mode) {
+    pub fn push(&self, realm: Realm) {
         let mut chains = self.0.lock();
         if chains.len() < BEHIND_MAX {
-            chains.insert((account.to_owned(), mode));
+            chains.insert(realm);
         }
     }
 
     /// Takes all of them.
-    pub fn take(&self) -> HashSet<(String, Mode)> {
+    pub fn take(&self) -> HashSet<Realm> {
         std::mem::take(&mut self.0.lock())
     }
 }
@@ -30,12 +30,13 @@ impl DispatchBacklog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::mode::Mode;
 
     #[test]
     fn a_chain_is_there_once_and_their_number_is_bounded() {
         let behind = DispatchBacklog::default();
         for number in (0..BEHIND_MAX + 5).chain(0..5) {
-            behind.push(&format!("acct_{number}"), Mode::Live);
+            behind.push(Realm::new(&format!("acct_{number}"), Mode::Live));
         }
         assert_eq!(behind.take().len(), BEHIND_MAX);
         assert!(behind.take().is_empty());

@@ -9,11 +9,10 @@ use crate::Webhooks;
 use domain::entry::{Entry, Sealed};
 use domain::event;
 use domain::event::violations::{Group, Waiting};
-use domain::mode::Mode;
 use history::trail::Trail;
 use row::{DELIVERIES_MAX, Read, Row, batches_of};
 use std::collections::{BTreeSet, VecDeque};
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::webhook::WebhookRecord;
 use store::webhook::delivery::DeliveryEvent;
 use store::webhook::script::Endpoint;
@@ -36,9 +35,7 @@ pub enum EntrySource {
 /// Dispatches the events of one account and mode.
 struct Dispatcher<'a> {
     webhooks: &'a Webhooks,
-    account: &'a str,
-    mode: Mode,
-    keys: AccountKeys,
+    realm: &'a Realm,
     /// Entries after the cursor that were read but not dispatched.
     ahead: VecDeque<Read>,
 }
@@ -47,27 +44,20 @@ struct Dispatcher<'a> {
 ///
 /// # Errors
 /// [`StoreError`]; the cursor shows how far it came.
-pub async fn dispatch(
-    webhooks: &Webhooks,
-    account: &str,
-    mode: Mode,
-    source: EntrySource,
-) -> Result<u64, StoreError> {
+pub async fn dispatch(webhooks: &Webhooks, realm: &Realm, source: EntrySource) -> Result<u64, StoreError> {
     let mut dispatcher = Dispatcher {
         webhooks,
-        account,
-        mode,
-        keys: AccountKeys::new(account),
+        realm,
         ahead: VecDeque::new(),
     };
     let mut all = 0;
     for _ in 0..STEPS_MAX {
-        let cursor = Cursor::read(&webhooks.store, &dispatcher.keys, mode).await?;
+        let cursor = Cursor::read(&webhooks.store, realm).await?;
         if cursor.webhooks == 0 {
             return Ok(all);
         }
         if !dispatcher.read(cursor, source).await? {
-            webhooks.backlog.push(account, mode);
+            webhooks.backlog.push(realm.clone());
             return Ok(all);
         }
         let step = match dispatcher.ahead.front() {
@@ -99,12 +89,7 @@ impl Dispatcher<'_> {
         if !self.ahead.is_empty() {
             return Ok(true);
         }
-        let trail = Trail::new(
-            &self.webhooks.store,
-            &self.webhooks.archive,
-            self.account,
-            self.mode,
-        );
+        let trail = Trail::new(&self.webhooks.store, &self.webhooks.archive, self.realm.clone());
         let sealed = match source {
             EntrySource::Store => trail.read_live(first).await?,
             EntrySource::Archive => Some(trail.read(first).await?),
@@ -133,9 +118,9 @@ impl Dispatcher<'_> {
         let groups: BTreeSet<Group> = events.clone().filter_map(Group::from_event).collect();
         let webhooks = match events.count() {
             0 => Vec::new(),
-            _ => WebhookRecord::all(store, &self.keys, self.mode).await?,
+            _ => WebhookRecord::all(store, self.realm).await?,
         };
-        let tally = cursor.tally(store, (&self.keys, self.mode), &groups).await?;
+        let tally = cursor.tally(store, self.realm, &groups).await?;
         let row = Row::new(&self.ahead, tally, &webhooks);
         let dispatch = Dispatch {
             step: self.step(cursor, &row.batches),
@@ -155,9 +140,9 @@ impl Dispatcher<'_> {
     /// [`Self::dispatch_entries`].
     async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
         let store = &self.webhooks.store;
-        let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
+        let webhooks = WebhookRecord::all(store, self.realm).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
-        let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
+        let waiting: Vec<(Group, Waiting)> = waiting(store, self.realm, most).await?;
         let events: Vec<DeliveryEvent> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
         let batches = batches_of(&webhooks, &events);
         let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
@@ -172,8 +157,7 @@ impl Dispatcher<'_> {
 
     const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [WebhookDeliveries]) -> Step<'s> {
         Step {
-            account: self.account,
-            mode: self.mode,
+            realm: self.realm,
             cursor,
             batches,
             waiting_max: self.webhooks.settings.waiting_max,
@@ -188,15 +172,14 @@ impl Dispatcher<'_> {
             Dispatched::Changed => return Some(0),
             Dispatched::Early => return None,
         };
-        let (account, mode) = (self.account, self.mode);
+        let (account, mode) = (self.realm.account(), self.realm.mode());
         let deliveries = batches.iter().map(|batch| batch.deliveries.len() as u64).sum();
         self.webhooks.metrics.dispatched(events, deliveries, refused);
         if refused > 0 {
             tracing::warn!(account, %mode, refused, "deliveries refused: too many wait for the same webhook");
         }
         self.webhooks.hints.add(batches.into_iter().map(|batch| Endpoint {
-            account: account.to_owned(),
-            mode,
+            realm: self.realm.clone(),
             webhook: batch.webhook,
         }));
         Some(events)

@@ -76,11 +76,11 @@ impl PendingHints {
 mod tests {
     use super::*;
     use domain::mode::Mode;
+    use store::keys::Realm;
 
     fn endpoint(number: usize) -> Endpoint {
         Endpoint {
-            account: "acct_1".to_owned(),
-            mode: Mode::Live,
+            realm: Realm::new("acct_1", Mode::Live),
             webhook: format!("wh_{number}"),
         }
     }

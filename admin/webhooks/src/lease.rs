@@ -197,8 +197,8 @@ impl LeasedWebhook<'_> {
 /// Returns the secrets of a webhook, opened.
 fn open_secrets(webhooks: &Webhooks, endpoint: &Endpoint, taken: &Taken) -> Result<Secrets, StoreError> {
     let owner = WebhookSecretOf {
-        account: &endpoint.account,
-        mode: endpoint.mode,
+        account: endpoint.realm.account(),
+        mode: endpoint.realm.mode(),
         webhook: &endpoint.webhook,
     };
     let open = |sealed: &str| {

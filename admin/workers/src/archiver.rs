@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::audit::chain::{ArchiveBacklog, Chain};
 use store::connection::batch::Batch;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::read::Read;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
@@ -43,15 +43,12 @@ pub(super) struct Archiver {
     pub(super) audit: AuditSettings,
 }
 
-/// A chain.
-type ChainId = (String, Mode);
-
 /// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
     /// Chains that failed, with the end of their pause.
-    failing: HashMap<ChainId, Instant>,
+    failing: HashMap<Realm, Instant>,
     rounds: u32,
 }
 
@@ -105,7 +102,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
             }
             Err(error) => {
                 worker.base.metrics.archiving_failed.inc();
-                let (account, mode) = &place;
+                let (account, mode) = (place.account(), place.mode());
                 tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
                 memory.failing.insert(place, Instant::now() + AFTER_FAILURE);
             }
@@ -115,16 +112,13 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<ChainId> {
+async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Realm> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let places = accounts
         .iter()
-        .flat_map(|account| Mode::ALL.map(|mode| (account.clone(), mode)));
-    let places: Vec<ChainId> = places.collect();
-    let reads: Vec<Read> = places
-        .iter()
-        .flat_map(|(account, mode)| ArchiveBacklog::reads(&AccountKeys::new(account), *mode))
-        .collect();
+        .flat_map(|account| Mode::ALL.map(|mode| Realm::new(account, mode)));
+    let places: Vec<Realm> = places.collect();
+    let reads: Vec<Read> = places.iter().flat_map(ArchiveBacklog::reads).collect();
     let mut answers = round.many(&reads).await;
     let mut full = Vec::new();
     for place in places {
@@ -142,26 +136,26 @@ async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Ch
 }
 
 /// Moves the old entries of a chain.
-async fn archive(worker: &Archiver, (account, mode): &ChainId, rule: Rule) -> Result<(), StoreError> {
-    let chain = Chain::new(&worker.base.store, account, *mode);
-    let place = (account.as_str(), *mode);
+async fn archive(worker: &Archiver, realm: &Realm, rule: Rule) -> Result<(), StoreError> {
+    let chain = Chain::new(&worker.base.store, realm.clone());
     for _ in 0..SEGMENTS {
         let backlog = chain.backlog().await?;
         if backlog.forgotten < backlog.archived {
             let forgotten = backlog.forgotten;
-            worker.archive.forget_decisions(&chain, place, forgotten).await?;
+            worker.archive.forget_decisions(&chain, forgotten).await?;
         }
         let Some(last) = rule.last(&chain, &backlog).await? else {
             return Ok(());
         };
         let moved = worker
             .archive
-            .move_segment(&chain, place, last, rule.segment_entries)
+            .move_segment(&chain, last, rule.segment_entries)
             .await?;
         worker.base.metrics.entries_archived.inc_by(moved);
         if moved == 0 {
             return Ok(());
         }
+        let (account, mode) = (realm.account(), realm.mode());
         tracing::info!(account, %mode, entries = moved, "archived entries of the audit trail");
     }
     Ok(())

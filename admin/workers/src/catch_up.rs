@@ -3,11 +3,11 @@
 
 use crate::base::Base;
 use crate::base::next_round;
-use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::keys::Realm;
 use telemetry::error_chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -30,36 +30,36 @@ pub(super) struct CatchUp {
 /// Catches up until the server stops. Several servers may do so concurrently: each delivery is created once.
 pub(super) async fn run(worker: CatchUp, mut stopping: watch::Receiver<bool>) {
     // Chains that failed, with the end of their pause.
-    let mut failing: HashMap<(String, Mode), Instant> = HashMap::new();
+    let mut failing: HashMap<Realm, Instant> = HashMap::new();
     while next_round(&worker.base, &mut stopping, EVERY).await {
         let behind = worker.webhooks.backlog.take();
         worker.webhooks.metrics.behind(behind.len());
         failing.retain(|chain, _| behind.contains(chain));
         let now = Instant::now();
-        let rests = |chain: &(String, Mode)| failing.get(chain).is_some_and(|until| *until > now);
+        let rests = |chain: &Realm| failing.get(chain).is_some_and(|until| *until > now);
         let (resting, ready): (Vec<_>, Vec<_>) = behind.into_iter().partition(rests);
-        for (account, mode) in resting {
-            worker.webhooks.backlog.push(&account, mode);
+        for chain in resting {
+            worker.webhooks.backlog.push(chain);
         }
-        let catching_up = stream::iter(ready).map(async |place| {
-            let done = dispatch(&worker.webhooks, &place.0, place.1, EntrySource::Archive).await;
-            (place, done)
+        let catching_up = stream::iter(ready).map(async |chain| {
+            let done = dispatch(&worker.webhooks, &chain, EntrySource::Archive).await;
+            (chain, done)
         });
         let mut catching_up = std::pin::pin!(catching_up.buffer_unordered(AT_ONCE));
-        while let Some((place, done)) = catching_up.next().await {
+        while let Some((chain, done)) = catching_up.next().await {
             match done {
                 Ok(_) => {
-                    failing.remove(&place);
+                    failing.remove(&chain);
                 }
                 Err(error) => {
                     worker.webhooks.metrics.catch_ups_failed.inc();
-                    let (account, mode) = &place;
+                    let (account, mode) = (chain.account(), chain.mode());
                     // It is retried repeatedly, but logged once.
                     let until = Instant::now() + AFTER_FAILURE;
-                    if failing.insert(place.clone(), until).is_none() {
+                    if failing.insert(chain.clone(), until).is_none() {
                         tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
                     }
-                    worker.webhooks.backlog.push(account, *mode);
+                    worker.webhooks.backlog.push(chain);
                 }
             }
         }

@@ -25,6 +25,7 @@ use store::account::{Account, ModeField};
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::KeyError;
 use store::connection::batch::Batch;
+use store::keys::Realm;
 use store::read::Read;
 use telemetry::error_chain;
 use telemetry::registrar::level;
@@ -43,17 +44,14 @@ pub(super) struct Checkpointer {
     pub(super) every: Duration,
 }
 
-/// A chain, by account and mode.
-type ChainId = (String, Mode);
-
 /// State from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
     accounts: Vec<String>,
     /// What was put or found of each chain.
-    noted: HashMap<ChainId, Noted>,
+    noted: HashMap<Realm, Noted>,
     /// Chains whose last attempt failed (`false`) or was refused (`true`); each was logged.
-    failing: HashMap<ChainId, bool>,
+    failing: HashMap<Realm, bool>,
 }
 
 /// What a server knows of the checkpoints of a chain.
@@ -102,14 +100,14 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
         return Ok(round.end()?);
     }
     let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
-    let known: Vec<(ChainId, Noted)> = grown
+    let known: Vec<(Realm, Noted)> = grown
         .into_iter()
         .map(|chain| {
             let noted = memory.noted.get(&chain).cloned().unwrap_or_default();
             (chain, noted)
         })
         .collect();
-    let moving = stream::iter(known).map(async |(chain, noted): (ChainId, Noted)| {
+    let moving = stream::iter(known).map(async |(chain, noted): (Realm, Noted)| {
         let moved = advance(worker, &key, &chain, noted).await;
         (chain, moved)
     });
@@ -121,7 +119,7 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
 }
 
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
-async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<ChainId> {
+async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let mut answers = round.many(&Read::of_accounts(ids, &fields)).await;
     let mut found = Vec::new();
@@ -129,7 +127,7 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Chai
         let sizes: Option<Vec<Option<u64>>> = answers.read();
         let sizes = sizes.unwrap_or_default();
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
-            let chain = (id.clone(), mode);
+            let chain = Realm::new(id, mode);
             // Each is checked once after a start, also when nothing is left of it.
             if memory.noted.get(&chain).map(|noted| noted.size) != Some(size.unwrap_or(0)) {
                 found.push(chain);
@@ -144,11 +142,11 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Chai
 async fn advance(
     worker: &Checkpointer,
     key: &CheckpointKey,
-    (account, mode): &ChainId,
+    chain: &Realm,
     noted: Noted,
 ) -> Result<(Noted, bool), NotSigned> {
-    let checkpoints = Checkpoints::new(&worker.archive, key.public(), account, *mode);
-    let trail = Trail::new(&worker.base.store, &worker.archive, account, *mode);
+    let checkpoints = Checkpoints::new(&worker.archive, key.public(), chain);
+    let trail = Trail::new(&worker.base.store, &worker.archive, chain.clone());
     let largest = largest(checkpoints, noted.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
     let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
@@ -160,7 +158,7 @@ async fn advance(
     if head.seq == 0 || is_covered {
         return Ok((noted, false));
     }
-    let next = checkpoint::of_head(account, *mode, head);
+    let next = checkpoint::of_head(chain, head);
     put(checkpoints, key, next, noted).await
 }
 
@@ -220,7 +218,7 @@ async fn put(
 fn note_outcome(
     worker: &Checkpointer,
     memory: &mut Memory,
-    chain: ChainId,
+    chain: Realm,
     moved: Result<(Noted, bool), NotSigned>,
 ) {
     let error = match moved {
@@ -237,7 +235,7 @@ fn note_outcome(
         true => worker.base.metrics.checkpoints_refused.inc(),
         false => worker.base.metrics.checkpoints_failed.inc(),
     }
-    let (account, mode) = &chain;
+    let (account, mode) = (chain.account(), chain.mode());
     // It is retried in every round, but logged once, and again when it fails in the other way.
     if memory.failing.get(&chain) != Some(&is_tampering) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
@@ -252,6 +250,7 @@ mod tests {
     use crypto::seal::Keyring;
     use settings::load_from;
     use std::path::Path;
+    use std::sync::LazyLock;
 
     fn archive_in(dir: &Path) -> Archive {
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
@@ -260,7 +259,8 @@ mod tests {
     }
 
     fn checkpoints<'a>(archive: &'a Archive, key: &CheckpointKey) -> Checkpoints<'a> {
-        Checkpoints::new(archive, key.public(), "acct_1", Mode::Live)
+        static REALM: LazyLock<Realm> = LazyLock::new(|| Realm::new("acct_1", Mode::Live));
+        Checkpoints::new(archive, key.public(), &REALM)
     }
 
     fn next(size: u64, hash: u8) -> Checkpoint {

@@ -75,7 +75,7 @@ impl Places {
 
     /// Returns whether a webhook may have its turn now.
     fn has_room(&self, endpoint: &Endpoint) -> bool {
-        let of_account = self.accounts.get(&endpoint.account).copied().unwrap_or(0);
+        let of_account = self.accounts.get(endpoint.realm.account()).copied().unwrap_or(0);
         let failing_most = (self.all * FAILING_QUARTERS / 4).max(1);
         self.busy.len() < self.all
             && of_account < (self.all / ACCOUNT_PART).max(1)
@@ -83,7 +83,10 @@ impl Places {
     }
 
     fn enter(&mut self, id: Id, endpoint: Endpoint) {
-        *self.accounts.entry(endpoint.account.clone()).or_default() += 1;
+        *self
+            .accounts
+            .entry(endpoint.realm.account().to_owned())
+            .or_default() += 1;
         self.failing_busy += usize::from(self.failing.contains(&endpoint));
         self.busy.insert(endpoint.clone());
         self.turns.insert(id, endpoint);
@@ -95,10 +98,10 @@ impl Places {
         let endpoint = self.turns.remove(&id)?;
         self.busy.remove(&endpoint);
         self.failing_busy -= usize::from(self.failing.contains(&endpoint));
-        if let Some(count) = self.accounts.get_mut(&endpoint.account) {
+        if let Some(count) = self.accounts.get_mut(endpoint.realm.account()) {
             *count -= 1;
             if *count == 0 {
-                self.accounts.remove(&endpoint.account);
+                self.accounts.remove(endpoint.realm.account());
             }
         }
         match failing {
@@ -281,11 +284,8 @@ fn leave(
         Err(error) => {
             let endpoint = places.leave(id, Some(true))?;
             webhooks.metrics.turns_failed.inc();
-            let Endpoint {
-                account,
-                mode,
-                webhook,
-            } = endpoint;
+            let Endpoint { realm, webhook } = endpoint;
+            let (account, mode) = (realm.account(), realm.mode());
             tracing::error!(account, %mode, webhook, error = %error_chain(&error), "a webhook's turn was cut off");
             None
         }

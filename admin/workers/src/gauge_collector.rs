@@ -121,9 +121,8 @@ async fn count_buckets(
         ready.extend(webhooks.iter().filter_map(|(text, _)| Endpoint::parse(text)));
     }
     let waiting = ready.iter().map(|endpoint| {
-        let keys = AccountKeys::new(&endpoint.account);
-        let due = keys.deliveries_in(endpoint.mode, &endpoint.webhook, DeliverySet::Due);
-        Read::sorted_length(keys.bucket(), due)
+        let due = endpoint.realm.deliveries_in(&endpoint.webhook, DeliverySet::Due);
+        Read::sorted_length(endpoint.realm.bucket(), due)
     });
     let mut answers = worker.base.store.many(&waiting.collect::<Vec<_>>()).await?;
     for _ in &ready {
@@ -152,7 +151,7 @@ async fn count_approvals(worker: &GaugeCollector, memory: &mut Memory) -> Result
     let state = IntentIndex::State(State::PendingApproval.as_str());
     let reads = accounts.iter().flat_map(|account| {
         let keys = AccountKeys::new(account);
-        Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.intents(mode, state)))
+        Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.in_mode(mode).intents(state)))
     });
     let mut answers = worker.base.store.many(&reads.collect::<Vec<_>>()).await?;
     for account in accounts {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::account::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX, RefusedCopy};
 use store::account::usage::Usage;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::{Store, StoreError, server_info};
 use telemetry::error_chain;
 use telemetry::registrar::level;
@@ -126,10 +126,10 @@ async fn write_list(worker: &Guard, memory: &mut Memory) -> Result<(), StoreErro
 }
 
 async fn read_usage(worker: &Guard, account: &str) -> Result<AccountUsage, StoreError> {
-    let (keys, budgets) = (AccountKeys::new(account), worker.base.store.budgets());
+    let budgets = worker.base.store.budgets();
     let mut sum = AccountUsage::default();
-    for mode in Mode::ALL {
-        let usage = Usage::read(&worker.base.store, &keys, mode).await?;
+    for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
+        let usage = Usage::read(&worker.base.store, &realm).await?;
         sum.add(&usage, &budgets);
     }
     Ok(sum)

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use store::connection::batch::Batch;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
 use tokio::sync::watch;
@@ -40,7 +40,7 @@ struct Memory {
     rotation: Rotation,
     /// For accounts and modes with many intents that must stay: how many of the oldest were already checked. After a
     /// restart the checks begin at the oldest again.
-    passed: HashMap<(String, Mode), usize>,
+    passed: HashMap<Realm, usize>,
 }
 
 /// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
@@ -67,12 +67,12 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
         gather_ms: GATHER_DAYS * DAY_MS,
     };
     for account in &memory.rotation.next(ACCOUNTS) {
-        let bucket = AccountKeys::new(account).bucket();
-        for mode in Mode::ALL {
+        for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
+            let (bucket, mode) = (realm.bucket(), realm.mode());
             if round.is_unreachable(bucket) {
                 continue;
             }
-            if let Err(error) = archive(worker, &mut memory.passed, (account, mode), age).await {
+            if let Err(error) = archive(worker, &mut memory.passed, &realm, age).await {
                 worker.base.metrics.archiving_failed.inc();
                 tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
                 if error.is_server_failure() {
@@ -87,23 +87,23 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
 /// Moves the old intents of an account and mode, and records where the next round continues.
 async fn archive(
     worker: &IntentArchiver,
-    passed: &mut HashMap<(String, Mode), usize>,
-    (account, mode): (&str, Mode),
+    passed: &mut HashMap<Realm, usize>,
+    realm: &Realm,
     age: Age,
 ) -> Result<(), StoreError> {
-    let place = (account.to_owned(), mode);
     for _ in 0..SEGMENTS {
-        let from = passed.remove(&place).unwrap_or(0);
+        let from = passed.remove(realm).unwrap_or(0);
         let moved = worker
             .archive
-            .move_intents(&worker.base.store, (account, mode), age, from)
+            .move_intents(&worker.base.store, realm, age, from)
             .await?;
         if moved.next > 0 {
-            passed.insert(place.clone(), moved.next);
+            passed.insert(realm.clone(), moved.next);
         }
         if moved.intents == 0 {
             return Ok(());
         }
+        let (account, mode) = (realm.account(), realm.mode());
         tracing::info!(account, %mode, intents = moved.intents, "archived intents");
     }
     Ok(())

@@ -17,6 +17,7 @@ use std::time::Duration;
 use store::account::ModeField;
 use store::audit::chain::Chain;
 use store::connection::batch::Batch;
+use store::keys::Realm;
 use store::read::Read;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
@@ -51,7 +52,7 @@ pub(super) struct TrailSealer {
 struct Memory {
     rotation: Rotation,
     /// The last sealed number of each account and mode that had one.
-    sealed: HashMap<(String, Mode), u64>,
+    sealed: HashMap<Realm, u64>,
     /// Accounts with recent entries, and the number of rounds since the last one.
     busy: HashMap<String, u32>,
     /// Accounts with webhooks, in the order in which they are read.
@@ -59,18 +60,18 @@ struct Memory {
     /// The same accounts.
     with_webhooks: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
-    failing: HashSet<(String, Mode)>,
+    failing: HashSet<Realm>,
     /// Whether violations waited for the end of their minute in the last round, so that the next one must read the
     /// clock.
     coalescing: bool,
     /// Chains with lines that were seen but not sealed: their number, and since when.
-    behind: HashMap<(String, Mode), (u64, Instant)>,
+    behind: HashMap<Realm, (u64, Instant)>,
     rounds: u32,
 }
 
 impl Memory {
     /// Records that a chain is sealed up to `sealed` and has lines up to `last`.
-    fn sealed_to(&mut self, chain: &(String, Mode), sealed: u64, last: u64) {
+    fn sealed_to(&mut self, chain: &Realm, sealed: u64, last: u64) {
         match last.saturating_sub(sealed) {
             0 => {
                 self.behind.remove(chain);
@@ -128,26 +129,20 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
         (chain, sealed)
     });
     let mut sealing = std::pin::pin!(sealing.buffer_unordered(AT_ONCE));
-    while let Some((
-        Grown {
-            account, mode, last, ..
-        },
-        sealed,
-    )) = sealing.next().await
-    {
+    while let Some((Grown { chain, last, .. }, sealed)) = sealing.next().await {
         match sealed {
             Ok(seq) => {
-                memory.sealed_to(&(account.clone(), mode), seq, last);
-                memory.failing.remove(&(account.clone(), mode));
-                memory.sealed.insert((account, mode), seq);
+                memory.sealed_to(&chain, seq, last);
+                memory.failing.remove(&chain);
+                memory.sealed.insert(chain, seq);
             }
             Err(error) => {
                 worker.base.metrics.seals_failed.inc();
-                let place = (account.clone(), mode);
-                let sealed = memory.sealed.get(&place).copied().unwrap_or(0);
-                memory.sealed_to(&place, sealed, last);
+                let sealed = memory.sealed.get(&chain).copied().unwrap_or(0);
+                memory.sealed_to(&chain, sealed, last);
                 // It is retried in every round, but logged once.
-                if memory.failing.insert((account.clone(), mode)) {
+                if memory.failing.insert(chain.clone()) {
+                    let (account, mode) = (chain.account(), chain.mode());
                     tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
                 }
             }
@@ -158,8 +153,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
 
 /// A chain to be sealed, and whether its events are to be dispatched.
 struct Grown {
-    account: String,
-    mode: Mode,
+    chain: Realm,
     dispatches: bool,
     /// Number of its last line.
     last: u64,
@@ -168,17 +162,14 @@ struct Grown {
 /// Seals a chain and dispatches its events. Returns the number of the last entry.
 async fn seal(worker: &TrailSealer, grown: &Grown) -> Result<u64, StoreError> {
     let Grown {
-        account,
-        mode,
-        dispatches,
-        ..
+        chain, dispatches, ..
     } = grown;
-    let sealed = Chain::new(&worker.base.store, account, *mode)
+    let sealed = Chain::new(&worker.base.store, chain.clone())
         .seal_some(BATCHES_MAX)
         .await?;
     worker.base.metrics.entries_sealed.inc_by(sealed.added);
     if *dispatches {
-        dispatch(&worker.webhooks, account, *mode, EntrySource::Store).await?;
+        dispatch(&worker.webhooks, chain, EntrySource::Store).await?;
     }
     Ok(sealed.end.seq)
 }
@@ -222,7 +213,8 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>)
         let mut has_webhooks = false;
         for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
             let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
-            let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
+            let chain = Realm::new(&account, mode);
+            let sealed = memory.sealed.get(&chain).copied();
             memory.coalescing |= found[3].is_some();
             let minute = found[3].map(|number| Minute {
                 number,
@@ -235,10 +227,8 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>)
             let dispatches = webhooks > 0 && (dispatched < last || over);
             has_webhooks |= webhooks > 0;
             if last != sealed.unwrap_or(0) || dispatches {
-                let account = account.clone();
                 grown.push(Grown {
-                    account,
-                    mode,
+                    chain,
                     dispatches,
                     last,
                 });

@@ -21,7 +21,7 @@ use store::account::counters::AccountCounters;
 use store::agent::survey::Survey;
 use store::audit::chain::Chain;
 use store::audit::statistics::Day;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::read::Read;
 use store::threshold::LimitUsage;
 use store::threshold::notice::Notice;
@@ -161,16 +161,14 @@ async fn usages(
     basis: &UsageInputs,
     at_ms: u64,
 ) -> Result<(usize, Vec<LimitUsage>), StoreError> {
-    let (store, keys) = (&worker.base.store, AccountKeys::new(account));
+    let (store, realm) = (&worker.base.store, Realm::new(account, Mode::Live));
     let period = Period::at(at_ms);
     // Agents with neither wallet nor provider key are known from the statistics, which are updated by sealing.
-    Chain::new(store, account, Mode::Live)
-        .seal_some(BATCHES_MAX)
-        .await?;
-    let spenders = Day::read(store, &keys, Mode::Live, period.day, period.day).await?;
+    Chain::new(store, realm.clone()).seal_some(BATCHES_MAX).await?;
+    let spenders = Day::read(store, &realm, period.day, period.day).await?;
     let spenders = spenders.into_iter().flat_map(|day| day.agents.into_keys());
-    let survey = Survey::read(store, &keys, Mode::Live, period, spenders).await?;
-    let counters = AccountCounters::read(store, &keys, Mode::Live, period).await?;
+    let survey = Survey::read(store, &realm, period, spenders).await?;
+    let counters = AccountCounters::read(store, &realm, period).await?;
     let usages = LimitUsage::reached(&survey, &counters, basis.tracked_limit);
     Ok((survey.agents.len(), usages))
 }
@@ -182,7 +180,7 @@ async fn notice(
     usages: &[LimitUsage],
     at_ms: u64,
 ) -> Result<(), StoreError> {
-    let (store, keys) = (&worker.base.store, AccountKeys::new(account));
+    let (store, realm) = (&worker.base.store, Realm::new(account, Mode::Live));
     let reached: Vec<(&LimitUsage, Notice<'_>)> = usages
         .iter()
         .flat_map(|usage| {
@@ -191,13 +189,13 @@ async fn notice(
         })
         .collect();
     let notices: Vec<Notice<'_>> = reached.iter().map(|(_, notice)| *notice).collect();
-    let known = Notice::recorded_at(&notices, store, &keys, Mode::Live, Period::at(at_ms)).await?;
+    let known = Notice::recorded_at(&notices, store, &realm, Period::at(at_ms)).await?;
     let new = reached
         .into_iter()
         .zip(known)
         .filter(|(_, known)| known.is_none());
     for ((usage, notice), _) in new {
-        if !notice.record(store, &keys, Mode::Live, at_ms).await? {
+        if !notice.record(store, &realm, at_ms).await? {
             continue; // another server was first
         }
         worker

@@ -5,9 +5,7 @@ pub mod script;
 pub mod search;
 pub mod survey;
 
-use crate::keys::{
-    AccountKeys, PROVIDER_KEY_ID_PREFIX, provider_key_created_field, provider_key_last4_field,
-};
+use crate::keys::{PROVIDER_KEY_ID_PREFIX, Realm, provider_key_created_field, provider_key_last4_field};
 use crate::page::{Page, Part};
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -86,33 +84,21 @@ impl AgentRecord {
     }
 
     /// Reads the agent `id` of an account and mode; `None` if it does not exist.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<Option<Self>, StoreError> {
+    pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Option<Self>, StoreError> {
         let mut query = redis::pipe();
-        query.cmd("HGETALL").arg(account.agent(mode, id));
-        query.cmd("EXISTS").arg(account.agent_keys(id));
+        query.cmd("HGETALL").arg(realm.agent(id));
+        query.cmd("EXISTS").arg(realm.keys().agent_keys(id));
         let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&query).await?;
         let agent = Self::from_fields(id, &fields).ok_or_else(|| StoreError::unexpected("agent record"))?;
-        let has_keys = has_keys && mode == Mode::Live;
+        let has_keys = has_keys && realm.mode() == Mode::Live;
         let exists =
             agent.row.is_some() || agent.policy_id.is_some() || !agent.provider_keys.is_empty() || has_keys;
         Ok(exists.then_some(agent))
     }
 
     /// Lists the agents with a wallet row, newest first.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
-        let part = page
-            .records(store, &account.agents(mode), |id| account.agent(mode, id))
-            .await?;
+    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+        let part = page.records(store, &realm.agents(), |id| realm.agent(id)).await?;
         Self::with_row(part)
     }
 

@@ -2,9 +2,8 @@
 
 pub mod script;
 
-use crate::keys::{AccountKeys, deposit_lookup};
+use crate::keys::{Realm, deposit_lookup};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::printable::{is_composed, is_seen};
 use std::collections::HashMap;
@@ -46,10 +45,8 @@ pub fn is_new_reference(text: &str) -> bool {
 /// Place of the deposit of an announced reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DepositPlace {
-    /// Account id.
-    pub account: String,
-    /// Mode.
-    pub mode: Mode,
+    /// Account and mode.
+    pub realm: Realm,
     /// State of the deposit there.
     pub state: DepositState,
 }
@@ -85,13 +82,8 @@ pub struct Deposit {
 
 impl Deposit {
     /// Reads the deposit with this reference; `None` if it does not exist.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        reference: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        let key = account.deposit(mode, reference);
+    pub async fn read(store: &Store, realm: &Realm, reference: &str) -> Result<Option<Self>, StoreError> {
+        let key = realm.deposit(reference);
         store.record(key, "deposit", Self::from_fields).await
     }
 
@@ -100,25 +92,17 @@ impl Deposit {
     ///
     /// # Errors
     /// [`StoreError`]
-    pub async fn may_be_called(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        reference: &str,
-    ) -> Result<bool, StoreError> {
-        Ok(is_new_reference(reference) || Self::read(store, account, mode, reference).await?.is_some())
+    pub async fn may_be_called(store: &Store, realm: &Realm, reference: &str) -> Result<bool, StoreError> {
+        Ok(is_new_reference(reference) || Self::read(store, realm, reference).await?.is_some())
     }
 
     /// Reads the deposits of these references, in order; `None` for one that does not exist.
     pub async fn read_all(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         references: &[String],
     ) -> Result<Vec<Option<Self>>, StoreError> {
-        let keys = references
-            .iter()
-            .map(|reference| account.deposit(mode, reference));
+        let keys = references.iter().map(|reference| realm.deposit(reference));
         let found: Vec<HashMap<String, String>> = store.each("HGETALL", keys).await?;
         let read = found.iter().map(|fields| match fields.is_empty() {
             true => Ok(None),
@@ -148,20 +132,14 @@ impl Deposit {
         let are_all = places.len() < PLACES_MAX;
         let mut known = Vec::new();
         for place in places {
-            let words = place.split_once(' ');
-            let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
-            let (account, mode) = parsed.ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
+            let realm = Realm::parse(&place).ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
             // The look-up is written before the deposit, which may then be refused, or exist already confirmed.
-            let keys = AccountKeys::new(account);
-            let deposit = Self::read(store, &keys, mode, reference).await?;
+            let deposit = Self::read(store, &realm, reference).await?;
             let announced = deposit.filter(Self::was_announced);
-            known.extend(announced.map(|deposit| DepositPlace {
-                account: account.to_owned(),
-                mode,
-                state: deposit.state,
-            }));
+            let state = announced.map(|deposit| deposit.state);
+            known.extend(state.map(|state| DepositPlace { realm, state }));
         }
-        known.sort_unstable_by_key(|place| (place.account.clone(), place.mode.as_str()));
+        known.sort_unstable_by_key(|place| place.realm.to_string());
         Ok((known, are_all))
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod open_escrows;
 pub mod script;
 pub mod search;
 
-use crate::keys::{self, AccountKeys, Bucket};
+use crate::keys::{self, Bucket, Realm};
 use crate::page::{Page, Part};
 use crate::{Store, StoreError};
 use domain::intent::Reason;
@@ -61,9 +61,9 @@ pub struct Party {
 }
 
 impl Party {
-    /// Returns the keys of its account.
-    pub fn keys(&self) -> AccountKeys {
-        AccountKeys::new(&self.account)
+    /// Returns the realm of its account in this mode.
+    pub fn realm(&self, mode: Mode) -> Realm {
+        Realm::new(&self.account, mode)
     }
 
     /// Returns the agent of the wallet; `None` for a user wallet.
@@ -107,6 +107,11 @@ impl Escrow {
         self.payer.account == account || self.payee.account == account
     }
 
+    /// Returns whether the account is a party in this mode.
+    fn is_listed_in(&self, realm: &Realm) -> bool {
+        self.mode == realm.mode() && self.has_party(realm.account())
+    }
+
     /// Whether payer and payee are in different accounts.
     pub fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
@@ -114,12 +119,12 @@ impl Escrow {
 
     /// Reads the escrow `number` of any account; `None` if it does not exist.
     pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
-        let Some((account, mode)) = Self::place(store, number).await? else {
+        let Some(realm) = Self::place(store, number).await? else {
             return Ok(None);
         };
-        let key = AccountKeys::new(&account).escrow(mode, number);
+        let key = realm.escrow(number);
         let parse = |fields: &HashMap<String, String>| {
-            Self::from_fields((&account, mode), fields).filter(|escrow| escrow.number == number)
+            Self::from_fields(&realm, fields).filter(|escrow| escrow.number == number)
         };
         store.record(key, "escrow", parse).await
     }
@@ -132,34 +137,25 @@ impl Escrow {
         }
     }
 
-    /// Reads the payer's account and the mode of the escrow `number`.
-    pub(super) async fn place(store: &Store, number: u64) -> Result<Option<(String, Mode)>, StoreError> {
+    /// Reads the payer's realm of the escrow `number`.
+    pub(super) async fn place(store: &Store, number: u64) -> Result<Option<Realm>, StoreError> {
         let key = Self::place_key(number);
         let place: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        let parse = |place: String| {
-            let (account, mode) = place.split_once(' ')?;
-            Some((account.to_owned(), Mode::parse(mode)?))
-        };
         let unexpected_reply = || StoreError::unexpected("place of an escrow");
         place
-            .map(|place| parse(place).ok_or_else(unexpected_reply))
+            .map(|place| Realm::parse(&place).ok_or_else(unexpected_reply))
             .transpose()
     }
 
     /// Lists the escrows with the account as a party, newest first. Skips numbers whose escrow was never written
     /// because of a crash.
-    pub async fn list(
-        store: &Store,
-        (account, mode): (&str, Mode),
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
-        let list = AccountKeys::new(account).escrows(mode);
-        let mut part = page.members(store, &list).await?;
+    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+        let mut part = page.members(store, &realm.escrows()).await?;
         let numbers = std::mem::take(&mut part.records);
         let reads = numbers.into_iter().map(|number| Self::of_member(store, number));
         // In order, and individually: the records of a page can be in different slots.
         let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-        let mine = |escrow: &Self| escrow.mode == mode && escrow.has_party(account);
+        let mine = |escrow: &Self| escrow.is_listed_in(realm);
         Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
     }
 
@@ -172,7 +168,7 @@ impl Escrow {
     }
 
     /// Parses the fields of a record; `None` if they are malformed.
-    fn from_fields((account, mode): (&str, Mode), fields: &HashMap<String, String>) -> Option<Self> {
+    fn from_fields(realm: &Realm, fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name);
         let number = |name: &str| get(name)?.parse().ok();
         let party = |account: &str, owner: &str, wallet: &str| {
@@ -184,8 +180,8 @@ impl Escrow {
         };
         Some(Self {
             number: number("id")?,
-            mode,
-            payer: party(account, "from_owner", "from")?,
+            mode: realm.mode(),
+            payer: party(realm.account(), "from_owner", "from")?,
             payee: party(get("to_account")?, "to_owner", "to")?,
             status: EscrowStatus::parse(get("status")?)?,
             amount: Nanos::from_stored(number("amount")?),
@@ -236,7 +232,8 @@ mod tests {
             ("updated_at", "6"),
         ];
         let all: HashMap<String, String> = fields.map(|(name, value)| (name.into(), value.into())).into();
-        let read = |fields: &HashMap<String, String>| Escrow::from_fields(("acct_1", Mode::Live), fields);
+        let read =
+            |fields: &HashMap<String, String>| Escrow::from_fields(&Realm::new("acct_1", Mode::Live), fields);
         let escrow = read(&all).unwrap();
         assert!(escrow.has_party("acct_1") && escrow.has_party("acct_2") && !escrow.has_party("acct_3"));
         assert!(escrow.crosses_accounts());

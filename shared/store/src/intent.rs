@@ -16,10 +16,9 @@ pub use old::SEGMENTS_AT_ONCE;
 pub use place::IntentPlace;
 
 use self::outcome::{Outcome, decided, events, heads};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::{Store, StoreError};
 use domain::intent::{Entry, Kind, Reason, State, timeline};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -212,26 +211,16 @@ impl IntentRecord {
     }
 
     /// Reads the record `id`; `None` if it does not exist.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        match Self::find(store, account, mode, id).await? {
+    pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Option<Self>, StoreError> {
+        match Self::find(store, realm, id).await? {
             RequestLookup::Record(record) => Ok(Some(*record)),
             RequestLookup::Nothing | RequestLookup::Claimed { .. } => Ok(None),
         }
     }
 
     /// Reads the record with the id `id`.
-    pub async fn find(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<RequestLookup, StoreError> {
-        let key = account.intent(mode, id);
+    pub async fn find(store: &Store, realm: &Realm, id: &str) -> Result<RequestLookup, StoreError> {
+        let key = realm.intent(id);
         Self::found(&store.command(redis::cmd("HGETALL").arg(key)).await?)
     }
 
@@ -239,17 +228,16 @@ impl IntentRecord {
     /// segments of archived intents after the first `skip`. So an id that is archived in between is not missed.
     pub async fn find_all(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         (ids, skip): (&[String], usize),
     ) -> Result<(Vec<RequestLookup>, Vec<String>), StoreError> {
         let mut query = redis::pipe();
         for id in ids {
-            query.cmd("HGETALL").arg(account.intent(mode, id));
+            query.cmd("HGETALL").arg(realm.intent(id));
         }
         query
             .cmd("LRANGE")
-            .arg(account.intent_segments(mode))
+            .arg(realm.intent_segments())
             .arg(skip)
             .arg(skip + SEGMENTS_AT_ONCE - 1);
         let mut replies: Vec<redis::Value> = store.pipeline(&query).await?;

@@ -6,22 +6,13 @@
 //!
 //! `keys/outside.rs` has the keys outside the buckets, and the reasons why they are safe.
 
-/// Declares functions that return key names, one per row: they append parts to the name of the bucket or account. With
-/// `mode`, the mode is their first argument and their first part.
+/// Declares functions that return key names, one per row: they append parts to the name of the holder.
 macro_rules! keys {
     ($holder:ty: $($(#[$doc:meta])+ $vis:vis $name:ident($($arg:ident: $kind:ty),*) = $($part:expr),+;)+) => {
         impl $holder {
             $($(#[$doc])+
             $vis fn $name(&self, $($arg: $kind),*) -> String {
                 self.key(&[$($part),+])
-            })+
-        }
-    };
-    ($holder:ty, mode: $($(#[$doc:meta])+ $vis:vis $name:ident($($arg:ident: $kind:ty),*) = $($part:expr),+;)+) => {
-        impl $holder {
-            $($(#[$doc])+
-            $vis fn $name(&self, mode: Mode, $($arg: $kind),*) -> String {
-                self.key(&["/", mode.as_str(), $($part),+])
             })+
         }
     };
@@ -48,6 +39,7 @@ use domain::mode::Mode;
 use domain::number::{self, Number};
 use domain::rate::Rate;
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::sync::LazyLock;
 
 /// Number of buckets. Workers poll buckets, not accounts.
@@ -57,11 +49,10 @@ pub const BUCKETS: u16 = number::BUCKETS;
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
 
 /// Joins texts with one allocation: a call needs about twenty keys, and `format!` would grow each in steps.
-fn joined(first: &str, rest: &[&str]) -> String {
-    let length = first.len() + rest.iter().map(|part| part.len()).sum::<usize>();
-    let mut key = String::with_capacity(length);
-    key.push_str(first);
-    rest.iter().for_each(|part| key.push_str(part));
+fn joined(first: &[&str], rest: &[&str]) -> String {
+    let parts = || first.iter().chain(rest);
+    let mut key = String::with_capacity(parts().map(|part| part.len()).sum());
+    parts().for_each(|part| key.push_str(part));
     key
 }
 
@@ -120,7 +111,7 @@ impl Bucket {
 
     fn key(self, rest: &[&str]) -> String {
         let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
-        joined(tag, rest)
+        joined(&[tag], rest)
     }
 }
 
@@ -160,7 +151,7 @@ pub(crate) fn agent_of_owner(owner: &str) -> Option<&str> {
 }
 
 /// The keys of one account.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountKeys {
     bucket: Bucket,
     base: String,
@@ -182,7 +173,12 @@ impl AccountKeys {
     }
 
     fn key(&self, rest: &[&str]) -> String {
-        joined(&self.base, rest)
+        joined(&[&self.base], rest)
+    }
+
+    /// Returns the account id.
+    fn id(&self) -> &str {
+        self.base.split_once('/').map_or("", |(_, id)| id)
     }
 
     /// Returns the account's bucket.
@@ -193,6 +189,73 @@ impl AccountKeys {
     /// The account's record (hash): plan, version, generation, account-wide policy, counters of the month.
     pub fn record(&self) -> String {
         self.base.clone()
+    }
+
+    /// Returns the account's realm of this mode.
+    pub fn in_mode(&self, mode: Mode) -> Realm {
+        let account = self.clone();
+        Realm { account, mode }
+    }
+
+    /// Returns the account's live realm.
+    pub fn live(&self) -> Realm {
+        self.in_mode(Mode::Live)
+    }
+}
+
+/// An account in one mode, with the keys of its records there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Realm {
+    account: AccountKeys,
+    mode: Mode,
+}
+
+impl Realm {
+    /// Returns the realm of `account` in `mode`.
+    pub fn new(account: &str, mode: Mode) -> Self {
+        AccountKeys::new(account).in_mode(mode)
+    }
+
+    /// Parses `<account> <mode>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (account, mode) = text.split_once(' ')?;
+        Some(Self::new(account, Mode::parse(mode)?))
+    }
+
+    fn key(&self, rest: &[&str]) -> String {
+        joined(&[&self.account.base, "/", self.mode.as_str()], rest)
+    }
+
+    /// Returns the account id.
+    pub fn account(&self) -> &str {
+        self.account.id()
+    }
+
+    /// Returns the mode.
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Returns the account's bucket.
+    pub const fn bucket(&self) -> Bucket {
+        self.account.bucket()
+    }
+
+    /// The account's record: see [`AccountKeys::record`].
+    pub fn record(&self) -> String {
+        self.account.record()
+    }
+
+    /// Returns the keys that the account has whatever the mode.
+    pub const fn keys(&self) -> &AccountKeys {
+        &self.account
+    }
+}
+
+/// Writes `<account> <mode>`.
+impl fmt::Display for Realm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.account(), self.mode)
     }
 }
 
@@ -219,7 +282,7 @@ keys! {
 }
 
 keys! {
-    AccountKeys, mode:
+    Realm:
     /// A run (hash): its spend and open holds, its calls and denials, its start and its end.
     pub run(agent: &str, run: &str) = "/run/", agent, "/", run;
     /// The named runs of an agent (sorted set of run ids by when each was last seen).
@@ -243,7 +306,7 @@ keys! {
 
 /// Returns the field of an agent with the id of its key for `provider`.
 pub fn provider_key_id_field(provider: &str) -> String {
-    joined(PROVIDER_KEY_ID_PREFIX, &[provider])
+    joined(&[PROVIDER_KEY_ID_PREFIX, provider], &[])
 }
 
 /// Prefix of the names of [`provider_key_id_field`]; the rest is the provider.
@@ -251,17 +314,17 @@ pub(crate) const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 
 /// Returns the field of an agent with the last four characters of its key for `provider`.
 pub fn provider_key_last4_field(provider: &str) -> String {
-    joined("pk_last4:", &[provider])
+    joined(&["pk_last4:", provider], &[])
 }
 
 /// Returns the field of an agent with the time at which its key for `provider` was stored.
 pub fn provider_key_created_field(provider: &str) -> String {
-    joined("pk_created:", &[provider])
+    joined(&["pk_created:", provider], &[])
 }
 
 /// Returns the field of an agent with its sealed key for `provider`.
 pub fn provider_key_sealed_field(provider: &str) -> String {
-    joined("pk_sealed:", &[provider])
+    joined(&["pk_sealed:", provider], &[])
 }
 
 #[cfg(test)]
@@ -270,9 +333,11 @@ mod tests {
 
     #[test]
     fn names_cannot_run_into_each_other() {
-        let keys = AccountKeys::new("acct_1");
-        assert_ne!(keys.run(Mode::Live, "a:b", "c"), keys.run(Mode::Live, "a", "b:c"));
-        assert_ne!(keys.agent(Mode::Live, "x"), keys.agent(Mode::Test, "x"));
+        let [live, test] = Mode::ALL.map(|mode| Realm::new("acct_1", mode));
+        assert_ne!(live.run("a:b", "c"), live.run("a", "b:c"));
+        assert_ne!(live.agent("x"), test.agent("x"));
+        assert_eq!(live.account(), "acct_1");
+        assert_eq!(Realm::parse(&test.to_string()), Some(test));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Display names of agents, keys, policies and users, for lists whose records name only their ids.
 
-use crate::keys::AccountKeys;
+use crate::keys::{AccountKeys, Realm};
 use crate::user::User;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};
 
 /// Names read in one round trip.
@@ -15,11 +14,10 @@ pub type Names = HashMap<String, String>;
 /// Reads the names of agents. An agent without a wallet row has none.
 pub async fn of_agents<'i>(
     store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
+    realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    read(store, ids, |id| (account.agent(mode, id), "wallet"), |_| true).await
+    read(store, ids, |id| (realm.agent(id), "wallet"), |_| true).await
 }
 
 /// Reads the names of virtual keys, revoked ones included. They belong to live mode.
@@ -34,22 +32,20 @@ pub async fn of_virtual_keys<'i>(
 /// Reads the names of API keys of a mode, revoked ones included.
 pub async fn of_api_keys<'i>(
     store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
+    realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    let of_mode = |word: &str| word == mode.as_str();
-    read(store, ids, |id| (account.api_key(id), "mode"), of_mode).await
+    let of_mode = |word: &str| word == realm.mode().as_str();
+    read(store, ids, |id| (realm.keys().api_key(id), "mode"), of_mode).await
 }
 
 /// Reads the names of policies.
 pub async fn of_policies<'i>(
     store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
+    realm: &Realm,
     ids: impl Iterator<Item = &'i str>,
 ) -> Result<Names, StoreError> {
-    read(store, ids, |id| (account.policy(mode, id), "cap"), |_| true).await
+    read(store, ids, |id| (realm.policy(id), "cap"), |_| true).await
 }
 
 /// Reads the e-mail addresses of users. Reads all users of the account, if there is an id.

@@ -1,10 +1,10 @@
 //! Requests executed at most once (decision D26): the record id derived from a caller's idempotency key, and the
 //! fingerprint that detects a different request under the same key.
 
+use crate::keys::Realm;
 use crypto::virtual_key::CheckSecret;
 use domain::chain::canonical;
 use domain::id::Kind;
-use domain::mode::Mode;
 use entropy::NoEntropy;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -37,13 +37,13 @@ impl Once {
     /// [`NoEntropy`] if the operating system has no randomness.
     pub fn new(
         secret: &CheckSecret,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         key: Option<&str>,
         (route, request): (&str, &Value),
         at_ms: u64,
     ) -> Result<Self, NoEntropy> {
         let id = match key {
-            Some(key) => Self::id_of(secret, (account, mode), key, 0),
+            Some(key) => Self::id_of(secret, realm, key, 0),
             None => Kind::Intent.mint(at_ms)?,
         };
         Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
@@ -51,14 +51,9 @@ impl Once {
 
     /// Returns the id for an idempotency key: the first one (`generation` 0), or that of a later generation, for a key
     /// whose earlier intents were archived.
-    pub fn id_of(
-        secret: &CheckSecret,
-        (account, mode): (&str, Mode),
-        key: &str,
-        generation: usize,
-    ) -> String {
+    pub fn id_of(secret: &CheckSecret, realm: &Realm, key: &str, generation: usize) -> String {
         let number = generation.to_string();
-        let words = ["intent", account, mode.as_str(), key, &number];
+        let words = ["intent", realm.account(), realm.mode().as_str(), key, &number];
         // The first id has no generation number. Keys contain no line break, so no other key yields the same words.
         let words = if generation == 0 { &words[..4] } else { &words[..] };
         Kind::Intent.derived(secret.derive(words))
@@ -109,11 +104,12 @@ fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::mode::Mode;
     use serde_json::json;
 
     fn once(account: &str, mode: Mode, key: Option<&str>, route: &str, request: &Value) -> Once {
         let secret = CheckSecret::from_stored("00".repeat(32));
-        Once::new(&secret, (account, mode), key, (route, request), 1).unwrap()
+        Once::new(&secret, &Realm::new(account, mode), key, (route, request), 1).unwrap()
     }
 
     #[test]
@@ -147,8 +143,8 @@ mod tests {
     #[test]
     fn each_generation_of_a_key_has_an_id_of_its_own() {
         let secret = CheckSecret::from_stored("00".repeat(32));
-        let place = ("acct_1", Mode::Live);
-        let ids = ["k", "k1", "k 1"].map(|key| [0, 1, 2, 10].map(|n| Once::id_of(&secret, place, key, n)));
+        let realm = Realm::new("acct_1", Mode::Live);
+        let ids = ["k", "k1", "k 1"].map(|key| [0, 1, 2, 10].map(|n| Once::id_of(&secret, &realm, key, n)));
         let all: std::collections::BTreeSet<&String> = ids.iter().flatten().collect();
         assert_eq!(all.len(), 12);
         assert_eq!(

@@ -3,10 +3,9 @@
 pub mod script;
 pub mod watched;
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, Part};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -71,51 +70,32 @@ impl PolicyRecord {
     }
 
     /// Reads the policy `id`; `None` if it does not exist.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        let key = account.policy(mode, id);
+    pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Option<Self>, StoreError> {
+        let key = realm.policy(id);
         store.record(key, "policy record", Self::from_fields).await
     }
 
     /// Reads the policy of `agent`; `None` if it has no policy of its own.
-    pub async fn of_agent(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        agent: &str,
-    ) -> Result<Option<Self>, StoreError> {
+    pub async fn of_agent(store: &Store, realm: &Realm, agent: &str) -> Result<Option<Self>, StoreError> {
         let mut query = redis::cmd("HGET");
-        query.arg(account.agent(mode, agent)).arg("policy_id");
+        query.arg(realm.agent(agent)).arg("policy_id");
         match store.command::<Option<String>>(&query).await? {
-            Some(id) => Self::read(store, account, mode, &id).await,
+            Some(id) => Self::read(store, realm, &id).await,
             None => Ok(None),
         }
     }
 
     /// Returns the ids of the account-wide policies.
-    pub async fn account_wide(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn account_wide(store: &Store, realm: &Realm) -> Result<Vec<String>, StoreError> {
         store
-            .command(redis::cmd("HKEYS").arg(account.account_policies(mode)))
+            .command(redis::cmd("HKEYS").arg(realm.account_policies()))
             .await
     }
 
     /// Lists the policies of an account and mode, newest first.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
         let part = page
-            .records(store, &account.policies(mode), |id| account.policy(mode, id))
+            .records(store, &realm.policies(), |id| realm.policy(id))
             .await?;
         part.present(Self::from_fields)
             .ok_or_else(|| StoreError::unexpected("policy record"))

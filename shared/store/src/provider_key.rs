@@ -55,10 +55,10 @@ impl NewProviderKey<'_> {
     /// Stores the key, replacing the agent's previous one for the provider.
     /// Safe to retry.
     pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
-        let account = scope.keys();
+        let realm = scope.realm();
         let keys = StoreKeys {
-            agent: account.agent(scope.mode, self.agent),
-            sealed_agents: account.sealed_agents(),
+            agent: realm.agent(self.agent),
+            sealed_agents: realm.keys().sealed_agents(),
         };
         let id = keys::provider_key_id_field(self.provider);
         let sealed = keys::provider_key_sealed_field(self.provider);

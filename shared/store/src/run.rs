@@ -5,10 +5,9 @@ pub mod paused_runs;
 
 use crate::call::authorize::RUN_LIFE;
 use crate::filtered_page::{Filter, FilteredPage};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, Part, SortedSet, records};
 use crate::{Store, StoreError, server_clock};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
 
@@ -82,32 +81,30 @@ impl Run {
     /// are ordered by the minute, and each page by the millisecond.
     pub async fn list(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         agent: &str,
         page: Page<'_>,
     ) -> Result<Part<Self>, StoreError> {
-        let set = account.runs(mode, agent);
+        let set = realm.runs(agent);
         let list = not_over(store, &set).await?;
         let part = page.ranked(list).await?;
-        read(store, (account, mode, agent), part).await
+        read(store, (realm, agent), part).await
     }
 
     /// Lists the runs with a status. A page scans [`SCANNED_MAX`] runs at most, and its total counts the matches among
     /// them. A page with a next position may be short or empty.
     pub async fn of_status(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         (agent, status): (&str, RunStatus),
         page: Page<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
-        let set = account.runs(mode, agent);
+        let set = realm.runs(agent);
         let list = not_over(store, &set).await?;
         let filter = Filter {
             store,
             scanned_max: SCANNED_MAX,
-            key: |id: &str| account.run(mode, agent, id),
+            key: |id: &str| realm.run(agent, id),
             fields: &["first", "status"],
             fits: |_: &str, fields: &[Option<String>]| {
                 let field = |at: usize| fields.get(at).and_then(Option::as_deref);
@@ -115,7 +112,7 @@ impl Run {
             },
         };
         let FilteredPage { part, is_partial } = list.filtered(page, &filter).await?;
-        let mut part = read(store, (account, mode, agent), part).await?;
+        let mut part = read(store, (realm, agent), part).await?;
         // Skips a run whose status changed meanwhile.
         part.records.retain(|run| run.status == status);
         Ok(FilteredPage { part, is_partial })
@@ -124,12 +121,11 @@ impl Run {
     /// Reads the run `id` of an agent; `None` if it does not exist.
     pub async fn find(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         agent: &str,
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let key = account.run(mode, agent, id);
+        let key = realm.run(agent, id);
         let parse = |fields: &HashMap<String, String>| Self::from_fields(id.to_owned(), fields);
         store.record(key, RECORD, parse).await
     }
@@ -146,11 +142,11 @@ async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, S
 /// Reads runs; skips those that expired meanwhile.
 async fn read(
     store: &Store,
-    (account, mode, agent): (&AccountKeys, Mode, &str),
+    (realm, agent): (&Realm, &str),
     mut part: Part<String>,
 ) -> Result<Part<Run>, StoreError> {
     let ids = std::mem::take(&mut part.records);
-    let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
+    let found = records(store, ids, |id| realm.run(agent, id)).await?;
     let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
     let runs: Option<Vec<Run>> = there.map(|(id, fields)| Run::from_fields(id, &fields)).collect();
     let mut runs = runs.ok_or_else(|| StoreError::unexpected(RECORD))?;

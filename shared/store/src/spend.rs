@@ -205,26 +205,26 @@ impl Spend<'_> {
     }
 
     fn keys(&self, scope: &Scope<'_>, intent_args: &IntentArgs<'_>) -> SpendKeys {
-        let (account, mode) = (scope.keys(), scope.mode);
+        let realm = scope.realm();
         let place = IntentPlace {
             kind: Kind::Spend.as_str(),
             agent: self.agent,
         };
-        let [intent_index @ .., pending_intents] = place.index(&account, mode);
+        let [intent_index @ .., pending_intents] = place.index(&realm);
         SpendKeys {
-            transactions: account.transactions(mode),
-            agent: account.leg(mode, self.agent, TransactionType::Spend.as_str()),
-            intent: account.intent(mode, intent_args.id),
-            spare_intent: account.intent(mode, intent_args.spare_id),
+            transactions: realm.transactions(),
+            agent: realm.leg(self.agent, TransactionType::Spend.as_str()),
+            intent: realm.intent(intent_args.id),
+            spare_intent: realm.intent(intent_args.spare_id),
             intent_index,
             pending_intents,
             run: match self.run {
-                Some(run) => account.run(mode, self.agent, run),
-                None => account.agent(mode, self.agent),
+                Some(run) => realm.run(self.agent, run),
+                None => realm.agent(self.agent),
             },
-            agent_keys: account.agent_keys(self.agent),
-            agent_runs: account.runs(mode, self.agent),
-            account_runs: account.all_runs(mode),
+            agent_keys: realm.keys().agent_keys(self.agent),
+            agent_runs: realm.runs(self.agent),
+            account_runs: realm.all_runs(),
         }
     }
 

@@ -5,10 +5,9 @@ pub mod notice;
 
 use crate::account::counters::AccountCounters;
 use crate::agent::survey::{AgentSummary, Survey};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::threshold::{Threshold, Watched, permille};
@@ -89,12 +88,11 @@ impl LimitUsage {
     pub async fn noticed_at(
         usages: &[Self],
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         period: Period,
     ) -> Result<Vec<Option<u64>>, StoreError> {
         let notices: Vec<Notice<'_>> = usages.iter().map(|usage| usage.notice(usage.threshold)).collect();
-        Notice::recorded_at(&notices, store, account, mode, period).await
+        Notice::recorded_at(&notices, store, realm, period).await
     }
 }
 

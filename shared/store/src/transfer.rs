@@ -129,12 +129,12 @@ impl NewTransfer<'_> {
             currency: self.currency,
             tail: self.tail(self.from),
         };
-        let (account, mode) = (scope.keys(), scope.mode);
+        let realm = scope.realm();
         let keys = OwnKeys {
-            transactions: account.transactions(mode),
+            transactions: realm.transactions(),
             payer: self.payer(scope),
-            record: account.intent(mode, &self.once.id),
-            receiver: account.leg(mode, &self.to.owner, TransactionType::TransferIn.as_str()),
+            record: realm.intent(&self.once.id),
+            receiver: realm.leg(&self.to.owner, TransactionType::TransferIn.as_str()),
         };
         let paid = self.payment(scope);
         let args = OwnArgs {
@@ -182,12 +182,12 @@ impl NewTransfer<'_> {
         };
         let row = serde_json::to_string(&transit);
         let row = row.map_err(StoreError::unexpected)?;
-        let (account, mode) = (scope.keys(), scope.mode);
+        let realm = scope.realm();
         let keys = OutKeys {
-            transactions: account.transactions(mode),
+            transactions: realm.transactions(),
             payer: self.payer(scope),
-            record: account.intent(mode, &self.once.id),
-            transit: account.bucket().transit(),
+            record: realm.intent(&self.once.id),
+            transit: realm.bucket().transit(),
         };
         let paid = self.payment(scope);
         let args = OutArgs {
@@ -208,7 +208,7 @@ impl NewTransfer<'_> {
     /// Returns the keys of the debit.
     fn payer(&self, scope: &Scope<'_>) -> [String; 4] {
         let kind = TransactionType::TransferOut.as_str();
-        scope.keys().leg(scope.mode, &self.from.owner, kind)
+        scope.realm().leg(&self.from.owner, kind)
     }
 
     /// Returns the arguments that both scripts take.

@@ -5,7 +5,7 @@
 //! *place*, written by the same script, so neither can be lost without the other. Wallets of an earlier version have
 //! numbers below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
-use crate::keys::{self, AccountKeys, Bucket, Series, USER};
+use crate::keys::{self, Bucket, Realm, Series, USER};
 use crate::number;
 use crate::page::{Page, Part};
 use crate::script::change::Scope;
@@ -163,13 +163,8 @@ impl Wallet {
     }
 
     /// Reads the wallet of `owner`; `None` if it has none.
-    pub async fn of_owner(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        owner: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        let key = account.wallet(mode, owner);
+    pub async fn of_owner(store: &Store, realm: &Realm, owner: &str) -> Result<Option<Self>, StoreError> {
+        let key = realm.wallet(owner);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         match fields.contains_key("wallet") {
             false => Ok(None),
@@ -180,14 +175,9 @@ impl Wallet {
     }
 
     /// Lists the wallets of the account's agents, newest first.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
-        let key = |agent: &str| account.agent(mode, agent);
-        let part = page.records(store, &account.agents(mode), key).await?;
+    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+        let key = |agent: &str| realm.agent(agent);
+        let part = page.records(store, &realm.agents(), key).await?;
         // Skips a wallet deleted between the two reads.
         let there = part
             .records
@@ -202,12 +192,12 @@ impl Wallet {
 
     /// Reads the wallet at `place`, closed or not; `None` if it was never created.
     pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
-        let account = AccountKeys::new(&place.account);
-        let now = Self::of_owner(store, &account, place.mode, &place.owner).await?;
+        let realm = Realm::new(&place.account, place.mode);
+        let now = Self::of_owner(store, &realm, &place.owner).await?;
         if let Some(wallet) = now.filter(|wallet| wallet.number == place.number) {
             return Ok(Some(wallet));
         }
-        let key = account.closed_wallet(place.mode, place.number);
+        let key = realm.closed_wallet(place.number);
         let parse = |fields: &HashMap<String, String>| Self::from_fields(&place.owner, fields);
         store.record(key, "closed wallet", parse).await
     }

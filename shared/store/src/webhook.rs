@@ -3,11 +3,10 @@
 pub mod delivery;
 pub mod script;
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, Part};
 use crate::{Store, StoreError};
 use domain::event::EventName;
-use domain::mode::Mode;
 use std::collections::HashMap;
 
 /// Maximum number of webhooks of an account and mode.
@@ -81,48 +80,33 @@ impl WebhookRecord {
     }
 
     /// Reads the webhook `id`; `None` if it does not exist.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        let key = account.webhook(mode, id);
+    pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Option<Self>, StoreError> {
+        let key = realm.webhook(id);
         store.record(key, RECORD, Self::from_fields).await
     }
 
     /// Lists the webhooks of an account and mode, newest first.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
+    pub async fn list(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
         let part = page
-            .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
+            .records(store, &realm.webhooks(), |id| realm.webhook(id))
             .await?;
         part.present(Self::from_fields)
             .ok_or_else(|| StoreError::unexpected(RECORD))
     }
 
     /// Reads all webhooks of an account and mode.
-    pub async fn all(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Vec<Self>, StoreError> {
+    pub async fn all(store: &Store, realm: &Realm) -> Result<Vec<Self>, StoreError> {
         let page = Page::at(0, WEBHOOKS_MAX);
-        Ok(Self::list(store, account, mode, page).await?.records)
+        Ok(Self::list(store, realm, page).await?.records)
     }
 }
 
 impl WebhookSecrets {
     /// Reads the sealed secrets of a webhook, for the rotation of the master key.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        id: &str,
-    ) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Self, StoreError> {
         const FIELDS: [&str; 2] = ["secret", "old_secret"];
         let mut query = redis::cmd("HMGET");
-        query.arg(account.webhook(mode, id)).arg(&FIELDS);
+        query.arg(realm.webhook(id)).arg(&FIELDS);
         let texts: Vec<Option<String>> = store.command(&query).await?;
         let named = FIELDS.into_iter().zip(texts);
         Ok(Self {

@@ -95,7 +95,7 @@ impl Person {
             agent: Some(AGENT),
         };
         notice
-            .record(store, &account.keys, MODE, now_ms())
+            .record(store, &account.keys.in_mode(MODE), now_ms())
             .await
             .expect("an answer");
         let view = AccountVersion {
@@ -131,7 +131,7 @@ impl Person {
             lists: &lists,
         };
         let outcome = archived
-            .execute(&world.store, &self.tenant.account.keys, MODE)
+            .execute(&world.store, &self.tenant.account.keys.in_mode(MODE))
             .await;
         assert_eq!(outcome.expect("an answer"), RemovalOutcome::Done);
     }
@@ -140,7 +140,7 @@ impl Person {
     async fn seal_again(&self, world: &World) {
         let (store, account) = (&world.store, &self.tenant.account);
         let field = keys::provider_key_sealed_field("openai");
-        let key = account.keys.agent(MODE, AGENT);
+        let key = account.keys.in_mode(MODE).agent(AGENT);
         let sealed: String = world.redis.command(&["HGET", &key, &field]);
         let again = Reseal {
             account: &account.id,
@@ -163,7 +163,7 @@ impl Person {
         let hook = webhook("http://127.0.0.1:9/a");
         let hook = self.post("/webhooks", hook).await;
         let id = text(&hook, "/webhook/id");
-        let key = account.keys.webhook(MODE, id);
+        let key = account.keys.in_mode(MODE).webhook(id);
         let sealed: String = world.redis.command(&["HGET", &key, "secret"]);
         let scope = Scope {
             account: &account.id,
@@ -179,8 +179,7 @@ impl Person {
         again.execute(store, &scope).await.expect("an answer");
         let lease = Lease {
             endpoint: Endpoint {
-                account: account.id.clone(),
-                mode: MODE,
+                realm: account.keys.in_mode(MODE),
                 webhook: id.to_owned(),
             },
             token: "a token".to_owned(),

@@ -100,33 +100,31 @@ fn payer(fixture: &Fixture) -> AccountKeys {
     fixture.tenants[0].account.keys.clone()
 }
 
-const LIVE: Mode = Mode::Live;
-
 #[tokio::test]
 async fn wallets_and_their_lists() {
     let mut fixture = Fixture::build().await;
     let (bucket, row) = fixture.leave_in_transit().await;
     let (keys, other) = (payer(&fixture), fixture.tenants[1].account.keys.clone());
-    let table = keys.transactions(LIVE);
+    let table = keys.live().transactions();
     let line: String = fixture.redis.command(&["HGET", &table, "1"]);
     // The balance after the first transaction, a deposit of 100 USD.
     let edited = line.replacen("100000000000", "100000000001", 1);
     assert_ne!(edited, line);
     let mut edit = damage(&table, "HSET {} 1", &["wallet-balance"]);
     edit.command.push(edited);
-    let of_wallet = |kind| keys.transactions_of_wallet(LIVE, "ann", kind);
-    let agent = keys.agent(LIVE, "ann");
+    let of_wallet = |kind| keys.live().transactions_of_wallet("ann", kind);
+    let agent = keys.live().agent("ann");
     let gone = format!("{table} 6");
     let all = vec![
         damage(&agent, "HINCRBY {} balance 1", &["wallet-balance"]),
         damage(&agent, "HSET {} balance x", &["wallet-balance"]),
         damage(
-            keys.wallet(LIVE, USER),
+            keys.live().wallet(USER),
             "HINCRBY {} balance -1",
             &["wallet-balance"],
         ),
         damage(
-            keys.wallet(Mode::Test, "ann"),
+            keys.in_mode(Mode::Test).wallet("ann"),
             "HINCRBY {} balance 7",
             &["wallet-balance"],
         ),
@@ -139,31 +137,31 @@ async fn wallets_and_their_lists() {
         damage(of_wallet(Some("spend")), "LSET {} 0 1", &["wallet-balance"]),
         damage(of_wallet(Some("spend")), "DEL {}", &["wallet-balance"]),
         damage(
-            keys.transactions_of_type(LIVE, "deposit"),
+            keys.live().transactions_of_type("deposit"),
             "RPUSH {} 5",
             &["wallet-balance"],
         ),
         damage(
-            keys.transactions_of_type(LIVE, "deposit"),
+            keys.live().transactions_of_type("deposit"),
             "SET {} x",
             &["wallet-balance"],
         ),
         damage(
-            keys.transactions_of_wallet(LIVE, "bob", Some("escrow_refund")),
+            keys.live().transactions_of_wallet("bob", Some("escrow_refund")),
             "RPUSH {} 5",
             &["wallet-balance"],
         ),
         damage(bucket.transit(), &format!("HDEL {{}} {row}"), &["conservation"]).names("live"),
         damage(bucket.transit(), "HSET {} txn_0 nonsense", &["transit"]),
         damage(agent.clone(), "HINCRBY {} pending 5", &["pending"]),
-        damage(other.deposit(LIVE, "user-1"), "HSET {} amount 5", &["pending"]).names("txn_"),
+        damage(other.live().deposit("user-1"), "HSET {} amount 5", &["pending"]).names("txn_"),
         damage(
-            other.deposit(LIVE, "ann-2"),
+            other.live().deposit("ann-2"),
             "HSET {} state confirmed",
             &["pending"],
         )
         .names("txn_"),
-        damage(other.deposit(LIVE, "ann-2"), "DEL {}", &["pending"]).names(other.agent(LIVE, "ann")),
+        damage(other.live().deposit("ann-2"), "DEL {}", &["pending"]).names(other.live().agent("ann")),
     ];
     each_is_found(&fixture, all).await;
     // Rows that were changed or made up.
@@ -192,9 +190,9 @@ async fn escrows() {
     fixture.admin = None;
     let (keys, payee) = (payer(&fixture), fixture.tenants[1].account.keys.clone());
     let of = &fixture.escrows;
-    let escrow = |number: u64| keys.escrow(LIVE, number);
+    let escrow = |number: u64| keys.live().escrow(number);
     let named = |number: u64| format!("escrow {number}");
-    let (open, remote) = (keys.open_escrows(LIVE, "ann"), payee.open_escrows(LIVE, "ann"));
+    let (open, remote) = (keys.live().open_escrows("ann"), payee.live().open_escrows("ann"));
     let all = vec![
         damage(escrow(of.funded), "HSET {} status released", &["escrow-state"]).names(named(of.funded)),
         damage(escrow(of.funded), "HSET {} status pending", &["escrow-state"]).names(named(of.funded)),
@@ -235,9 +233,11 @@ async fn escrows() {
     ];
     each_is_found(&fixture, all).await;
     // An earlier version indexed escrows with a payee of another account, ended ones too.
-    let _: i64 = fixture
-        .redis
-        .command(&["SADD", &payee.open_escrows(LIVE, "ann"), &of.released.to_string()]);
+    let _: i64 = fixture.redis.command(&[
+        "SADD",
+        &payee.live().open_escrows("ann"),
+        &of.released.to_string(),
+    ]);
     assert_eq!(fixture.cli.run(&["ledger", "check"]).code, Some(0));
 }
 
@@ -247,8 +247,8 @@ async fn intents() {
     fixture.admin = None;
     let keys = payer(&fixture);
     let (spent, waits) = (fixture.spent.clone(), fixture.waits.clone());
-    let intent = |id: &str| keys.intent(LIVE, id);
-    let list = |which| keys.intents(LIVE, which);
+    let intent = |id: &str| keys.live().intent(id);
+    let list = |which| keys.live().intents(which);
     let pending = list(IntentIndex::State("pending_approval"));
     let only = &["intent"];
     let all = vec![
@@ -287,7 +287,7 @@ async fn counters_holds_logs_and_names() {
     fixture.admin = None;
     let keys = payer(&fixture);
     let (bucket, period) = (keys.bucket(), fixture.period());
-    let agent = keys.agent(LIVE, "ann");
+    let agent = keys.live().agent("ann");
     let [open, kept] = &fixture.holds;
     let (day, month) = (period.day, period.month);
     let all = vec![
@@ -298,21 +298,21 @@ async fn counters_holds_logs_and_names() {
         damage(&agent, &format!("HDEL {{}} s{month} slot"), &["counters"]).names(keys.record()),
         damage(keys.record(), &format!("HINCRBY {{}} t{month} 1"), &["counters"]),
         damage(keys.record(), &format!("HINCRBY {{}} n{month} 1"), &["counters"]),
-        damage(keys.run(LIVE, "ann", "run-1"), "HSET {} spent -1", &["counters"]),
+        damage(keys.live().run("ann", "run-1"), "HSET {} spent -1", &["counters"]),
         damage(&agent, "HINCRBY {} held -1", &["counters"]),
         damage(&agent, "HDEL {} held", &["counters"]),
         damage(&agent, "HSET {} held nonsense", &["counters"]),
-        damage(keys.agent(LIVE, "bob"), "HSET {} held 1", &["counters"]),
+        damage(keys.live().agent("bob"), "HSET {} held 1", &["counters"]),
         damage(bucket.due(), &format!("ZREM {{}} {open}"), &["holds"]).names(open),
         damage(bucket.due(), "ZADD {} 1 allow_other", &["holds"]),
         damage(bucket.hold(open), "DEL {}", &["counters", "holds"]),
         damage(bucket.hold(open), "SET {} nonsense", &["counters", "holds"]),
         damage(bucket.kept(), &format!("ZREM {{}} {kept}"), &["holds"]).names(kept),
         damage(bucket.kept_hold(kept), "DEL {}", &["holds"]),
-        damage(keys.audit(LIVE), "LPOP {}", &["audit-sequence"]),
-        damage(keys.audit(LIVE), "RPOP {}", &["audit-sequence"]),
-        damage(keys.audit(LIVE), "LSET {} 3 nonsense", &["audit-sequence"]),
-        damage(keys.audit(LIVE), "RPUSH {} 99999", &["audit-sequence"]),
+        damage(keys.live().audit(), "LPOP {}", &["audit-sequence"]),
+        damage(keys.live().audit(), "RPOP {}", &["audit-sequence"]),
+        damage(keys.live().audit(), "LSET {} 3 nonsense", &["audit-sequence"]),
+        damage(keys.live().audit(), "RPUSH {} 99999", &["audit-sequence"]),
         damage(
             format!("{}/live/savings", keys.record()),
             "SET {} x",

@@ -78,11 +78,11 @@ impl Draft {
         let keys = &self.account.keys;
         self.pipe
             .cmd("HSET")
-            .arg(keys.transactions(LIVE))
+            .arg(keys.live().transactions())
             .arg(&number)
             .arg(line)
             .ignore();
-        let [_, of_type, of_wallet, of_both] = keys.leg(LIVE, owner, kind.as_str());
+        let [_, of_type, of_wallet, of_both] = keys.live().leg(owner, kind.as_str());
         for list in [of_type, of_wallet, of_both] {
             self.lists.entry(list).or_default().push(number.clone());
         }
@@ -96,7 +96,7 @@ impl Draft {
             "{} {} {{\"type\":\"spend\",\"agentId\":\"bot\",\"data\":{{}}}}",
             self.audits, self.at_ms
         );
-        let list = self.account.keys.audit(LIVE);
+        let list = self.account.keys.live().audit();
         self.lists.entry(list).or_default().push(entry);
     }
 
@@ -121,14 +121,14 @@ impl Draft {
             .strip_prefix("settled=")
             .expect("the head of a settled spend");
         let mut set = redis::cmd("HSET");
-        set.arg(self.account.keys.intent(LIVE, id)).arg(new.fields());
+        set.arg(self.account.keys.live().intent(id)).arg(new.fields());
         set.arg(&[
             "id", id, "state", "settled", "first", "settled", "reason", "", "head", head,
         ]);
         set.arg("balance").arg(balance).arg("policy").arg("pol_1");
         set.arg("day").arg(period.day).arg("month").arg(period.month);
         self.pipe.add_command(set).ignore();
-        let [all, kind, agents, settled, ..] = new.place().index(&self.account.keys, LIVE);
+        let [all, kind, agents, settled, ..] = new.place().index(&self.account.keys.live());
         for list in [all, kind, agents, settled] {
             self.lists.entry(list).or_default().push(id.to_owned());
         }
@@ -189,7 +189,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
             ("confirmed_at", &at),
             ("balance", &amount),
         ];
-        let key = draft.account.keys.deposit(LIVE, &reference);
+        let key = draft.account.keys.live().deposit(&reference);
         draft.pipe.cmd("HSET").arg(key).arg(&deposit[..]).ignore();
         for spend in 0..SPENDS {
             let id = format!("int_{wallet:010}{spend:016}");
@@ -212,7 +212,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
             (format!("w{}", period.day), spent.to_string()),
             (format!("m{}", period.month), spent.to_string()),
         ];
-        let key = draft.account.keys.agent(LIVE, &name);
+        let key = draft.account.keys.live().agent(&name);
         draft.pipe.cmd("HSET").arg(key).arg(&fields[..]).ignore();
         draft.look_up(&name, wallet);
         draft.write(store).await;
@@ -235,7 +235,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
     draft
         .pipe
         .cmd("HSET")
-        .arg(keys.wallet(LIVE, USER))
+        .arg(keys.live().wallet(USER))
         .arg(&user[..])
         .ignore();
     draft

@@ -4,7 +4,6 @@ use super::damage::{damage, each_is_found};
 use super::fixture::Fixture;
 use crate::ready;
 use crypto::sha256_hex;
-use domain::mode::Mode;
 use domain::number::Number;
 use harness::Redis;
 use serde_json::{Value, json};
@@ -13,7 +12,6 @@ use store::keys::{
     wallet_lookup,
 };
 
-const LIVE: Mode = Mode::Live;
 const NAMES: &[&str] = &["names"];
 
 fn wallet_place(number: u64) -> String {
@@ -49,13 +47,13 @@ async fn what_leads_to_wallets_and_escrows() {
         elsewhere,
         nowhere,
         damage(
-            one.account.keys.agent(LIVE, "ann"),
+            one.account.keys.live().agent("ann"),
             "HSET {} wallet wal_other",
             NAMES,
         )
         .names(number(mine)),
         damage(
-            one.account.keys.wallet(LIVE, USER),
+            one.account.keys.live().wallet(USER),
             "HSET {} wallet wal_other",
             NAMES,
         )
@@ -64,19 +62,19 @@ async fn what_leads_to_wallets_and_escrows() {
         to_another,
         damage(escrow_place(of.released), "DEL {}", NAMES).names(number(of.released)),
         damage(
-            one.account.keys.escrows(LIVE),
+            one.account.keys.live().escrows(),
             &format!("ZREM {{}} {}", of.pending),
             NAMES,
         )
         .names(number(of.pending)),
         damage(
-            two.account.keys.escrows(LIVE),
+            two.account.keys.live().escrows(),
             &format!("ZREM {{}} {}", of.disputed),
             NAMES,
         )
         .names(number(of.disputed)),
         damage(
-            two.account.keys.escrows(LIVE),
+            two.account.keys.live().escrows(),
             &format!("ZADD {{}} {unused} {unused}"),
             NAMES,
         )
@@ -134,7 +132,7 @@ async fn what_leads_to_pending_deposits() {
     // Both tenants have a pending deposit of this reference.
     let lookup = deposit_lookup("ann-2");
     let [one, two] = fixture.tenants.each_ref().map(|tenant| &tenant.account);
-    let [deposit, other] = [one, two].map(|account| account.keys.deposit(LIVE, "ann-2"));
+    let [deposit, other] = [one, two].map(|account| account.keys.live().deposit("ann-2"));
     let all = vec![
         damage(&lookup, "SREM {}", NAMES)
             .word(format!("{} live", one.id))
@@ -222,7 +220,7 @@ fn numbers_of_an_earlier_version_lead_to_their_records() {
     }
     let _: i64 = redis.command(&[
         "HSET",
-        &keys.wallet(LIVE, USER),
+        &keys.live().wallet(USER),
         "wallet_number",
         "17",
         "wallet",
@@ -243,7 +241,7 @@ fn numbers_of_an_earlier_version_lead_to_their_records() {
     }
     // An escrow without a record, left by a crash of the earlier version, is no violation.
     let _: String = redis.command(&["SET", &escrow_lookup(9), &format!("{id} live")]);
-    let _: i64 = redis.command(&["ZADD", &keys.escrows(LIVE), "9", "9"]);
+    let _: i64 = redis.command(&["ZADD", &keys.live().escrows(), "9", "9"]);
     let check = cli.run(&["ledger", "check"]);
     assert_eq!(check.code, Some(0), "{check:?}");
     let _: i64 = redis.command(&["DEL", &wallet_lookup("17")]);

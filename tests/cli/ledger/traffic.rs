@@ -100,7 +100,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
     }
     let keys = &fixture.tenants[1].account.keys;
     // A wallet without traffic: in any other one the later transactions would include the addition.
-    let still = keys.wallet(Mode::Test, USER);
+    let still = keys.in_mode(Mode::Test).wallet(USER);
     let _: i64 = fixture.redis.command(&["HINCRBY", &still, "balance", "1"]);
     let found = check_found(&fixture);
     assert!(

@@ -19,7 +19,7 @@ use std::time::Duration;
 use store::account::ModeField;
 use store::audit::chain::Chain;
 use store::call::settle::{Settle, Settled};
-use store::keys::AccountKeys;
+use store::keys::{AccountKeys, Realm};
 
 const COST: u64 = 1_000_000_001;
 
@@ -66,7 +66,7 @@ async fn call(fixture: &Fixture) {
 /// Adds 1,000 USD to a deposit, in its record, its transaction and the wallet.
 async fn add_to_deposit(fixture: &Fixture) -> AccountKeys {
     let keys = fixture.tenants[0].account.keys.clone();
-    let (table, mode) = (keys.transactions(Mode::Test), Mode::Test);
+    let (table, mode) = (keys.in_mode(Mode::Test).transactions(), Mode::Test);
     let line: String = fixture.redis.command(&["HGET", &table, "1"]);
     assert!(line.contains(" 5000000000 5000000000 "), "{line}");
     let more = "1005000000000";
@@ -74,8 +74,8 @@ async fn add_to_deposit(fixture: &Fixture) -> AccountKeys {
     let _: i64 = fixture.redis.command(&["HSET", &table, "1", &line]);
     let _: i64 = fixture
         .redis
-        .command(&["HSET", &keys.agent(mode, "ann"), "balance", more]);
-    let deposit = keys.deposit(mode, "test-1");
+        .command(&["HSET", &keys.in_mode(mode).agent("ann"), "balance", more]);
+    let deposit = keys.in_mode(mode).deposit("test-1");
     let fields = ["amount", more, "balance", more, "first_balance", more];
     let _: i64 = fixture
         .redis
@@ -108,8 +108,8 @@ async fn money_that_was_added_to_all_books_is_found() {
     let mut fixture = Fixture::build().await;
     fixture.admin = None;
     let keys = add_to_deposit(&fixture).await;
-    let table = format!("{} 1\"", keys.transactions(Mode::Test));
-    let audit = keys.audit(Mode::Test);
+    let table = format!("{} 1\"", keys.in_mode(Mode::Test).transactions());
+    let audit = keys.in_mode(Mode::Test).audit();
     let (new, old) = ("1005000000000", "5000000000");
     says(
         &found(&fixture),
@@ -128,7 +128,7 @@ async fn a_trail_without_its_last_entry_is_inconclusive() {
     check(&fixture, &["--trail"], 0);
     fixture.admin = None;
     let keys = fixture.tenants[0].account.keys.clone();
-    let _: String = fixture.redis.command(&["RPOP", &keys.audit(Mode::Live)]);
+    let _: String = fixture.redis.command(&["RPOP", &keys.live().audit()]);
     let output = fixture.cli.run(&["ledger", "check", "--trail", "--json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(
@@ -149,10 +149,10 @@ async fn a_cancelled_deposit_that_is_open_again_is_found() {
     check(&fixture, &["--trail"], 0);
     fixture.admin = None;
     let keys = fixture.tenants[0].account.keys.clone();
-    let deposit = keys.deposit(Mode::Test, "gone");
+    let deposit = keys.in_mode(Mode::Test).deposit("gone");
     let _: i64 = fixture.redis.command(&["HSET", &deposit, "state", "pending"]);
     let _: i64 = fixture.redis.command(&["HDEL", &deposit, "cancelled_at"]);
-    let wallet = keys.wallet(Mode::Test, "ann");
+    let wallet = keys.in_mode(Mode::Test).wallet("ann");
     let _: i64 = fixture
         .redis
         .command(&["HINCRBY", &wallet, "pending", "3000000000"]);
@@ -168,7 +168,7 @@ async fn counters_that_were_set_back_are_found() {
     call(&fixture).await;
     fixture.admin = None;
     let (keys, period) = (fixture.tenants[0].account.keys.clone(), fixture.period());
-    let agent = keys.agent(Mode::Live, "ann");
+    let agent = keys.live().agent("ann");
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
     let tracked = format!("t{}", period.month);
     // Above the sum of spends and holds, so that the books alone are in order.
@@ -177,7 +177,7 @@ async fn counters_that_were_set_back_are_found() {
             .redis
             .command(&["HINCRBY", key, field, &format!("-{COST}")]);
     }
-    let run = keys.run(Mode::Live, "ann", "run-1");
+    let run = keys.live().run("ann", "run-1");
     let _: i64 = fixture.redis.command(&["HINCRBY", &run, "spent", "-3000000000"]);
     says(
         &found(&fixture),
@@ -204,22 +204,22 @@ async fn an_entry_that_was_cut_off_leaves_its_records_alone() {
         fixture.tenants[0].account.id.clone(),
         &fixture.tenants[0].account.keys,
     );
-    let chain = Chain::new(&fixture.store, &id, Mode::Live);
+    let chain = Chain::new(&fixture.store, Realm::new(&id, Mode::Live));
     let end = chain.seal().await.unwrap();
     let last: Vec<Vec<u8>> = fixture
         .redis
-        .command(&["LRANGE", &keys.audit(Mode::Live), "-1", "-1"]);
+        .command(&["LRANGE", &keys.live().audit(), "-1", "-1"]);
     assert!(
         String::from_utf8_lossy(&last[0]).contains(intent),
         "the last entry is the spend's"
     );
-    for list in [keys.audit(Mode::Live), keys.audit_hashes(Mode::Live)] {
+    for list in [keys.live().audit(), keys.live().audit_hashes()] {
         let _: Vec<u8> = fixture.redis.command(&["RPOP", &list]);
     }
     let seq = (end.seq - 1).to_string();
     let field = ModeField::AuditSeq.name(Mode::Live);
     let _: i64 = fixture.redis.command(&["HSET", &keys.record(), &field, &seq]);
-    let poor = keys.agent(Mode::Live, "poor");
+    let poor = keys.live().agent("poor");
     let day = fixture.period().day;
     says(
         &found(&fixture),
@@ -245,8 +245,11 @@ async fn a_trail_that_is_broken_is_not_compared() {
     fixture.admin = None;
     let keys = fixture.tenants[0].account.keys.clone();
     let id = fixture.tenants[0].account.id.clone();
-    Chain::new(&fixture.store, &id, Mode::Live).seal().await.unwrap();
-    let audit = keys.audit(Mode::Live);
+    Chain::new(&fixture.store, Realm::new(&id, Mode::Live))
+        .seal()
+        .await
+        .unwrap();
+    let audit = keys.live().audit();
     let line: String = fixture.redis.command(&["LINDEX", &audit, "4"]);
     let edited = line.replacen("\"actor\":\"", "\"actor\":\"x", 1);
     assert_ne!(edited, line);
@@ -267,7 +270,7 @@ async fn what_is_archived_is_compared_too() {
         .env("TOLLGATE_AUDIT__ARCHIVE", root.path().display().to_string());
     check(&fixture, &["--trail"], 0);
     let keys = add_to_deposit(&fixture).await;
-    let table = format!("{} 1\"", keys.transactions(Mode::Test));
+    let table = format!("{} 1\"", keys.in_mode(Mode::Test).transactions());
     let violations = found(&fixture);
     assert!(
         violations.len() == 2 && violations[1].contains(&table),
@@ -282,14 +285,11 @@ async fn move_all(fixture: &Fixture, root: &Path) {
     let archive = Archive::at(ArchiveLocation::from_settings(&settings.audit).unwrap());
     let id = fixture.tenants[0].account.id.as_str();
     for mode in [Mode::Live, Mode::Test] {
-        let trail = Trail::new(&fixture.store, &archive, id, mode);
+        let trail = Trail::new(&fixture.store, &archive, Realm::new(id, mode));
         let end = trail.seal().await.unwrap().seq;
-        let chain = Chain::new(&fixture.store, id, mode);
+        let chain = Chain::new(&fixture.store, Realm::new(id, mode));
         for last in [end / 2, end] {
-            let moved = archive
-                .move_segment(&chain, (id, mode), last, 1000)
-                .await
-                .unwrap();
+            let moved = archive.move_segment(&chain, last, 1000).await.unwrap();
             assert!(moved > 0, "{mode}: up to {last} of {end}");
         }
     }
@@ -299,7 +299,7 @@ async fn move_all(fixture: &Fixture, root: &Path) {
         gather_ms: 0,
     };
     let moved = archive
-        .move_intents(&fixture.store, (id, Mode::Live), age, 0)
+        .move_intents(&fixture.store, &Realm::new(id, Mode::Live), age, 0)
         .await;
     assert!(moved.unwrap().intents > 0);
 }

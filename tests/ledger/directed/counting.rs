@@ -236,7 +236,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
     let keys = store::keys::AccountKeys::new(crate::world::ACCOUNT);
-    let agent = keys.agent(domain::mode::Mode::Live, "a");
+    let agent = keys.live().agent("a");
     for field in ["pk_id:openai", "pk_sealed:openai"] {
         world.install().await?;
         let gone: Result<i64, _> = bench

@@ -7,7 +7,6 @@ use crate::model::{CEILING, Call, Charge, Extension, Model, NO_CHECKS, State};
 use crate::snapshot::Window;
 use crate::world::{AGENTS, Checked, KEYS, LONG, World, open_cap, usd};
 use domain::cap::CapPolicy;
-use domain::mode::Mode;
 use domain::period::Period;
 use std::time::Duration;
 use store::StoreError;
@@ -367,7 +366,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(crate::world::ACCOUNT);
     let Period { day, month } = bench.period;
-    let agent = keys.agent(Mode::Live, AGENTS[0]);
+    let agent = keys.live().agent(AGENTS[0]);
     let fields = [
         (agent.clone(), format!("d{day}")),
         (agent, format!("m{month}")),

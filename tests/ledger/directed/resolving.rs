@@ -4,7 +4,6 @@ use super::Bench;
 use crate::model::{Call, Charge, State};
 use crate::world::{ACCOUNT, Checked, LONG, World, settlement};
 use domain::entry::EndedBy;
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use std::time::Duration;
@@ -219,7 +218,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
 /// A missing counter or held amount counts as zero: the difference is written to it.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(ACCOUNT);
-    let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));
+    let (record, agent) = (keys.record(), keys.live().agent("a"));
     let Period { day, month } = bench.period;
     let lose = async |key: &str, field: &str| {
         let lost: Result<i64, _> = bench

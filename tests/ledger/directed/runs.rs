@@ -4,7 +4,6 @@ use super::Bench;
 use crate::model::Run;
 use crate::snapshot::Window;
 use crate::world::{ACCOUNT, Checked, World, unlimited, usd};
-use domain::mode::Mode;
 use store::call::authorize::RUN_LIFE;
 use store::keys::AccountKeys;
 
@@ -215,7 +214,7 @@ async fn minutes(bench: &Bench<'_>) -> Checked {
 
 /// If the field `held` is below the hold's estimate, resolving the hold leaves zero, and no negative number.
 async fn held_below(bench: &Bench<'_>) -> Checked {
-    let agent = AccountKeys::new(ACCOUNT).agent(Mode::Live, "a");
+    let agent = AccountKeys::new(ACCOUNT).live().agent("a");
     for noted in [0, 3, 10] {
         let mut world = bench.installed().await?;
         let call = world.call_in("r", 10);

@@ -3,7 +3,6 @@
 use super::{Agent, Charge, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
 use crate::snapshot::{Cell, Expected, Record, Shape, Window};
 use domain::cap::CapPolicy;
-use domain::mode::Mode;
 use std::collections::BTreeMap;
 use store::call::reap::KEPT_LIFE;
 use store::keys::{self, AccountKeys};
@@ -27,7 +26,7 @@ impl Model {
         for (id, agent) in &self.agents {
             put(
                 &mut all,
-                keys.agent(Mode::Live, id),
+                keys.live().agent(id),
                 None,
                 Shape::Hash(self.agent(id, agent)),
             );
@@ -36,7 +35,7 @@ impl Model {
             let cells = self.run(agent, run, meta);
             put(
                 &mut all,
-                keys.run(Mode::Live, agent, run),
+                keys.live().run(agent, run),
                 Some(meta.expires),
                 Shape::Hash(cells),
             );
@@ -46,7 +45,7 @@ impl Model {
             let cells = listed.map(|((_, run), at)| (run.clone(), Cell::Within(*at)));
             put(
                 &mut all,
-                keys.runs(Mode::Live, agent),
+                keys.live().runs(agent),
                 self.listed_expires.get(agent).copied(),
                 Shape::Zset(cells.collect()),
             );
@@ -55,7 +54,7 @@ impl Model {
         let cells = counted.map(|((agent, run), at)| (format!("{agent}/{run}"), Cell::Within(*at)));
         put(
             &mut all,
-            keys.all_runs(Mode::Live),
+            keys.live().all_runs(),
             self.counted_expires,
             Shape::Zset(cells.collect()),
         );
@@ -71,7 +70,7 @@ impl Model {
             .iter()
             .enumerate()
             .map(|(at, (when, line))| (at as u64 + 1, *when, line.clone()));
-        put(&mut all, keys.audit(Mode::Live), None, Shape::Log(log.collect()));
+        put(&mut all, keys.live().audit(), None, Shape::Log(log.collect()));
         all
     }
 

@@ -2,7 +2,6 @@
 
 use super::{Payer, code};
 use crate::world::settlement;
-use domain::mode::Mode;
 use harness::{ClosedPort, Redis, Seed, Wire, eventually};
 use std::time::Duration;
 use store::call::hold::AsOf;
@@ -87,8 +86,8 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
             };
             let keys = &payer.agent.account.keys;
             if broken == "audit" {
-                let _: u64 = redis.command(&["DEL", &keys.audit(Mode::Live)]);
-                let _: String = redis.command(&["SET", &keys.audit(Mode::Live), "no list"]);
+                let _: u64 = redis.command(&["DEL", &keys.live().audit()]);
+                let _: String = redis.command(&["SET", &keys.live().audit(), "no list"]);
             } else {
                 let _: u64 = redis.command(&["HSET", &keys.record(), "live_audit_seq", "no number"]);
             }

@@ -3,7 +3,6 @@
 use super::stage::Side;
 use crate::account_fixture::BAD_AMOUNTS;
 use crate::world::{World, problem, success};
-use domain::mode::Mode;
 use harness::assert_fields;
 use serde_json::json;
 use store::keys::IntentIndex;
@@ -121,10 +120,7 @@ async fn what_is_allowed_at_the_edges() {
     let world = World::start().await;
     let payer = Side::new(&world).await;
     let payee = payer.another(&world).await;
-    let wallet = world
-        .fields(&payee.account.keys.agent(Mode::Live, &payee.owner))
-        .await["wallet"]
-        .clone();
+    let wallet = world.fields(&payee.account.keys.live().agent(&payee.owner)).await["wallet"].clone();
     // Duplicate keys within conditions: the last counts, as it does in JavaScript; the stored form is the one shown.
     let body = format!(
         r#"{{"fromWalletId":"{}","toWalletId":"{wallet}","amount":"9000000","conditions":{{"a":1,"a":2,"ü":"€"}}}}"#,

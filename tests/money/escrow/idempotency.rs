@@ -257,7 +257,7 @@ async fn a_page_of_a_search_reads_a_thousand_escrows_at_most() {
     let payer = Side::new(&world).await;
     let payee = payer.another(&world).await;
     let number = payer.escrow_to(&payee, usd(1)).await;
-    let list = payer.account.keys.escrows(payer.mode);
+    let list = payer.account.keys.in_mode(payer.mode).escrows();
     let before: u64 = world.redis.command(&["ZCARD", &list]);
     let fill = "for n = 1, tonumber(ARGV[1]) do \
         local number = string.format('%d', tonumber(ARGV[2]) + n) \

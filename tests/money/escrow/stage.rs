@@ -50,7 +50,7 @@ impl Side {
         let made = success(&caller.post("/v1/agents", json!({ "name": "Party" })).await, 200);
         let owner = text(&made, "/agent/id").to_owned();
         let store = world.store.clone();
-        let wallet = Wallet::of_owner(&store, &account.keys, mode, &owner)
+        let wallet = Wallet::of_owner(&store, &account.keys.in_mode(mode), &owner)
             .await
             .unwrap()
             .unwrap();
@@ -124,7 +124,7 @@ impl Side {
 
     /// Balance of the wallet, in nano-USD.
     pub async fn balance(&self) -> u64 {
-        let wallet = self.account.keys.wallet(self.mode, &self.owner);
+        let wallet = self.account.keys.in_mode(self.mode).wallet(&self.owner);
         let balance: Option<u64> = self
             .store
             .command(redis::cmd("HGET").arg(wallet).arg("balance"))
@@ -135,7 +135,7 @@ impl Side {
 
     /// Writes a balance directly into the store, since no caller can bring the wallet into such a state quickly.
     pub async fn force_balance(&self, balance: &str) {
-        let wallet = self.account.keys.wallet(self.mode, &self.owner);
+        let wallet = self.account.keys.in_mode(self.mode).wallet(&self.owner);
         let mut set = redis::cmd("HSET");
         let _: i64 = self
             .store
@@ -146,7 +146,7 @@ impl Side {
 
     /// The numbers of the escrows that are open for the wallet.
     pub async fn open(&self) -> Vec<u64> {
-        let key = self.account.keys.open_escrows(self.mode, &self.owner);
+        let key = self.account.keys.in_mode(self.mode).open_escrows(&self.owner);
         let mut open: Vec<u64> = self.store.command(redis::cmd("SMEMBERS").arg(key)).await.unwrap();
         open.sort_unstable();
         open
@@ -154,7 +154,7 @@ impl Side {
 
     /// The transactions of the account, oldest first.
     pub async fn transactions(&self) -> Vec<Transaction> {
-        let key = self.account.keys.transactions(self.mode);
+        let key = self.account.keys.in_mode(self.mode).transactions();
         let lines: Vec<(u64, String)> = self.store.command(redis::cmd("HGETALL").arg(key)).await.unwrap();
         let mut lines: Vec<(u64, Transaction)> = lines
             .into_iter()
@@ -166,7 +166,7 @@ impl Side {
 
     /// An intent of the account, which must be intact.
     pub async fn intent(&self, id: &str) -> Option<IntentRecord> {
-        let record = IntentRecord::read(&self.store, &self.account.keys, self.mode, id)
+        let record = IntentRecord::read(&self.store, &self.account.keys.in_mode(self.mode), id)
             .await
             .unwrap();
         if let Some(record) = &record {
@@ -199,14 +199,14 @@ impl Side {
 
     /// The ids in one of the account's lists of intents.
     pub async fn index(&self, which: IntentIndex<'_>) -> Vec<String> {
-        let key = self.account.keys.intents(self.mode, which);
+        let key = self.account.keys.in_mode(self.mode).intents(which);
         let mut range = redis::cmd("LRANGE");
         self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
     }
 
     /// The release and dispute intents of an escrow that this account pays.
     pub async fn siblings(&self, escrow: u64) -> Vec<String> {
-        let key = self.account.keys.escrow_siblings(self.mode, escrow);
+        let key = self.account.keys.in_mode(self.mode).escrow_siblings(escrow);
         let mut range = redis::cmd("LRANGE");
         self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
     }

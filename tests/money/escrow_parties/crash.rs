@@ -24,9 +24,9 @@ const WORKER: Duration = Duration::from_secs(15);
 /// meanwhile. Returns whether the call was answered.
 async fn begin(world: &World, side: &Side, number: u64) -> bool {
     let secret = sanity::record(&world.store).await.unwrap().check_secret;
-    let place = (side.account.id.as_str(), side.mode);
+    let realm = side.account.keys.in_mode(side.mode);
     let request = json!({ "escrowId": number.to_string() });
-    let once = Once::new(&secret, place, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
+    let once = Once::new(&secret, &realm, Some("r"), ("escrow/release", &request), now_ms()).unwrap();
     let asked = Requester {
         scope: side.scope(),
         once: &once,
@@ -242,7 +242,7 @@ async fn money_for_a_wallet_that_was_closed_goes_to_the_user_wallet() {
     let (payer, payee) = two(&world).await;
     let neighbour = payer.another(&world).await;
     let forget = async |side: &Side| {
-        let open = side.account.keys.open_escrows(side.mode, &side.owner);
+        let open = side.account.keys.in_mode(side.mode).open_escrows(&side.owner);
         let _: i64 = world.store.command(redis::cmd("DEL").arg(open)).await.unwrap();
     };
     let close = async |side: &Side| {

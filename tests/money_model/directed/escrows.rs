@@ -4,7 +4,6 @@ use super::stage::{START, Stage, escrow, request_id};
 use crate::act::{Act, NewEscrow};
 use crate::model::{Place, keys};
 use crate::world::{Checked, World};
-use domain::mode::Mode;
 use domain::number::Number;
 use store::escrow::script;
 use store::keys::{AccountKeys, Bucket, IntentIndex};
@@ -72,7 +71,7 @@ async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
         world.want("delivered", Act::Deliver { id, half }).await?;
     }
     let nobody = AccountKeys::new("acct_none");
-    let names = [nobody.record(), nobody.escrows(Mode::Live)];
+    let names = [nobody.record(), nobody.live().escrows()];
     world
         .answers(&["no_account"], &script::LIST, &names, &["7"])
         .await
@@ -84,18 +83,15 @@ async fn taken(world: &mut World, a: &Place, b: &Place) -> Checked {
     let number = world.model.escrows[&1].number;
     let mut names = vec![
         account.record(),
-        account.audit(Mode::Live),
-        account.wallet(Mode::Live, &a.owner),
-        account.wallet(Mode::Live, &b.owner),
-        account.intent(Mode::Live, "int_50"),
+        account.live().audit(),
+        account.live().wallet(&a.owner),
+        account.live().wallet(&b.owner),
+        account.live().intent("int_50"),
     ];
-    names.extend(std::iter::repeat_n(
-        account.intents(Mode::Live, IntentIndex::All),
-        6,
-    ));
+    names.extend(std::iter::repeat_n(account.live().intents(IntentIndex::All), 6));
     names.extend([
-        account.escrow(Mode::Live, number + 1),
-        account.escrows(Mode::Live),
+        account.live().escrow(number + 1),
+        account.live().escrows(),
         Bucket::escrow_place(Number::from_u64(number).ok_or("no number")?),
         account.bucket().transit(),
     ]);

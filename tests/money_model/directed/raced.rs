@@ -5,7 +5,6 @@ use super::stage::Stage;
 use crate::act::Act;
 use crate::model::{Limits, keys};
 use crate::world::{Checked, World};
-use domain::mode::Mode;
 use domain::number::Number;
 use store::agent;
 use store::deposit;
@@ -15,15 +14,17 @@ use store::transfer;
 use store::transit;
 use store::wallet;
 
-const LIVE: Mode = Mode::Live;
-
 pub async fn no_account(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let (nobody, there) = (AccountKeys::new("acct_none"), keys(0));
-    let mut names = vec![nobody.record(), nobody.audit(LIVE), nobody.transactions(LIVE)];
-    names.extend(there.leg(LIVE, "a", "transfer_out"));
-    names.push(there.intent(LIVE, "int_1"));
-    names.extend(there.leg(LIVE, "b", "transfer_in"));
+    let mut names = vec![
+        nobody.record(),
+        nobody.live().audit(),
+        nobody.live().transactions(),
+    ];
+    names.extend(there.live().leg("a", "transfer_out"));
+    names.push(there.live().intent("int_1"));
+    names.extend(there.live().leg("b", "transfer_in"));
     let number = |owner| world.model.place(0, owner).number.to_string();
     let (a, b) = (number("a"), number("b"));
     let args = [
@@ -50,8 +51,8 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
     for (number, owner, word) in [(taken + 7 * 1024, USER, "exists"), (taken, "none", "taken")] {
         let names = [
             keys(0).record(),
-            keys(0).audit(LIVE),
-            keys(0).wallet(LIVE, owner),
+            keys(0).live().audit(),
+            keys(0).live().wallet(owner),
             place(number),
         ];
         world
@@ -60,9 +61,9 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
     }
     let names = [
         keys(0).record(),
-        keys(0).audit(LIVE),
-        keys(0).agent(LIVE, "new"),
-        keys(0).agents(LIVE),
+        keys(0).live().audit(),
+        keys(0).live().agent("new"),
+        keys(0).live().agents(),
         place(taken),
     ];
     let args = ["new", "", "", "acct_one live new wal_77", "wallet", "wal_77"];
@@ -75,11 +76,15 @@ pub async fn opened(stage: &Stage<'_>) -> Checked {
 pub async fn full(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);
-    let mut names = vec![account.record(), account.audit(LIVE), account.transactions(LIVE)];
-    names.extend(account.leg(LIVE, "a", "transfer_in"));
+    let mut names = vec![
+        account.record(),
+        account.live().audit(),
+        account.live().transactions(),
+    ];
+    names.extend(account.live().leg("a", "transfer_in"));
     names.push(account.bucket().arrived("txn_9"));
     names.push(account.bucket().arrived("txn_9:notice"));
-    names.push(account.open_escrows(LIVE, "a"));
+    names.push(account.live().open_escrows("a"));
     names.extend(std::iter::repeat_n(account.record(), 7));
     let a = world.model.place(0, "a").number.to_string();
     let args = [
@@ -98,20 +103,24 @@ pub async fn full(stage: &Stage<'_>) -> Checked {
 pub async fn no_deposit(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);
-    let mut names = vec![account.record(), account.audit(LIVE), account.transactions(LIVE)];
-    names.extend(account.leg(LIVE, "a", "deposit"));
-    names.extend([account.deposit(LIVE, "none"), account.intent(LIVE, "int_9")]);
+    let mut names = vec![
+        account.record(),
+        account.live().audit(),
+        account.live().transactions(),
+    ];
+    names.extend(account.live().leg("a", "deposit"));
+    names.extend([account.live().deposit("none"), account.live().intent("int_9")]);
     let a = world.model.place(0, "a").number.to_string();
     let args = [&a, "1", "txn_9 deposit a - USD {}", "", ""];
     world
         .refused(&["missing"], &deposit::script::CONFIRM, &names, &args)
         .await?;
-    let wallet = account.wallet(LIVE, "a");
+    let wallet = account.live().wallet("a");
     let names = [
         account.record(),
-        account.audit(LIVE),
+        account.live().audit(),
         wallet,
-        account.deposit(LIVE, "none"),
+        account.live().deposit("none"),
     ];
     world
         .refused(&["missing"], &deposit::script::CANCEL, &names, &[&a, "1"])
@@ -122,15 +131,19 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
     let account = keys(0);
     let start = || {
-        let mut names = vec![account.record(), account.audit(LIVE), account.transactions(LIVE)];
-        names.extend(account.leg(LIVE, "a", "escrow_fund"));
+        let mut names = vec![
+            account.record(),
+            account.live().audit(),
+            account.live().transactions(),
+        ];
+        names.extend(account.live().leg("a", "escrow_fund"));
         names
     };
     let unused = |count| std::iter::repeat_n(account.record(), count);
     let mut names = start();
-    names.extend([account.intent(LIVE, "int_9"), account.intent(LIVE, "int_9s")]);
+    names.extend([account.live().intent("int_9"), account.live().intent("int_9s")]);
     names.extend(unused(6));
-    names.extend([account.escrow(LIVE, 9), account.open_escrows(LIVE, "a")]);
+    names.extend([account.live().escrow(9), account.live().open_escrows("a")]);
     names.extend(unused(2));
     let a = world.model.place(0, "a").number.to_string();
     let args = [
@@ -149,10 +162,10 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
         .refused(&["missing"], &escrow::script::FUND, &names, &args)
         .await?;
     let mut names = start();
-    names.extend([account.escrow(LIVE, 9), account.escrow_siblings(LIVE, 9)]);
+    names.extend([account.live().escrow(9), account.live().escrow_siblings(9)]);
     names.extend([
-        account.open_escrows(LIVE, "a"),
-        account.open_escrows(LIVE, "a"),
+        account.live().open_escrows("a"),
+        account.live().open_escrows("a"),
         account.bucket().transit(),
     ]);
     names.extend(unused(8));
@@ -181,13 +194,13 @@ pub async fn no_escrow(stage: &Stage<'_>) -> Checked {
 /// The keys of a deletion of agent `c`, as its twin lists them.
 fn deletion(number: u64, policy: Option<&str>, virtual_keys: &[&str]) -> Vec<String> {
     let account = keys(0);
-    let policies = account.policies(LIVE);
-    let policy = policy.map_or_else(|| policies.clone(), |id| account.policy(LIVE, id));
+    let policies = account.live().policies();
+    let policy = policy.map_or_else(|| policies.clone(), |id| account.live().policy(id));
     let mut names = vec![
         account.record(),
-        account.audit(LIVE),
-        account.agent(LIVE, "c"),
-        account.agents(LIVE),
+        account.live().audit(),
+        account.live().agent("c"),
+        account.live().agents(),
     ];
     names.extend([
         policies,
@@ -197,11 +210,11 @@ fn deletion(number: u64, policy: Option<&str>, virtual_keys: &[&str]) -> Vec<Str
         account.sealed_agents(),
     ]);
     names.extend([
-        account.closed_wallet(LIVE, number),
-        account.open_escrows(LIVE, "c"),
+        account.live().closed_wallet(number),
+        account.live().open_escrows("c"),
     ]);
-    names.extend(account.transaction_lists(LIVE, "c"));
-    names.extend(account.transaction_lists(LIVE, &closed_holder(number)));
+    names.extend(account.live().transaction_lists("c"));
+    names.extend(account.live().transaction_lists(&closed_holder(number)));
     names.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
     names
 }

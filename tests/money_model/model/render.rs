@@ -3,7 +3,7 @@
 mod policies;
 mod requests;
 
-use super::{ACCOUNTS, Agent, At, Model, Place, Wallet, account, keys, mode};
+use super::{ACCOUNTS, Agent, At, Model, Place, Wallet, account, keys, mode, realm};
 use crate::snapshot::{Expected, Record, Shape};
 use domain::mode::Mode;
 use domain::number::Number;
@@ -165,9 +165,9 @@ impl Model {
     }
 
     fn wallets_of(&self, page: &mut Page, at: At) {
-        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        let (side, realm) = (&self.sides[at], realm(at));
         if let Some(wallet) = &side.user {
-            page.put(keys.wallet(mode, USER), Shape::Hash(self.row(at, wallet)));
+            page.put(realm.wallet(USER), Shape::Hash(self.row(at, wallet)));
         }
         let mut listed = Cells::new();
         for (name, agent) in &side.agents {
@@ -181,11 +181,11 @@ impl Model {
                 record.extend(side.policies[policy].limits.on_agent());
                 record.insert("policy_id".to_owned(), policy.clone());
             }
-            page.put(keys.agent(mode, name), Shape::Hash(record));
+            page.put(realm.agent(name), Shape::Hash(record));
         }
-        page.put(keys.agents(mode), Shape::Zset(listed));
-        if mode == Mode::Live {
-            side.keys_in(page, &keys);
+        page.put(realm.agents(), Shape::Zset(listed));
+        if realm.mode() == Mode::Live {
+            side.keys_in(page, realm.keys());
         }
         for closed in &side.closed {
             let wallet = &closed.wallet;
@@ -199,7 +199,7 @@ impl Model {
                 ("closed_at", &closed.at),
                 ("agent", &closed.agent),
             ]);
-            page.put(keys.closed_wallet(mode, wallet.number), Shape::Hash(record));
+            page.put(realm.closed_wallet(wallet.number), Shape::Hash(record));
         }
     }
 
@@ -256,7 +256,7 @@ impl Model {
     }
 
     fn movements_of(&self, page: &mut Page, at: At) {
-        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        let (side, realm) = (&self.sides[at], realm(at));
         let mut lines = Cells::new();
         let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut balances: BTreeMap<u64, i128> = BTreeMap::new();
@@ -293,33 +293,33 @@ impl Model {
                 false => movement.owner.clone(),
             };
             for list in [
-                keys.transactions_of_type(mode, kind),
-                keys.transactions_of_wallet(mode, &holder, None),
-                keys.transactions_of_wallet(mode, &holder, Some(kind)),
+                realm.transactions_of_type(kind),
+                realm.transactions_of_wallet(&holder, None),
+                realm.transactions_of_wallet(&holder, Some(kind)),
             ] {
                 lists.entry(list).or_default().push(number.clone());
             }
             lines.insert(number, line);
         }
-        page.put(keys.transactions(mode), Shape::Hash(lines));
+        page.put(realm.transactions(), Shape::Hash(lines));
         for (key, numbers) in lists {
             page.put(key, Shape::List(numbers));
         }
     }
 
     fn rest_of(&self, page: &mut Page, at: At) {
-        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
-        side.policies_in(page, &keys, mode);
-        side.frozen_in(page, &keys, mode);
+        let (side, realm) = (&self.sides[at], realm(at));
+        side.policies_in(page, &realm);
+        side.frozen_in(page, &realm);
         for (owner, numbers) in &side.open {
             let numbers = numbers.iter().map(u64::to_string).collect();
-            page.put(keys.open_escrows(mode, owner), Shape::Set(numbers));
+            page.put(realm.open_escrows(owner), Shape::Set(numbers));
         }
         let listed = side
             .escrows
             .iter()
             .map(|number| (number.to_string(), number.to_string()));
-        page.put(keys.escrows(mode), Shape::Zset(listed.collect()));
-        page.put(keys.audit(mode), Shape::Log(side.audit.clone()));
+        page.put(realm.escrows(), Shape::Zset(listed.collect()));
+        page.put(realm.audit(), Shape::Log(side.audit.clone()));
     }
 }

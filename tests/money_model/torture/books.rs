@@ -2,7 +2,6 @@
 
 use super::caller::{Made, SharedState};
 use crate::fixture::Fixture;
-use domain::mode::Mode;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::transaction::{Transaction, TransactionType};
@@ -13,7 +12,7 @@ const REPEATED: usize = 400;
 /// All transactions of both accounts.
 fn transactions(fixture: &Fixture) -> Vec<Transaction> {
     let lines = fixture.tenants.iter().flat_map(|tenant| {
-        let key = tenant.account.keys.transactions(Mode::Live);
+        let key = tenant.account.keys.live().transactions();
         fixture.redis.command::<Vec<String>>(&["HVALS", &key])
     });
     lines
@@ -107,7 +106,7 @@ async fn check_escrows(fixture: &Fixture, made: &[Made], seed: u64) {
 
 fn status_of(fixture: &Fixture, escrow: u64) -> String {
     let found = fixture.tenants.iter().find_map(|tenant| {
-        let key = tenant.account.keys.escrow(Mode::Live, escrow);
+        let key = tenant.account.keys.live().escrow(escrow);
         fixture.redis.command::<Option<String>>(&["HGET", &key, "status"])
     });
     found.unwrap_or_else(|| panic!("escrow {escrow} is gone"))

@@ -3,7 +3,7 @@
 use super::World;
 use crate::act::{ACTOR, Act, DECIDER, Deposit, Plan, RequestId, Spend, Transfer};
 use crate::model::transfers::RECORD_LIFE;
-use crate::model::{At, Place, USD, account, keys, mode};
+use crate::model::{At, Place, USD, account, keys, mode, realm};
 use domain::cap::CapPlan;
 use domain::money::Nanos;
 use store::deposit::DepositState;
@@ -123,7 +123,7 @@ impl World {
         else {
             return Err("no approval".to_owned());
         };
-        let record = IntentRecord::read(&self.store, &keys(*at), mode(*at), id).await;
+        let record = IntentRecord::read(&self.store, &realm(*at), id).await;
         let mut record = record.map_err(wrong)?.ok_or("no intent")?;
         if *stale {
             record.head = "00".repeat(32);

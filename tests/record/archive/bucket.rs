@@ -2,7 +2,6 @@
 
 use super::fixture::{EVERYTHING, Fixture, archive_at, location_of};
 use archive::Archive;
-use domain::mode::Mode;
 use harness::{eventually, free_port, python_package};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -95,14 +94,12 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     let fixture = Fixture::new().await;
     let ids = fixture.fill(40).await;
     let live = fixture.list(EVERYTHING, 0, 100).await;
-    let who = (fixture.account.id.as_str(), Mode::Live);
     for _ in 0..2 {
-        let moving = archive.move_segment(&fixture.chain(), who, 40, 15).await;
+        let moving = archive.move_segment(&fixture.chain(), 40, 15).await;
         assert_eq!(moving.unwrap(), 15);
     }
-    archive.forget_decisions(&fixture.chain(), who, 0).await.unwrap();
-    let trail =
-        |archive| history::trail::Trail::new(&fixture.store, archive, &fixture.account.id, Mode::Live);
+    archive.forget_decisions(&fixture.chain(), 0).await.unwrap();
+    let trail = |archive| history::trail::Trail::new(&fixture.store, archive, fixture.account.keys.live());
     let everything = Page::at(0, 100);
     let fresh = service.archive();
     let listed = trail(&fresh).list(EVERYTHING, everything).await.unwrap();
@@ -112,7 +109,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
 
     // The service is down: nothing leaves the store, and reading the archive is an error without secrets.
     service.process.kill().unwrap();
-    let moving = archive.move_segment(&fixture.chain(), who, 40, 5).await;
+    let moving = archive.move_segment(&fixture.chain(), 40, 5).await;
     let error = moving.unwrap_err().to_string();
     assert!(
         error.starts_with("the archive cannot") && !error.contains("hush"),
@@ -127,7 +124,7 @@ async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
     service.restart().await;
     let error = trail(&gone).read(1).await.unwrap_err();
     assert!(error.to_string().contains("it is not there"), "{error}");
-    let moving = archive.move_segment(&fixture.chain(), who, 40, 5).await;
+    let moving = archive.move_segment(&fixture.chain(), 40, 5).await;
     assert_eq!(moving.unwrap(), 5);
     assert_eq!(trail(&gone).read(31).await.unwrap().len(), 5);
     drop(archive_at(fixture.root.path()));

@@ -2,7 +2,6 @@
 
 use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
-use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Redis, eventually};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -164,12 +163,11 @@ async fn archivers_are_cut_off_anywhere() {
             let fixture = Arc::clone(&fixture);
             tokio::spawn(async move {
                 let archive = archive_at(fixture.root.path());
-                let place = (fixture.account.id.as_str(), Mode::Live);
                 let chain = fixture.chain();
-                let forgetting = archive.forget_decisions(&chain, place, backlog.forgotten).await;
+                let forgetting = archive.forget_decisions(&chain, backlog.forgotten).await;
                 forgetting.unwrap();
                 let last = backlog.movable;
-                archive.move_segment(&chain, place, last, 7).await.unwrap();
+                archive.move_segment(&chain, last, 7).await.unwrap();
             })
         };
         // Up to about twice as long as a segment takes.

@@ -34,7 +34,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
 /// Asserts that an archive with empty caches reports the damage.
 async fn noticed(fixture: &Fixture, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(fixture.root.path());
-    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
     let everything = Page::at(0, 100);
     if segment_is_bad {
         named(
@@ -80,7 +80,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
             // A flipped bit that leaves every line as it was is no damage: headers have unused bits, and these reads
             // do not use a manifest's description of the compression.
             let fresh = archive_at(fixture.root.path());
-            let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+            let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
             match is_segment {
                 true => match trail.read(1).await {
                     Ok(read) => assert_eq!(read, fixture.trail().read(1).await.unwrap()),
@@ -101,7 +101,7 @@ async fn every_flipped_byte_cut_tail_and_missing_file_is_noticed() {
         std::fs::write(file, whole).unwrap();
     }
     let fresh = archive_at(fixture.root.path());
-    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
 }
 
@@ -137,8 +137,7 @@ async fn unwritable_segments_leave_entries_in_the_store() {
     let blocked = fixture.root.path().join("file");
     let archive = archive_at(&blocked.join("below"));
     std::fs::write(&blocked, "x").unwrap();
-    let place = (fixture.account.id.as_str(), Mode::Live);
-    let moving = archive.move_segment(&fixture.chain(), place, 20, 10).await;
+    let moving = archive.move_segment(&fixture.chain(), 20, 10).await;
     let error = moving.unwrap_err();
     assert!(error.to_string().starts_with("the archive cannot"), "{error}");
     untouched(&fixture, &archive, 20).await;
@@ -147,7 +146,7 @@ async fn unwritable_segments_leave_entries_in_the_store() {
 async fn untouched(fixture: &Fixture, archive: &Archive, count: u64) {
     let backlog = fixture.chain().backlog().await.unwrap();
     assert_eq!((backlog.archived, backlog.live), (0, count));
-    let trail = history::trail::Trail::new(&fixture.store, archive, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, archive, fixture.account.keys.live());
     let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
     assert_eq!((part.records.len() as u64, part.total), (count, count));
 }
@@ -156,13 +155,9 @@ async fn untouched(fixture: &Fixture, archive: &Archive, count: u64) {
 async fn indexes_changed_by_hand_stop_the_archiver() {
     let fixture = Fixture::new().await;
     fixture.fill(20).await;
-    let index = fixture.account.keys.audit_index(Mode::Live, Some("ann"), None);
+    let index = fixture.account.keys.live().audit_index(Some("ann"), None);
     let _: u64 = fixture.redis.command(&["LPUSH", &index, "3"]);
-    let place = (fixture.account.id.as_str(), Mode::Live);
-    let moving = fixture
-        .archive
-        .move_segment(&fixture.chain(), place, 20, 10)
-        .await;
+    let moving = fixture.archive.move_segment(&fixture.chain(), 20, 10).await;
     let error = moving.unwrap_err();
     assert!(matches!(error, StoreError::UnexpectedReply(_)), "{error}");
     let _: String = fixture.redis.command(&["LPOP", &index]);

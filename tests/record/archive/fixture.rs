@@ -4,7 +4,6 @@ use archive::Archive;
 use archive::location::ArchiveLocation;
 use domain::entry::Sealed;
 use domain::id::Kind;
-use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
 use history::trail::Trail;
 use serde_json::Value;
@@ -56,11 +55,11 @@ impl Fixture {
     }
 
     pub fn trail(&self) -> Trail<'_> {
-        Trail::new(&self.store, &self.archive, &self.account.id, Mode::Live)
+        Trail::new(&self.store, &self.archive, self.account.keys.live())
     }
 
     pub fn chain(&self) -> Chain<'_> {
-        Chain::new(&self.store, &self.account.id, Mode::Live)
+        Chain::new(&self.store, self.account.keys.live())
     }
 
     /// Time of the line `n`, in Unix milliseconds.
@@ -87,23 +86,15 @@ impl Fixture {
 
     /// Moves one segment of at most `entries`. Returns how many moved.
     pub async fn move_segment(&self, entries: usize) -> u64 {
-        let place = (self.account.id.as_str(), Mode::Live);
         let last = self.chain().backlog().await.unwrap().movable;
-        let moving = self
-            .archive
-            .move_segment(&self.chain(), place, last, entries)
-            .await;
+        let moving = self.archive.move_segment(&self.chain(), last, entries).await;
         moving.unwrap()
     }
 
     /// Deletes the look-ups of archived decisions.
     pub async fn forget(&self) {
         let forgotten = self.chain().backlog().await.unwrap().forgotten;
-        let place = (self.account.id.as_str(), Mode::Live);
-        let forgetting = self
-            .archive
-            .forget_decisions(&self.chain(), place, forgotten)
-            .await;
+        let forgetting = self.archive.forget_decisions(&self.chain(), forgotten).await;
         forgetting.unwrap();
     }
 
@@ -159,7 +150,7 @@ pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<
     run.arg(APPEND)
         .arg(2)
         .arg(account.keys.record())
-        .arg(account.keys.audit(Mode::Live));
+        .arg(account.keys.live().audit());
     store.command(run.arg(line)).await
 }
 

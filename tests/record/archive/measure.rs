@@ -1,7 +1,6 @@
 //! Memory of entries in the store, as docs/reference/archive.md states it.
 
 use super::fixture::Fixture;
-use domain::mode::Mode;
 use std::collections::BTreeMap;
 
 /// Entries that are measured.
@@ -18,7 +17,7 @@ async fn memory_of_live_entries() {
         let mut run = redis::cmd("EVAL");
         run.arg(script)
             .arg(1)
-            .arg(fixture.account.keys.audit(Mode::Live))
+            .arg(fixture.account.keys.live().audit())
             .arg(first);
         for n in first..first + 1000 {
             // Ten calls a second.

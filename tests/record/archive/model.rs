@@ -3,7 +3,6 @@
 use super::fixture::{AGENTS, EVERYTHING, Fixture, archive_at, number};
 use archive::segment::{Descriptor, Manifest, Segment};
 use domain::entry::{Entry, Sealed};
-use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use store::audit::chain::Filter;
@@ -170,7 +169,7 @@ async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
             (manifest.account.as_str(), manifest.mode.as_str()),
             (fixture.account.id.as_str(), "live")
         );
-        let (segment_path, manifest_path) = manifest.segment.paths(&fixture.account.id, Mode::Live);
+        let (segment_path, manifest_path) = manifest.segment.paths(&fixture.account.keys.live());
         assert_eq!(&manifest_path, path);
         let bytes = place.get(&segment_path).await.unwrap().unwrap();
         let opened = Segment::open(&manifest.segment, &bytes).unwrap();
@@ -193,7 +192,7 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
     assert_eq!(fixture.move_segment(5).await, 5);
     let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
-    let (path, _) = descriptor.paths(&fixture.account.id, Mode::Live);
+    let (path, _) = descriptor.paths(&fixture.account.keys.live());
     let bytes = fixture.archive.location().get(&path).await.unwrap().unwrap();
     let text = archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
     let otherwise = zstd::encode_all(text.as_bytes(), 19).unwrap();
@@ -215,7 +214,7 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     fixture.forget().await;
     let (_, texts) = fixture.chain().segments(0).await.unwrap();
     let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
-    let (segment_path, manifest_path) = descriptor.paths(&fixture.account.id, Mode::Live);
+    let (segment_path, manifest_path) = descriptor.paths(&fixture.account.keys.live());
     let place = fixture.archive.location();
     let bytes = place.get(&segment_path).await.unwrap().unwrap();
     let otherwise = zstd::encode_all(zstd::decode_all(&*bytes).unwrap().as_slice(), 19).unwrap();
@@ -230,13 +229,13 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
         archive_at(fixture.root.path())
     };
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
     // Only the compression may differ: a manifest of other entries does not belong to this segment.
     manifest.segment.entries += 1;
     let fresh = write_over(&manifest).await;
-    let trail = history::trail::Trail::new(&fixture.store, &fresh, &fixture.account.id, Mode::Live);
+    let trail = history::trail::Trail::new(&fixture.store, &fresh, fixture.account.keys.live());
     let error = trail.decision(&ids[0]).await.unwrap_err();
     assert!(error.to_string().contains(&manifest_path), "{error}");
 }
@@ -270,7 +269,7 @@ async fn lines_that_are_not_sealed_stay() {
     assert_eq!(fixture.list(EVERYTHING, 0, 9).await.1, 4);
     let live: u64 = fixture
         .redis
-        .command(&["LLEN", &fixture.account.keys.audit(Mode::Live)]);
+        .command(&["LLEN", &fixture.account.keys.live().audit()]);
     assert_eq!(live, 1);
 }
 

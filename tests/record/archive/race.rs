@@ -3,7 +3,6 @@
 use super::fixture::{EVERYTHING, Fixture, archive_at};
 use super::model::{KINDS, read_through};
 use domain::entry::Entry;
-use domain::mode::Mode;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,14 +19,13 @@ async fn of_archivers_that_race_one_wins() {
                 let archive = archive_at(fixture.root.path());
                 let mut moved = 0;
                 for turn in 0..200 {
-                    let place = (fixture.account.id.as_str(), Mode::Live);
                     let backlog = fixture.chain().backlog().await.unwrap();
                     if backlog.archived == COUNT {
                         break;
                     }
                     let entries = 5 + (racer + turn) % 4;
                     let moving = archive
-                        .move_segment(&fixture.chain(), place, backlog.movable, entries)
+                        .move_segment(&fixture.chain(), backlog.movable, entries)
                         .await;
                     moved += moving.unwrap();
                 }

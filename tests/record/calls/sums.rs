@@ -143,7 +143,7 @@ async fn and_so_they_are_from_the_archive() {
     })
     .await;
     let written = Written::write(&world, COUNT).await;
-    let chain = Chain::new(&world.store, &written.account.id, Mode::Live);
+    let chain = Chain::new(&world.store, written.account.keys.live());
     eventually("the entries are archived", SOON, async || {
         // Before the server seals the entries, none of them counts as live.
         let backlog = chain.backlog().await.unwrap();

@@ -124,9 +124,7 @@ async fn a_policy_of_an_earlier_version_is_its_first_revision() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     let made = success(&caller.post("/v1/policies/bot", json!({})).await, 200);
-    let key = account
-        .keys
-        .policy(domain::mode::Mode::Live, text(&made, "/policy/id"));
+    let key = account.keys.live().policy(text(&made, "/policy/id"));
     let _: u64 = world.redis.command(&["HDEL", &key, "revision"]);
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     assert_eq!(listed["policies"][0]["revision"], json!(1));

@@ -200,7 +200,7 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
         for n in part {
             let id = format!("agent-{n}");
             pipe.cmd("HSET")
-                .arg(keys.agent(Mode::Live, &id))
+                .arg(keys.live().agent(&id))
                 .arg(&["wallet", &format!("wal_{n}"), "wallet_number", &n.to_string()])
                 .arg(&["name", &format!("Agent {n}"), "type", "custom", "balance", "7"])
                 .arg(&["created_at", "1", "updated_at", "1"])
@@ -212,7 +212,7 @@ async fn crowd(world: &World, account: &SeedAccount, count: usize) {
                 ])
                 .ignore();
             pipe.cmd("ZADD")
-                .arg(keys.agents(Mode::Live))
+                .arg(keys.live().agents())
                 .arg(*n)
                 .arg(&id)
                 .ignore();

@@ -180,7 +180,7 @@ fn recomputed(export: &[Value]) -> BTreeMap<u64, Model> {
 }
 
 async fn stored(store: &Store, account: &SeedAccount, mode: Mode, today: u64) -> Vec<Day> {
-    Day::read(store, &account.keys, mode, today - DAYS, today)
+    Day::read(store, &account.keys.in_mode(mode), today - DAYS, today)
         .await
         .unwrap()
 }
@@ -220,7 +220,7 @@ async fn export(store: &Store, account: &SeedAccount, mode: Mode) -> Vec<Value> 
     let mut settings = settings::load_from(None, std::iter::empty()).unwrap();
     settings.audit.archive = archive.path().display().to_string();
     let archive = archive::Archive::from_settings(&settings.audit).unwrap();
-    let trail = history::trail::Trail::new(store, &archive, &account.id, mode);
+    let trail = history::trail::Trail::new(store, &archive, account.keys.in_mode(mode));
     let end = trail.seal().await.unwrap().seq;
     let mut entries = Vec::new();
     while (entries.len() as u64) < end {
@@ -254,7 +254,7 @@ fn statistics_are_those_of_the_export_whoever_seals() {
             for piece in lines.chunks(lines.len().div_ceil(pieces)) {
                 writer.write(piece).await;
                 // Two requests race; one may come too late.
-                let chain = Chain::new(&store, &account.id, Mode::Live);
+                let chain = Chain::new(&store, account.keys.live());
                 let (one, other) = tokio::join!(chain.seal(), chain.seal());
                 one.unwrap();
                 other.unwrap();
@@ -303,7 +303,7 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
     assert!(unfinished > 0, "all was sealed whenever they were killed");
     let model = recomputed(&export(&store, &account, Mode::Live).await);
     compare(&stored(&store, &account, Mode::Live, today).await, &model);
-    let kept: u64 = redis.command(&["ZCARD", &account.keys.audit_kept(Mode::Live)]);
+    let kept: u64 = redis.command(&["ZCARD", &account.keys.live().audit_kept()]);
     assert_eq!(kept, 0, "all kept holds were resolved");
 }
 
@@ -355,7 +355,10 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
     };
     let lines: Vec<(u64, String)> = (0..count).chain(0..count).map(spend).collect();
     writer.write(&lines).await;
-    Chain::new(&store, &account.id, Mode::Test).seal().await.unwrap();
+    Chain::new(&store, account.keys.in_mode(Mode::Test))
+        .seal()
+        .await
+        .unwrap();
     let days = stored(&store, &account, Mode::Test, today).await;
     let day = days.last().unwrap();
     assert_eq!(day.agents.len(), AGENTS_MAX, "those that came first");
@@ -366,7 +369,7 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
     assert_eq!(found, named);
     let others: u64 = (AGENTS_MAX as u64..count).map(|n| 2 * (n + 1)).sum();
     assert_eq!(day.others.get(), others);
-    let key = account.keys.audit_day(Mode::Test, today);
+    let key = account.keys.in_mode(Mode::Test).audit_day(today);
     let ends: u64 = redis.command(&["EXPIRETIME", &key]);
     assert_eq!(ends, (today + 1 + DAYS_KEPT) * 86_400);
     let bytes: u64 = redis.command(&["MEMORY", "USAGE", &key]);

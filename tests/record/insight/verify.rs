@@ -62,7 +62,7 @@ async fn a_trail_that_was_changed_is_reported_where_and_a_checkpoint_proves_its_
         (report.last()?["endProven"] == json!(true)).then_some(())
     })
     .await;
-    let key = account.keys.audit(Mode::Live);
+    let key = account.keys.live().audit();
     let line: String = world.redis.command(&["LINDEX", &key, "700"]);
     let changed = line.replace("bot-", "rob-");
     assert_ne!(changed, line);
@@ -112,7 +112,7 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
             .await;
         let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
         let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
-        store::audit::chain::Chain::new(&world.store, &account.id, Mode::Live)
+        store::audit::chain::Chain::new(&world.store, account.keys.live())
             .seal()
             .await
             .unwrap();

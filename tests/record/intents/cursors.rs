@@ -168,7 +168,7 @@ async fn intents_of_an_earlier_version_are_met_once() {
     }
     let old = ids(&fixture, "").await;
     for id in &old {
-        let key = fixture.account.keys.intent(super::fixture::MODE, id);
+        let key = fixture.account.keys.live().intent(id);
         let _: u64 = fixture.world.redis.command(&["HDEL", &key, "seq", "filed"]);
     }
     fixture.make_some_of_each(2).await;

@@ -165,10 +165,10 @@ impl Fixture {
     }
 
     async fn move_of(&self, account: &SeedAccount, now_ms: u64) -> Result<u64, StoreError> {
-        let place = (account.id.as_str(), MODE);
+        let realm = account.keys.in_mode(MODE);
         let moving = self
             .archive
-            .move_intents(&self.world.store, place, age(now_ms), 0);
+            .move_intents(&self.world.store, &realm, age(now_ms), 0);
         moving.await.map(|moved| moved.intents)
     }
 

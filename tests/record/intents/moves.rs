@@ -70,7 +70,7 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
             .redis
             .command::<u64>(&["HSTRLEN", key, "conditions"])
     });
-    let usage = Usage::read(&fixture.world.store, &fixture.account.keys, MODE)
+    let usage = Usage::read(&fixture.world.store, &fixture.account.keys.in_mode(MODE))
         .await
         .unwrap();
     assert_eq!(usage.count(Budget::TextBytes), conditions.sum::<u64>());
@@ -94,7 +94,7 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
     let waiting = fixture.waiting("ann", "waits").await;
     let open = fixture.funded().await;
     let settled = fixture.settled("bob", 2, "old").await;
-    let (store, place) = (&fixture.world.store, (fixture.account.id.as_str(), MODE));
+    let (store, realm) = (&fixture.world.store, fixture.account.keys.in_mode(MODE));
     // Too young; and old, but not yet enough to fill a segment.
     let now_ms = fixture.now_ms().await;
     for (after_ms, gather_ms) in [(3_600_000, 0), (0, 3_600_000)] {
@@ -105,7 +105,7 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
         };
         let moved = fixture
             .archive
-            .move_intents(store, place, young, 0)
+            .move_intents(store, &realm, young, 0)
             .await
             .unwrap();
         assert_eq!((moved.intents, moved.next), (0, 0));
@@ -302,7 +302,7 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     let mut ids = Vec::new();
     for (n, days) in [98, 96, 1].into_iter().enumerate() {
         let id = fixture.settled("ann", 1, &n.to_string()).await;
-        let key = fixture.account.keys.intent(MODE, &id);
+        let key = fixture.account.keys.in_mode(MODE).intent(&id);
         let at = (now_ms - days * DAY_MS).to_string();
         let _: u64 = fixture.world.redis.command(&["HSET", &key, "at", &at]);
         ids.push(id);
@@ -339,7 +339,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
     let fixture = Fixture::build().await;
     let waiting = fixture.waiting("ann", "waits").await;
     let keys = &fixture.account.keys;
-    let prefix = keys.intent(MODE, "");
+    let prefix = keys.in_mode(MODE).intent("");
     let lists = ["intents", "intents/kind/spend", "intents/agent/ann"]
         .map(|list| format!("{}/{MODE}/{list}", keys.prefix()));
     let [all, kind, agent] = &lists;
@@ -354,13 +354,13 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
         settled.push(fixture.settled("bob", 2, &format!("old {n}")).await);
     }
     let before = fixture.live();
-    let place = (fixture.account.id.as_str(), MODE);
+    let realm = fixture.account.keys.in_mode(MODE);
     let (age, mut from, mut moved) = (age(fixture.now_ms().await), 0, 0);
     let mut steps = Vec::new();
     for _ in 0..4 {
         let step = fixture
             .archive
-            .move_intents(&fixture.world.store, place, age, from)
+            .move_intents(&fixture.world.store, &realm, age, from)
             .await
             .unwrap();
         (from, moved) = (step.next, moved + step.intents);

@@ -41,10 +41,10 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
         let (cut_off, cuts) = (Arc::clone(&fixture), Arc::clone(&cuts));
         let moving = tokio::spawn(async move {
             let archive = archive_at(&cut_off.root);
-            let place = (cut_off.account.id.as_str(), MODE);
+            let realm = cut_off.account.keys.in_mode(MODE);
             let now_ms = cuts[usize::try_from(step).unwrap()];
             archive
-                .move_intents(&cut_off.world.store, place, age(now_ms), 0)
+                .move_intents(&cut_off.world.store, &realm, age(now_ms), 0)
                 .await
         });
         tokio::time::sleep(Duration::from_micros(500 * step)).await;
@@ -58,7 +58,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
             let (fixture, cuts) = (Arc::clone(&fixture), Arc::clone(&cuts));
             tokio::spawn(async move {
                 let archive = archive_at(&fixture.root);
-                let place = (fixture.account.id.as_str(), MODE);
+                let realm = fixture.account.keys.in_mode(MODE);
                 let mut moved = 0;
                 // Racers see different intents as old enough, so their segments begin alike and differ.
                 let mut turns = cuts
@@ -68,7 +68,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
                     .chain(std::iter::repeat(&newest));
                 while fixture.live() > 0 {
                     let now_ms = *turns.next().unwrap();
-                    let moving = archive.move_intents(&fixture.world.store, place, age(now_ms), 0);
+                    let moving = archive.move_intents(&fixture.world.store, &realm, age(now_ms), 0);
                     moved += moving.await.unwrap().intents;
                 }
                 moved
@@ -94,10 +94,10 @@ async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_st
         fixture.settled("ann", 1, "a").await,
         fixture.settled("bob", 2, "b").await,
     ];
-    let (store, keys) = (&fixture.world.store, &fixture.account.keys);
+    let (store, realm) = (&fixture.world.store, &fixture.account.keys.in_mode(MODE));
     let mut intents = Vec::new();
     for id in &ids {
-        let found = IntentRecord::read(store, keys, MODE, id).await.unwrap();
+        let found = IntentRecord::read(store, realm, id).await.unwrap();
         intents.push(found.unwrap());
     }
     let mut changed = intents.clone();
@@ -108,7 +108,7 @@ async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_st
             descriptor: "{}",
             intents,
         };
-        assert!(!archived.execute(store, keys, MODE).await.unwrap());
+        assert!(!archived.execute(store, realm).await.unwrap());
         assert_eq!(fixture.live(), 2);
     }
     fixture.check(0);
@@ -149,7 +149,7 @@ async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
     assert_eq!(fixture.get(&format!("/v1/intents/{old}")).await.status, 200);
     fixture.check(0);
     // A transaction whose intent is nowhere.
-    let key = fixture.account.keys.intent_segments(MODE);
+    let key = fixture.account.keys.in_mode(MODE).intent_segments();
     let _: u64 = fixture.world.redis.command(&["DEL", &key]);
     let violations: Value = fixture.check(1);
     assert!(violations.to_string().contains(&old), "{violations}");
@@ -159,7 +159,7 @@ async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
 async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
     let fixture = Fixture::build().await;
     let id = fixture.settled("ann", 1, "a").await;
-    let key = fixture.account.keys.intent(MODE, &id);
+    let key = fixture.account.keys.in_mode(MODE).intent(&id);
     let _: u64 = fixture.world.redis.command(&["HSET", &key, "amount", "7"]);
     for _ in 0..2 {
         let path = format!("/v1/intents/{id}");

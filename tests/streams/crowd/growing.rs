@@ -4,7 +4,7 @@ use super::calls::{Call, charge, text_tokens};
 use super::{Crowd, patient, roll};
 use crate::dice;
 use crate::stage::{Actor, HELD, Stage, open_cap, options};
-use harness::{Edge, EdgeOptions, Mode};
+use harness::{Edge, EdgeOptions};
 use std::collections::HashMap;
 
 const STREAMS: usize = 60;
@@ -73,7 +73,7 @@ async fn calls_whose_holds_grow_are_charged_by_the_rule() {
 /// What was held for each call in the end, in nano-USD, by its line of the audit trail:
 /// `… H <held> … <account> <agent> <run> …`.
 fn held(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
-    let log = actor.agent.account.keys.audit(Mode::Live);
+    let log = actor.agent.account.keys.live().audit();
     let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
     let held = lines.iter().map(|line| {
         let (_, hold) = line.split_once(" H ").expect("a hold");

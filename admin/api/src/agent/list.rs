@@ -12,11 +12,11 @@ pub async fn list(call: Call) -> Answer {
     let query = call.list_query(&["q", "status"])?;
     let paging = call.paging(&query, "agents")?;
     let page = paging.page();
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+    let (store, realm) = (&call.state.store, call.realm());
     let (part, partial) = match search(&query)? {
-        None => (AgentRecord::list(store, &keys, mode, page).await?, None),
+        None => (AgentRecord::list(store, &realm, page).await?, None),
         Some(wanted) => {
-            let found = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            let found = AgentRecord::search(store, &realm, &wanted, page).await?;
             (found.part, Some(found.is_partial))
         }
     };

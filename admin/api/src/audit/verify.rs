@@ -6,7 +6,6 @@ use audit_verify::checkpoint::Checkpoints;
 use audit_verify::{Broken, Busy, KnownEnd, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
-use domain::mode::Mode;
 use endpoint::{Answer, Code, Problem, Reply};
 use futures::stream;
 use serde_json::{Value, json};
@@ -14,6 +13,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::audit::checkpoint_key;
+use store::keys::Realm;
 use telemetry::error_chain;
 use tokio::sync::mpsc;
 
@@ -31,17 +31,13 @@ const RETRY_AFTER: &str = "5";
 pub async fn verify(call: Call) -> Answer {
     let turn = call.state.verifying.take(&call.caller.account).map_err(busy)?;
     let (sender, lines) = mpsc::channel(LINES);
-    let (api, account, mode) = (
-        Arc::clone(&call.state),
-        call.caller.account.clone(),
-        call.caller.mode,
-    );
+    let (api, realm) = (Arc::clone(&call.state), call.realm());
     tokio::spawn(async move {
         let listener = sender.clone();
         // If the caller disconnects, the receiver of the lines is dropped and nobody waits for the verdict.
         tokio::select! {
             () = listener.closed() => {}
-            () = work(&api, &account, mode, sender, turn) => {}
+            () = work(&api, &realm, sender, turn) => {}
         }
     });
     let lines = stream::unfold(lines, |mut lines| async {
@@ -65,7 +61,7 @@ fn busy(busy: Busy) -> Problem {
 }
 
 /// Verifies the trail, and sends its progress and its result.
-async fn work(api: &ApiState, account: &str, mode: Mode, sender: mpsc::Sender<Value>, turn: Turn) {
+async fn work(api: &ApiState, realm: &Realm, sender: mpsc::Sender<Value>, turn: Turn) {
     let mut last: Option<Instant> = None;
     let progress = |checked: u64, total: u64| {
         if last.is_none_or(|last| last.elapsed() >= PAUSE) {
@@ -75,9 +71,9 @@ async fn work(api: &ApiState, account: &str, mode: Mode, sender: mpsc::Sender<Va
         }
     };
     let archive = api.archive.afresh();
-    let signed = signed(api, &archive, account, mode).await;
+    let signed = signed(api, &archive, realm).await;
     let every = api.checkpoint_every;
-    let verdict = online(&api.store, &archive, account, mode, signed.known, every, progress).await;
+    let verdict = online(&api.store, &archive, realm, signed.known, every, progress).await;
     let line = match verdict {
         Ok(mut verdict) => {
             verdict.broken = verdict.broken.or(signed.bad);
@@ -85,6 +81,7 @@ async fn work(api: &ApiState, account: &str, mode: Mode, sender: mpsc::Sender<Va
             verdict_line(&verdict)
         }
         Err(error) => {
+            let (account, mode) = (realm.account(), realm.mode());
             tracing::error!(account, %mode, error = %error_chain(&error), "a verification was cut off");
             let code = Code::ServiceUnavailable;
             json!({ "error": "The trail could not be read to its end; nothing is said of it. Try again shortly.",
@@ -119,15 +116,16 @@ struct Signed {
     warning: Option<String>,
 }
 
-async fn signed(api: &ApiState, archive: &Archive, account: &str, mode: Mode) -> Signed {
+async fn signed(api: &ApiState, archive: &Archive, realm: &Realm) -> Signed {
     let key = match checkpoint_key::key(&api.store, &api.keyring).await {
         Ok(key) => key,
         Err(error) => {
+            let (account, mode) = (realm.account(), realm.mode());
             tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");
             return Signed::default();
         }
     };
-    let checkpoints = Checkpoints::new(archive, key.public(), account, mode);
+    let checkpoints = Checkpoints::new(archive, key.public(), realm);
     match checkpoints.largest().await {
         Ok(largest) => Signed {
             known: largest
@@ -145,6 +143,7 @@ async fn signed(api: &ApiState, archive: &Archive, account: &str, mode: Mode) ->
             }
         }
         Err(stays) => {
+            let (account, mode) = (realm.account(), realm.mode());
             tracing::warn!(account, %mode, error = %error_chain(&stays), "the checkpoint cannot be read");
             Signed::default()
         }

@@ -56,12 +56,12 @@ impl CallNames {
     /// # Errors
     /// 503.
     pub(super) async fn read(call: &Call, calls: &[CallRecord]) -> Result<Self, Problem> {
-        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+        let (store, realm) = (&call.state.store, call.realm());
         let agents = calls.iter().filter_map(|call| call.agent.as_deref());
         let key_ids = calls.iter().filter_map(|call| call.key_id.as_deref());
         Ok(Self {
-            agents: names::of_agents(store, &keys, mode, agents).await?,
-            keys: names::of_virtual_keys(store, &keys, key_ids).await?,
+            agents: names::of_agents(store, &realm, agents).await?,
+            keys: names::of_virtual_keys(store, realm.keys(), key_ids).await?,
             hashes: call_trail::for_call(call)
                 .hashes(calls.iter().map(|call| call.audit_seq))
                 .await?,

@@ -125,6 +125,6 @@ async fn deposits_of(
         }
     }
     let references: Vec<String> = made.iter().map(|made| made.data.reference.clone()).collect();
-    let deposits = Deposit::read_all(&call.state.store, &call.keys(), call.caller.mode, &references).await?;
+    let deposits = Deposit::read_all(&call.state.store, &call.realm(), &references).await?;
     Ok((made, deposits))
 }

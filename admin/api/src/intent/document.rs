@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use store::intent::IntentRecord;
 use store::intent::links::{EscrowLink, SIBLINGS_MAX};
+use store::keys::Realm;
 use store::keys::USER;
 use utoipa::ToSchema;
 
@@ -154,7 +155,7 @@ impl Links {
             others.retain(|other| other.intent != record.id);
             others.truncate(SIBLINGS_MAX);
             let reads = others.into_iter().map(|other| async move {
-                let intents = Intents::new(store, &call.state.archive, &other.account, mode);
+                let intents = Intents::new(store, &call.state.archive, Realm::new(&other.account, mode));
                 intents.read(&other.intent).await
             });
             let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;

@@ -132,8 +132,8 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
 
 async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
     let page = Page::at(0, SHOWN_MAX);
-    let (keys, mode) = (call.keys(), call.caller.mode);
-    let waiting = IntentRecord::waiting(&call.state.store, &keys, mode, page).await?;
+    let realm = call.realm();
+    let waiting = IntentRecord::waiting(&call.state.store, &realm, page).await?;
     let total = waiting.total;
     let items = waiting.records.into_iter().map(|intent| Item {
         kind: "approval_waiting",
@@ -152,14 +152,13 @@ async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
 }
 
 async fn failing_webhooks(call: &Call) -> Result<ItemsOfKind, Problem> {
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-    let mut active = WebhookRecord::all(store, &keys, mode).await?;
+    let (store, realm) = (&call.state.store, call.realm());
+    let mut active = WebhookRecord::all(store, &realm).await?;
     active.retain(|webhook| webhook.status == Status::Active);
     // An account has few webhooks, so their deliveries are read concurrently.
     let newest = active.iter().map(|webhook| {
         let deliveries = Deliveries {
-            account: &keys,
-            mode,
+            realm: &realm,
             webhook: &webhook.id,
         };
         deliveries.newest(store, DELIVERIES)
@@ -263,8 +262,8 @@ async fn near_limits(
     usages.retain(|usage| usage.threshold >= Threshold::Most);
     let total = usages.len() as u64;
     usages.truncate(SHOWN_MAX);
-    let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-    let noticed = LimitUsage::noticed_at(&usages, store, &keys, mode, period).await?;
+    let (store, realm) = (&call.state.store, call.realm());
+    let noticed = LimitUsage::noticed_at(&usages, store, &realm, period).await?;
     let items = usages.into_iter().zip(noticed).map(|(usage, noticed_ms)| Item {
         kind: "near_limit",
         text: near_limit(&usage),
@@ -321,9 +320,9 @@ async fn low_balances(
             add(wallet, Some(&agent.id), agent.balance, threshold);
         }
     }
-    let (keys, mode) = (call.keys(), call.caller.mode);
+    let realm = call.realm();
     if threshold.is_some()
-        && let Some(wallet) = Wallet::of_owner(&call.state.store, &keys, mode, USER).await?
+        && let Some(wallet) = Wallet::of_owner(&call.state.store, &realm, USER).await?
     {
         add(&wallet.id, None, wallet.balance, threshold);
     }

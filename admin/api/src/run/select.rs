@@ -49,14 +49,14 @@ impl RunFilter {
     /// # Errors
     /// 400 for an invalid position, 503.
     pub(super) async fn select(self, call: &Call, agent: &str, page: Page<'_>) -> Result<Selected, Problem> {
-        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
-        let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
+        let (store, realm) = (&call.state.store, call.realm());
+        let waiting = Waiting::of_agent(store, &realm, agent).await?;
         let (part, partial) = match self {
-            Self::All => (Run::list(store, &keys, mode, agent, page).await?, None),
+            Self::All => (Run::list(store, &realm, agent, page).await?, None),
             Self::Paused => {
                 let mut all = Vec::with_capacity(waiting.len());
                 for (id, waiting) in &waiting {
-                    let found = Run::find(store, &keys, mode, agent, id).await?;
+                    let found = Run::find(store, &realm, agent, id).await?;
                     all.push(found.unwrap_or_else(|| waiting.run(id.clone())));
                 }
                 all.sort_by(|a, b| (b.last_ms, &b.id).cmp(&(a.last_ms, &a.id)));
@@ -64,7 +64,7 @@ impl RunFilter {
                 (part, None)
             }
             Self::Of(status) => {
-                let found = Run::of_status(store, &keys, mode, (agent, status), page).await?;
+                let found = Run::of_status(store, &realm, (agent, status), page).await?;
                 (found.part, Some(found.is_partial))
             }
         };

@@ -230,10 +230,10 @@ impl UsageQuery {
 
     /// Reads the names of the groups, if they are agents or virtual keys.
     async fn names(&self, call: &Call, sums: &Sums) -> Result<Names, Problem> {
-        let (store, keys, mode) = (&call.state.store, call.keys(), call.caller.mode);
+        let (store, realm) = (&call.state.store, call.realm());
         let names = match self.group {
-            Group::Agent => names::of_agents(store, &keys, mode, sums.groups()).await?,
-            Group::Key => names::of_virtual_keys(store, &keys, sums.groups()).await?,
+            Group::Agent => names::of_agents(store, &realm, sums.groups()).await?,
+            Group::Key => names::of_virtual_keys(store, realm.keys(), sums.groups()).await?,
             Group::Model | Group::Run => Names::new(),
         };
         Ok(names)

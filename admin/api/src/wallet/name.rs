@@ -3,7 +3,7 @@
 use crate::state::Call;
 use endpoint::{Code, Problem, WalletName};
 use serde_json::{Value, json};
-use store::keys::{AccountKeys, USER};
+use store::keys::USER;
 use store::script::change::Scope;
 use store::wallet::script::user_wallet;
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
@@ -84,10 +84,9 @@ pub async fn look_up(
 }
 
 async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<FoundWallet>, StoreError> {
-    let account = AccountKeys::new(scope.account);
     let wallet = match owner {
         USER => Some(user_wallet(store, scope).await?),
-        agent => Wallet::of_owner(store, &account, scope.mode, agent).await?,
+        agent => Wallet::of_owner(store, &scope.realm(), agent).await?,
     };
     Ok(wallet.map(|wallet| FoundWallet {
         place: WalletPlace {

@@ -114,16 +114,14 @@ pub async fn deliveries(call: Call) -> Answer {
         }
     };
     let webhook = of_path(&call).await?;
-    let (account, mode) = (&call.caller.account, call.caller.mode);
-    let (store, keys) = (&call.state.store, call.keys());
+    let (store, realm) = (&call.state.store, &call.realm());
     let deliveries = Deliveries {
-        account: &keys,
-        mode,
+        realm,
         webhook: &webhook.id,
     };
     let part = deliveries.list(store, wanted, paging.page()).await?;
     Reply::ok(&paging.listing(&part, |listed| {
         let Delivery { seq, event, .. } = listed.delivery;
-        DeliveryView::new(delivery_id(account, mode, &webhook.id, seq, event), listed)
+        DeliveryView::new(delivery_id(realm, &webhook.id, seq, event), listed)
     }))
 }

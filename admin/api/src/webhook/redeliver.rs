@@ -38,8 +38,7 @@ pub async fn again(call: Call) -> Answer {
     match redeliver(&call.state.store, &call.scope(), webhook, delivery, waiting_max).await? {
         Redelivered::Pending => {
             let endpoint = Endpoint {
-                account: call.caller.account.clone(),
-                mode: call.caller.mode,
+                realm: call.realm(),
                 webhook: webhook.to_owned(),
             };
             call.state.webhooks.hints.add(std::iter::once(endpoint));

@@ -5,12 +5,11 @@
 use super::segment::Built;
 use crate::handle::Archive;
 use domain::intent::{Kind, State};
-use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::intent::{IntentRecord, is_claim};
-use store::keys::AccountKeys;
+use store::keys::Realm;
 use store::{Store, StoreError};
 
 /// Number of intents read at once: the first read, and later ones. The first few mostly show that none is old.
@@ -71,26 +70,25 @@ impl Archive {
     pub async fn move_intents(
         &self,
         store: &Store,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         age: Age,
         from: usize,
     ) -> Result<Moved, StoreError> {
-        let keys = AccountKeys::new(account);
-        let (chosen, next) = choose(store, &keys, mode, age, from).await?;
+        let (chosen, next) = choose(store, realm, age, from).await?;
         if !chosen.is_due(age) {
             return Ok(Moved { intents: 0, next });
         }
-        let segments = self.intent_segments(store, account, mode).await?;
+        let segments = self.intent_segments(store, realm).await?;
         let before = segments.last().map_or(0, |last| last.last);
         let failed = |error: String| StoreError::Archive(error);
-        let (name, records) = (account.to_owned(), chosen.records);
+        let (owned, records) = (realm.clone(), chosen.records);
         let building = tokio::task::spawn_blocking(move || {
-            let built = Built::from_records((&name, mode), before, &records);
+            let built = Built::from_records(&owned, before, &records);
             (built, records)
         });
         let (built, records) = building.await.map_err(|error| failed(error.to_string()))?;
         let built = built.map_err(|error| failed(error.to_string()))?;
-        let (segment_path, manifest_path) = built.descriptor.paths(account, mode);
+        let (segment_path, manifest_path) = built.descriptor.paths(realm);
         self.settle(&segment_path, &built.segment).await?;
         self.settle(&manifest_path, &built.manifest).await?;
         let descriptor = serde_json::to_string(&built.descriptor);
@@ -100,7 +98,7 @@ impl Archive {
             descriptor: &descriptor.map_err(|error| failed(error.to_string()))?,
             intents: &intents,
         };
-        match archived.execute(store, &keys, mode).await? {
+        match archived.execute(store, realm).await? {
             // Later intents have moved up.
             true => Ok(Moved {
                 intents: intents.len() as u64,
@@ -115,17 +113,11 @@ impl Archive {
 }
 
 /// Chooses the oldest movable intents after the first `from`. Also returns the number that the next step skips.
-async fn choose(
-    store: &Store,
-    keys: &AccountKeys,
-    mode: Mode,
-    age: Age,
-    from: usize,
-) -> Result<(Chosen, usize), StoreError> {
+async fn choose(store: &Store, realm: &Realm, age: Age, from: usize) -> Result<(Chosen, usize), StoreError> {
     let mut chosen = Chosen::default();
     let (mut skip, mut count) = (from, READ_FIRST);
     while skip < from + SCANNED_MAX {
-        let read = IntentRecord::oldest(store, keys, mode, (skip, count)).await?;
+        let read = IntentRecord::oldest(store, realm, (skip, count)).await?;
         let last = read.len() < count;
         for (at, (id, fields)) in (skip + 1..).zip(read) {
             // A malformed record stays, so that `ledger check` reports it.
@@ -137,7 +129,7 @@ async fn choose(
                 return Ok((chosen, 0)); // all later ones must stay too
             }
             if age.is_old(record.updated_at_ms()) && chosen.is_movable(store, &record).await? {
-                let passed = record.passed(store, keys, mode, PASSED_MAX).await?;
+                let passed = record.passed(store, realm, PASSED_MAX).await?;
                 match chosen.add(record, fields, passed) {
                     Room::Left => {}
                     Room::Taken => return Ok((chosen, at)),

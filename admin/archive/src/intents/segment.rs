@@ -2,13 +2,13 @@
 //! and its descriptor.
 
 use crate::segment::decompress;
-use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use store::intent::IntentRecord;
 use store::keys::IntentIndex;
+use store::keys::Realm;
 
 /// The segments of an account and mode, oldest first.
 pub type IntentSegments = Arc<Vec<Arc<IntentsDescriptor>>>;
@@ -67,8 +67,9 @@ pub struct IntentSegment {
 impl IntentsDescriptor {
     /// Returns the paths of the segment and of its manifest. They contain its hash, since concurrent archivers may
     /// choose different intents.
-    pub fn paths(&self, account: &str, mode: Mode) -> (String, String) {
+    pub fn paths(&self, realm: &Realm) -> (String, String) {
         let hash = self.sha256.get(..16).unwrap_or_default();
+        let (account, mode) = (realm.account(), realm.mode());
         let path = format!(
             "intents/{account}/{mode}/{:012}-{:012}-{hash}",
             self.first, self.last
@@ -104,7 +105,7 @@ impl Built {
     /// # Errors
     /// It cannot be compressed or written as JSON.
     pub(super) fn from_records(
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         before: u64,
         records: &[(IntentRecord, HashMap<String, String>)],
     ) -> std::io::Result<Self> {
@@ -137,8 +138,8 @@ impl Built {
         };
         let manifest = serde_json::to_vec(&Manifest {
             version: VERSION,
-            account,
-            mode: mode.as_str(),
+            account: realm.account(),
+            mode: realm.mode().as_str(),
             segment: &descriptor,
         })?;
         Ok(Self {

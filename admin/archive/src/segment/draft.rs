@@ -3,14 +3,13 @@
 use super::opened::{decision, read};
 use super::{Descriptor, Manifest};
 use domain::entry::{Sealed, indexes};
-use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use store::audit::archive::{LISTS_MAX, ListName};
 use store::audit::chain::Head;
 use store::audit::decisions;
-use store::keys::AccountKeys;
+use store::keys::Realm;
 
 /// Compression level of the lines. Entries resemble each other, and higher levels take much time for little gain.
 const LEVEL: i32 = 5;
@@ -103,7 +102,7 @@ impl Draft {
     ///
     /// # Errors
     /// It cannot be compressed or written as JSON.
-    pub fn build(mut self, account: &str, mode: Mode) -> std::io::Result<Option<Built>> {
+    pub fn build(mut self, realm: &Realm) -> std::io::Result<Option<Built>> {
         let Some(hash) = self.hash else { return Ok(None) };
         let segment = zstd::encode_all(self.text.as_bytes(), LEVEL)?;
         self.decisions.sort_unstable();
@@ -111,7 +110,7 @@ impl Draft {
         let decided = self.decisions.first().and_then(name);
         let decided = decided.zip(self.decisions.last().and_then(name));
         let counts = self.lists.iter().map(|((agent, kind), count)| {
-            let name = AccountKeys::audit_count(agent.as_deref(), kind.as_deref());
+            let name = Realm::audit_count(agent.as_deref(), kind.as_deref());
             (name, *count)
         });
         let mut descriptor = Descriptor {
@@ -129,7 +128,7 @@ impl Draft {
             decided,
             manifest: String::new(),
         };
-        let manifest = Manifest::new(account, mode, &descriptor, self.decisions.concat());
+        let manifest = Manifest::new(realm, &descriptor, self.decisions.concat());
         let manifest = serde_json::to_vec(&manifest)?;
         descriptor.manifest = hex::encode(Sha256::digest(&manifest));
         Ok(Some(Built {

@@ -3,8 +3,13 @@
 use super::*;
 use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed};
+use domain::mode::Mode;
 use store::audit::archive::LISTS_MAX;
 use store::audit::chain::Head;
+
+fn realm() -> Realm {
+    Realm::new("acct_1", Mode::Live)
+}
 
 /// Returns a chain of entries with these agents and this text.
 fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {
@@ -42,10 +47,7 @@ fn a_manifest_finds_the_record_of_a_rate_window() {
             r#"1 1000 {{"type":"{kind}","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","count":3}}}}"#
         );
         let sealed = Entry::of_line(1, line.as_bytes()).seal(GENESIS).unwrap();
-        let built = filled(&[sealed], 10)
-            .build("acct_1", Mode::Live)
-            .unwrap()
-            .unwrap();
+        let built = filled(&[sealed], 10).build(&realm()).unwrap().unwrap();
         let manifest: Manifest = serde_json::from_slice(&built.manifest).unwrap();
         manifest.find(window)
     };
@@ -58,7 +60,7 @@ fn a_segment_is_cut_before_it_has_to_do_with_too_many_lists() {
     let entries = chain((0..600).map(|n| format!("agent-{n}")), "");
     let draft = filled(&entries, 10_000);
     assert_eq!(draft.next(), 500, "one list of the type, and two for each agent");
-    let built = draft.build("acct_1", Mode::Live).unwrap().unwrap();
+    let built = draft.build(&realm()).unwrap().unwrap();
     assert_eq!(
         (built.descriptor.entries, built.lists.len()),
         (499, LISTS_MAX - 1)
@@ -83,7 +85,7 @@ fn the_same_entries_give_the_same_bytes_and_others_are_refused() {
     let entries = chain((0..9).map(|n| format!("agent-{}", n % 2)), "é");
     let build = || {
         let draft = filled(&entries, 7);
-        draft.build("acct_1", Mode::Live).unwrap().unwrap()
+        draft.build(&realm()).unwrap().unwrap()
     };
     let (one, other) = (build(), build());
     assert_eq!((&one.segment, &one.manifest), (&other.segment, &other.manifest));
@@ -93,11 +95,11 @@ fn the_same_entries_give_the_same_bytes_and_others_are_refused() {
     assert_eq!((one.descriptor.from_ms, one.descriptor.to_ms), (1000, 7000));
     let mut draft = Draft::behind(Head::default(), 7);
     assert_eq!(draft.add(&entries[1]), None, "it is not the next one");
-    assert!(draft.build("acct_1", Mode::Live).unwrap().is_none());
+    assert!(draft.build(&realm()).unwrap().is_none());
     let manifest = Manifest::open(&one.descriptor, &one.manifest).unwrap();
     assert_eq!(manifest.segment.manifest, "");
     assert_eq!(
-        one.descriptor.paths("acct_1", Mode::Live).1,
+        one.descriptor.paths(&realm()).1,
         "segments/acct_1/live/000000000001-000000000007.json"
     );
 }

@@ -45,16 +45,16 @@ impl Export {
     }
 
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let TrailArgs { account, mode } = &self.trail_args;
-        context.account(account).await?;
+        context.account(&self.trail_args.account).await?;
+        let realm = self.trail_args.realm();
         let archive = Archive::from_settings(&context.settings.audit)?;
-        let trail = Trail::new(&context.store, &archive, account, *mode);
+        let trail = Trail::new(&context.store, &archive, realm.clone());
         let mut signing = None;
         let head = match &self.checkpoint {
             None => trail.seal().await?,
             Some(file) => {
                 let key = signing_key(&context.store, &context.settings).await?;
-                let checkpoints = Checkpoints::new(&archive, key.public(), account, *mode);
+                let checkpoints = Checkpoints::new(&archive, key.public(), &realm);
                 let last = checkpoints.largest().await;
                 let last = last.map_err(unsigned)?.map(|largest| largest.checkpoint);
                 let head = checkpoint::end(&trail, last.as_ref()).await;
@@ -65,8 +65,7 @@ impl Export {
         let lines = export::Export {
             store: context.store.clone(),
             archive: Arc::new(archive),
-            account: account.clone(),
-            mode: *mode,
+            realm: realm.clone(),
             after: self.after,
             head,
         };
@@ -77,7 +76,7 @@ impl Export {
             Some(file) => write_to(file, lines).await?,
         }
         if let Some((file, key)) = signing {
-            let note = key.sign(&checkpoint::of_head(account, *mode, head));
+            let note = key.sign(&checkpoint::of_head(&realm, head));
             std::fs::write(file, note).map_err(|error| unwritable(file, &error))?;
         }
         let Some(file) = self.out else {

@@ -19,17 +19,17 @@ pub(in super::super) struct Manifests {
 
 impl Manifests {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let TrailArgs { account, mode } = &self.trail_args;
-        context.account(account).await?;
+        context.account(&self.trail_args.account).await?;
+        let realm = self.trail_args.realm();
         let archive = Archive::from_settings(&context.settings.audit)?;
-        let chain = Chain::new(&context.store, account, *mode);
-        let segments = archive.segments(&chain, account, *mode).await?;
-        let (trail, mut made, mut failed) = ((account.as_str(), *mode), Vec::new(), Vec::new());
+        let chain = Chain::new(&context.store, realm);
+        let (realm, segments) = (chain.realm(), archive.segments(&chain).await?);
+        let (mut made, mut failed) = (Vec::new(), Vec::new());
         for segment in segments.iter() {
-            let (_, path) = segment.paths(account, *mode);
-            let found = match archive.fault_of_manifest(trail, segment).await {
+            let (_, path) = segment.paths(realm);
+            let found = match archive.fault_of_manifest(realm, segment).await {
                 Ok(None) => continue,
-                Ok(Some(_)) => archive.remake_manifest(trail, segment).await,
+                Ok(Some(_)) => archive.remake_manifest(realm, segment).await,
                 Err(error) => Err(error),
             };
             match found {

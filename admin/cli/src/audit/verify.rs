@@ -82,8 +82,8 @@ impl Verify {
     async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
         let context = Context::open(settings).await?;
         let archive = Archive::from_settings(&context.settings.audit)?;
-        let TrailArgs { account, mode } = &self.trail_args;
-        context.account(account).await?;
+        context.account(&self.trail_args.account).await?;
+        let realm = self.trail_args.realm();
         let key = self.key(&context).await?;
         let mut against = Against::default();
         against
@@ -101,7 +101,7 @@ impl Verify {
         let Against {
             known, bad, warnings, ..
         } = against;
-        let mut verdict = online(&context.store, &archive, account, *mode, known, every, |_, _| {}).await?;
+        let mut verdict = online(&context.store, &archive, &realm, known, every, |_, _| {}).await?;
         verdict.broken = verdict.broken.or(bad);
         verdict.warnings.extend(warnings);
         Ok(verdict)
@@ -140,9 +140,8 @@ impl Verify {
         both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
-        let TrailArgs { account, mode } = &self.trail_args;
         let archive = Archive::from_settings(&context.settings.audit)?;
-        let trail = Trail::new(&context.store, &archive, account, *mode);
+        let trail = Trail::new(&context.store, &archive, self.trail_args.realm());
         if both <= self.after {
             return Ok(());
         }
@@ -210,8 +209,8 @@ impl Verify {
     }
 
     async fn against_store(&self, context: Context) -> Result<Against, Failure> {
-        let TrailArgs { account, mode } = &self.trail_args;
-        context.account(account).await?;
+        context.account(&self.trail_args.account).await?;
+        let realm = self.trail_args.realm();
         let key = self.key(&context).await?;
         let archive = Archive::from_settings(&context.settings.audit)?;
         let mut against = Against::default();
@@ -219,10 +218,8 @@ impl Verify {
         against
             .add_archived(&context.settings, &self.trail_args, key)
             .await;
-        let head = Trail::new(&context.store, &archive, account, *mode)
-            .seal()
-            .await?;
-        let end = checkpoint::of_head(account, *mode, head);
+        let head = Trail::new(&context.store, &archive, realm.clone()).seal().await?;
+        let end = checkpoint::of_head(&realm, head);
         against.known.push(KnownEnd {
             source: Source::Store,
             size: end.size,
@@ -260,7 +257,8 @@ impl Against {
             Ok(archive) => archive,
             Err(error) => return self.add(Err(unread(error.to_string()))),
         };
-        let checkpoints = Checkpoints::new(&archive, key, &trail_args.account, trail_args.mode);
+        let realm = trail_args.realm();
+        let checkpoints = Checkpoints::new(&archive, key, &realm);
         match checkpoints.largest().await {
             Ok(found) => {
                 self.warnings.extend(found.as_ref().and_then(Largest::warning));

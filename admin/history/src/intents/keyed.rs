@@ -5,7 +5,6 @@ use archive::intents::{IntentsDescriptor, skipped};
 use std::sync::Arc;
 use store::StoreError;
 use store::intent::{IntentRecord, RequestLookup};
-use store::keys::AccountKeys;
 
 /// Maximum number of consecutive ids of one idempotency key: with the default settings an id is archived after 90 days
 /// at the earliest, so a key is used up after about 25 years.
@@ -24,20 +23,19 @@ impl Intents<'_> {
         &self,
         id_of: impl Fn(usize) -> String,
     ) -> Result<Option<(String, RequestLookup)>, StoreError> {
-        let (account, mode) = (self.account, self.mode);
-        let keys = AccountKeys::new(account);
-        let mut segments = self.archive.known_intent_segments(account, mode);
+        let realm = &self.realm;
+        let mut segments = self.archive.known_intent_segments(realm);
         for _ in 0..ATTEMPTS {
             let (ids, has_free) = candidates(&segments, &id_of);
             let asked = (ids.as_slice(), skipped(&segments));
-            let (found, end) = IntentRecord::find_all(self.store, &keys, mode, asked).await?;
+            let (found, end) = IntentRecord::find_all(self.store, realm, asked).await?;
             let mut stored = ids.iter().zip(found);
             if let Some((id, found)) = stored.find(|(_, found)| *found != RequestLookup::Nothing) {
                 return Ok(Some((id.clone(), found)));
             }
             let joined = self
                 .archive
-                .joined_intent_segments(self.store, (account, mode), &segments, &end)
+                .joined_intent_segments(self.store, realm, &segments, &end)
                 .await?;
             if Arc::ptr_eq(&joined, &segments) {
                 let free = ids.into_iter().last().filter(|_| has_free);

@@ -7,7 +7,7 @@ use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
 use store::intent::{IntentPosition, IntentRecord, Listed};
-use store::keys::{AccountKeys, IntentIndex};
+use store::keys::IntentIndex;
 use store::page::{Part, Start};
 
 /// Maximum number of segments written since the previous page that are read for one page. A page that ends there may be
@@ -17,7 +17,6 @@ const DRAINED_MAX: usize = 20;
 /// A page under construction.
 pub(super) struct Walk<'a> {
     intents: &'a Intents<'a>,
-    keys: AccountKeys,
     index: IntentIndex<'a>,
     limit: usize,
     segments: &'a IntentSegments,
@@ -33,7 +32,6 @@ impl<'a> Walk<'a> {
     ) -> Self {
         Self {
             intents,
-            keys: AccountKeys::new(intents.account),
             index,
             limit,
             segments,
@@ -74,8 +72,13 @@ impl<'a> Walk<'a> {
     }
 
     async fn newest(&self, offset: u64, limit: usize) -> Result<Listed, StoreError> {
-        let place = (&self.keys, self.intents.mode);
-        IntentRecord::newest(self.intents.store, place, self.index, (offset, limit as u64)).await
+        IntentRecord::newest(
+            self.intents.store,
+            &self.intents.realm,
+            self.index,
+            (offset, limit as u64),
+        )
+        .await
     }
 
     /// Adds intents from an offset on. Returns how many the store has, and where the page ended.
@@ -101,10 +104,10 @@ impl<'a> Walk<'a> {
                 return Ok((total, Some(Position::Live(live))));
             }
         };
-        let place = (&self.keys, self.intents.mode);
         let of = (live.id.as_str(), live.place);
         let room = self.room() as u64;
-        let listed = IntentRecord::older(self.intents.store, place, self.index, of, room).await?;
+        let listed =
+            IntentRecord::older(self.intents.store, &self.intents.realm, self.index, of, room).await?;
         let total = listed.total;
         if listed.goes_on {
             let next = match listed.records.is_empty() {

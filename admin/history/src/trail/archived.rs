@@ -59,7 +59,7 @@ impl Trail<'_> {
                 part.skip -= matching;
                 continue;
             }
-            let opened = self.archive.segment(&self.account, self.mode, &segment).await?;
+            let opened = self.archive.segment(self.chain.realm(), &segment).await?;
             let (mut entries, more) = opened.matching(filter, part);
             entries.reverse();
             part.count -= entries.len() as u64;
@@ -83,7 +83,7 @@ impl Trail<'_> {
         let Some(segment) = segments.get(place) else {
             return Ok(None);
         };
-        let opened = self.archive.segment(&self.account, self.mode, segment).await?;
+        let opened = self.archive.segment(self.chain.realm(), segment).await?;
         Ok(Some(opened.from(first, count)))
     }
 
@@ -95,7 +95,7 @@ impl Trail<'_> {
         let mut segments = self.up_to(u64::MAX).await?;
         segments.retain(|segment| segment.may_decide(&name));
         let reads = segments.into_iter().map(|segment| async move {
-            let manifest = self.archive.manifest(&self.account, self.mode, &segment).await?;
+            let manifest = self.archive.manifest(self.chain.realm(), &segment).await?;
             Ok::<_, StoreError>(manifest.find(id))
         });
         let found: Vec<Vec<u64>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
@@ -110,7 +110,7 @@ impl Trail<'_> {
             Some(false) => Ok(0),
             None if whole == 0 => Ok(0),
             None => {
-                let opened = self.archive.segment(&self.account, self.mode, segment).await?;
+                let opened = self.archive.segment(self.chain.realm(), segment).await?;
                 Ok(opened.count(filter))
             }
         }
@@ -118,11 +118,7 @@ impl Trail<'_> {
 
     /// Returns the segments up to number `end`, oldest first.
     pub(super) async fn up_to(&self, end: u64) -> Result<Vec<Arc<Descriptor>>, StoreError> {
-        let mut segments = self
-            .archive
-            .segments(&self.chain, &self.account, self.mode)
-            .await?
-            .to_vec();
+        let mut segments = self.archive.segments(&self.chain).await?.to_vec();
         segments.retain(|segment| segment.last <= end);
         Ok(segments)
     }

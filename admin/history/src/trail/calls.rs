@@ -300,7 +300,7 @@ impl Trail<'_> {
                 return Ok(Entries { found, next });
             }
             opened += 1;
-            let file = self.archive.segment(&self.account, self.mode, &segment).await?;
+            let file = self.archive.segment(self.chain.realm(), &segment).await?;
             let (mut numbered, goes_on) = newest_of(&file, &filters, before, left);
             left -= numbered.len() as u64;
             let last = numbered.last().map(|(number, _)| *number);

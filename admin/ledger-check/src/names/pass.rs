@@ -165,9 +165,9 @@ impl Pass<'_> {
     pub(crate) async fn read_escrow_lists(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
-            let keys = accounts.keys(place);
-            let list = keys.escrows(place.mode);
-            Job::new([Read::sorted_length(keys.bucket(), &list)], (place, list))
+            let realm = accounts.realm(place);
+            let list = realm.escrows();
+            Job::new([Read::sorted_length(realm.bucket(), &list)], (place, list))
         });
         let mut lists = Vec::new();
         drive(store, jobs, |(place, list), mut answers| {
@@ -178,7 +178,7 @@ impl Pass<'_> {
         })
         .await?;
         let jobs = lists.iter().flat_map(|(place, list, length)| {
-            let bucket = accounts.keys(*place).bucket();
+            let bucket = accounts.realm(*place).bucket();
             (0..*length).step_by(BATCH).map(move |first| {
                 Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *place).weighing(BATCH)
             })

@@ -23,7 +23,7 @@ impl Pass<'_> {
     pub(crate) fn answer_questions(&mut self) {
         for ((place, owner), question) in std::mem::take(&mut self.questions) {
             if let Some(wrong) = question.answer() {
-                let key = self.accounts.keys(place).wallet(place.mode, &owner);
+                let key = self.accounts.realm(place).wallet(&owner);
                 self.wrong(Invariant::Pending, &[&key], wrong);
             }
         }

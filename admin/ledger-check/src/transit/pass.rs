@@ -20,7 +20,7 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
             .places()
-            .map(|place| accounts.keys(place).bucket())
+            .map(|place| accounts.realm(place).bucket())
             .collect();
         let apart = if store.is_cluster() { CLOCKS_APART_MS } else { 0 };
         self.rows.from_ms = server_clock::now_ms(store).await?.saturating_sub(apart);
@@ -78,7 +78,7 @@ impl Pass<'_> {
         let to = AccountKeys::new(&row.to_account).bucket();
         let mut reads = vec![Read::text(to, to.arrived(&row.id))];
         if let Some(number) = escrow_of(&row.id) {
-            let key = self.accounts.keys(place).escrow(mode, number);
+            let key = self.accounts.realm(place).escrow(number);
             reads.push(Read::field(bucket, key, "status"));
         }
         Some(Job::new(reads, (place, row)))
@@ -86,7 +86,7 @@ impl Pass<'_> {
 
     fn row(&mut self, place: AccountMode, row: &Transit, arrived_ms: Option<u64>, status: Option<&str>) {
         let amount = row.credit.as_ref().map_or(0, |credit| credit.nanos);
-        let table = self.accounts.keys(place).bucket().transit();
+        let table = self.accounts.realm(place).bucket().transit();
         match escrow_of(&row.id) {
             None => {
                 let wanted = (format!("{table} {}", row.id), amount);

@@ -107,20 +107,17 @@ async fn attempt_once(
     number: &str,
     text: &str,
 ) -> Result<Option<bool>, StoreError> {
-    let Endpoint {
-        account,
-        mode,
-        webhook,
-    } = &lease.endpoint;
+    let Endpoint { realm, webhook } = &lease.endpoint;
+    let (account, mode) = (realm.account(), realm.mode());
     let (delivery, content) = match Delivery::parse(text) {
         Some(delivery) => {
-            let trail = Trail::new(&webhooks.store, &webhooks.archive, account, *mode);
+            let trail = Trail::new(&webhooks.store, &webhooks.archive, realm.clone());
             let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }
         None => (placeholder(text), Content::Gone(UNREADABLE)),
     };
-    let id = delivery_id(account, *mode, webhook, delivery.seq, delivery.event);
+    let id = delivery_id(realm, webhook, delivery.seq, delivery.event);
     let (made, next) = match &content {
         Content::Body(_) if Instant::now() > latest => return Ok(None),
         Content::Body(body) => {

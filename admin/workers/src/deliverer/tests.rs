@@ -2,11 +2,11 @@
 
 use super::*;
 use domain::mode::Mode;
+use store::keys::Realm;
 
 fn endpoint(account: &str, number: usize) -> Endpoint {
     Endpoint {
-        account: account.to_owned(),
-        mode: Mode::Live,
+        realm: Realm::new(account, Mode::Live),
         webhook: format!("wh_{number}"),
     }
 }
@@ -100,7 +100,7 @@ async fn a_scanned_webhook_has_every_second_turn() {
         // As if places became free one by one.
         let mut budget = queues.budget();
         let next = queues.next(&places, &mut budget).unwrap();
-        begun.push(next.account.clone());
+        begun.push(next.realm.account().to_owned());
         places.enter(id(&mut turns).await, next);
     }
     assert_eq!(

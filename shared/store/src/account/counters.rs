@@ -1,6 +1,6 @@
 //! Usage counters of an account: from its own record and the lengths of its indexes.
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -30,16 +30,12 @@ pub struct AccountCounters {
 
 impl AccountCounters {
     /// Reads the counters of `period`. Test mode never counts against the plan (decision D53).
-    pub async fn read(
-        store: &Store,
-        keys: &AccountKeys,
-        mode: Mode,
-        period: Period,
-    ) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store, realm: &Realm, period: Period) -> Result<Self, StoreError> {
+        let mode = realm.mode();
         let mut query = redis::pipe();
         query
             .cmd("HMGET")
-            .arg(keys.record())
+            .arg(realm.record())
             .arg(format!("t{}", period.month))
             .arg(format!("n{}", period.month))
             .arg(format!("{mode}_webhooks"))
@@ -47,9 +43,9 @@ impl AccountCounters {
             .arg(format!("{mode}_cap"))
             .arg(format!("{mode}_day"))
             .arg(format!("{mode}_month"));
-        query.cmd("ZCARD").arg(keys.active_keys());
-        query.cmd("ZCARD").arg(keys.agents(mode));
-        query.cmd("HLEN").arg(keys.users());
+        query.cmd("ZCARD").arg(realm.keys().active_keys());
+        query.cmd("ZCARD").arg(realm.agents());
+        query.cmd("HLEN").arg(realm.keys().users());
         let (fields, active_keys, custom_agents, users): (Vec<Option<String>>, u64, u64, u64) =
             store.pipeline(&query).await?;
         let malformed = || StoreError::unexpected("account record");
@@ -63,7 +59,7 @@ impl AccountCounters {
         let low_balance = number(low)?.map(Nanos::from_stored);
         let limits = WatchedLimits::from_fields(cap.as_deref().unwrap_or_default(), day, month);
         let limits = limits.ok_or_else(malformed)?;
-        let live = |count: u64| if mode == Mode::Live { count } else { 0 };
+        let live = |count: u64| if realm.mode() == Mode::Live { count } else { 0 };
         Ok(Self {
             tracked: Nanos::from_stored(live(tracked.unwrap_or(0))),
             cap_agents: live(slots.unwrap_or(0)),

@@ -8,7 +8,6 @@ use crate::user::User;
 use crate::user::email::EmailOwner;
 use crate::versions::AccountVersion;
 use crate::{Store, StoreError, audit};
-use domain::mode::Mode;
 use serde_json::json;
 
 script! {
@@ -148,7 +147,7 @@ async fn make(store: &Store, new: &NewAccount<'_>, actor: &str) -> Result<(), St
     let account = AccountKeys::new(id);
     let keys = CreateKeys {
         account: account.record(),
-        audit_log: account.audit(Mode::Live),
+        audit_log: account.live().audit(),
         users: account.users(),
     };
     let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });

@@ -4,7 +4,7 @@ mod audit_lines;
 
 use crate::account::ModeField;
 use crate::call::authorize::RUN_LIFE;
-use crate::keys::{AccountKeys, IntentIndex};
+use crate::keys::{IntentIndex, Realm};
 use crate::{Store, StoreError, server_clock};
 use domain::budget::Budget;
 use domain::mode::Mode;
@@ -45,7 +45,7 @@ const fn bytes_of(budget: Budget) -> u64 {
 
 impl Usage {
     /// Reads the usage, in two to four round trips.
-    pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
         let mut query = redis::pipe();
@@ -58,20 +58,20 @@ impl Usage {
             ModeField::Refusals,
             ModeField::Webhooks,
         ];
-        let record = query.cmd("HMGET").arg(account.record()).arg("key_seq");
+        let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
         for field in fields {
-            record.arg(field.name(mode));
+            record.arg(field.name(realm.mode()));
         }
-        query.cmd("ZCARD").arg(account.agents(mode));
-        query.cmd("ZCARD").arg(account.policies(mode));
-        query.cmd("SCARD").arg(account.sealed_agents());
+        query.cmd("ZCARD").arg(realm.agents());
+        query.cmd("ZCARD").arg(realm.policies());
+        query.cmd("SCARD").arg(realm.keys().sealed_agents());
         // Counted as in `live_runs.lua`.
-        let runs = query.cmd("ZCOUNT").arg(account.all_runs(mode));
+        let runs = query.cmd("ZCOUNT").arg(realm.all_runs());
         runs.arg(format!("({ended_ms}")).arg("+inf");
-        query.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
-        query.cmd("HLEN").arg(account.transactions(mode));
-        query.cmd("LLEN").arg(account.audit(mode));
-        audit_lines::count_arrivals(&mut query, account, mode);
+        query.cmd("LLEN").arg(realm.intents(IntentIndex::All));
+        query.cmd("HLEN").arg(realm.transactions());
+        query.cmd("LLEN").arg(realm.audit());
+        audit_lines::count_arrivals(&mut query, realm);
         type Found = (
             Vec<Option<String>>,
             u64,
@@ -107,7 +107,7 @@ impl Usage {
             Budget::Agents => agents + count(1),
             Budget::Policies => policies,
             // Provider keys have no test mode.
-            Budget::ProviderKeys if mode == Mode::Live => sealed,
+            Budget::ProviderKeys if realm.mode() == Mode::Live => sealed,
             Budget::ProviderKeys => 0,
             Budget::Keys => count(0),
             Budget::Runs => runs,
@@ -121,11 +121,11 @@ impl Usage {
         });
         let deliveries = match count(7) {
             0 => 0,
-            _ => deliveries(store, account, mode).await?,
+            _ => deliveries(store, realm).await?,
         };
         let line_bytes = match entries {
             0 => 0,
-            _ => audit_lines::own_bytes(store, account, mode, all_entries).await?,
+            _ => audit_lines::own_bytes(store, realm, all_entries).await?,
         };
         Ok(Self {
             used,
@@ -155,10 +155,10 @@ fn refusals(text: Option<&str>) -> u64 {
     counts.filter_map(|count| count.parse::<u64>().ok()).sum()
 }
 
-async fn deliveries(store: &Store, account: &AccountKeys, mode: Mode) -> Result<u64, StoreError> {
-    let webhooks = redis::Cmd::zrange(account.webhooks(mode), 0, -1);
+async fn deliveries(store: &Store, realm: &Realm) -> Result<u64, StoreError> {
+    let webhooks = redis::Cmd::zrange(realm.webhooks(), 0, -1);
     let webhooks: Vec<String> = store.command(&webhooks).await?;
-    let texts = webhooks.iter().map(|webhook| account.deliveries(mode, webhook));
+    let texts = webhooks.iter().map(|webhook| realm.deliveries(webhook));
     let counts: Vec<u64> = store.each("HLEN", texts).await?;
     Ok(counts.iter().sum())
 }

@@ -59,11 +59,11 @@ pub async fn set_frozen(
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
     let event = Event::new(kind, json!({ "authority": authority })).with_agent(agent);
-    let account = scope.keys();
+    let realm = scope.realm();
     let keys = FreezeKeys {
-        agent: account.agent(scope.mode, agent),
-        agent_keys: account.agent_keys(agent),
-        frozen_agents: account.frozen_agents(scope.mode),
+        agent: realm.agent(agent),
+        agent_keys: realm.keys().agent_keys(agent),
+        frozen_agents: realm.frozen_agents(),
     };
     let args = FreezeArgs {
         change,

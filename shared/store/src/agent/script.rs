@@ -118,10 +118,10 @@ impl NewAgent<'_> {
     }
 
     async fn attempt(&self, store: &Store, scope: &Scope<'_>, new: &NewPlace) -> Result<Reply, StoreError> {
-        let account = scope.keys();
+        let realm = scope.realm();
         let keys = CreateKeys {
-            agent: account.agent(scope.mode, self.id),
-            agents: account.agents(scope.mode),
+            agent: realm.agent(self.id),
+            agents: realm.agents(),
             place: new.key.clone(),
         };
         let data = json!({ "name": self.name, "type": self.kind, "wallet": new.id,
@@ -163,7 +163,7 @@ pub async fn update(
     };
     let event = Event::new("agent.updated", shown(changes, form).into()).with_agent(agent);
     let keys = UpdateKeys {
-        agent: scope.keys().agent(scope.mode, agent),
+        agent: scope.realm().agent(agent),
     };
     let args = UpdateArgs {
         fields: field_args(changes),
@@ -201,14 +201,14 @@ async fn forget_keys(
     scope: &Scope<'_>,
     agent: &str,
 ) -> Result<Result<Vec<String>, usize>, StoreError> {
-    let account = scope.keys();
+    let realm = scope.realm();
     let mut query = redis::pipe();
     query
         .cmd("HMGET")
-        .arg(account.agent(scope.mode, agent))
+        .arg(realm.agent(agent))
         .arg(&["wallet", "balance", "pending"]);
-    query.cmd("SCARD").arg(account.open_escrows(scope.mode, agent));
-    query.cmd("ZCARD").arg(account.agent_keys(agent));
+    query.cmd("SCARD").arg(realm.open_escrows(agent));
+    query.cmd("ZCARD").arg(realm.keys().agent_keys(agent));
     let (row, open, count): (Vec<Option<String>>, u64, usize) = store.pipeline(&query).await?;
     let [Some(_), balance, pending] = row.as_slice() else {
         return Ok(Ok(Vec::new()));
@@ -220,12 +220,12 @@ async fn forget_keys(
     }
     let (mut revoked, mut active) = (Vec::new(), 0);
     for first in (0..count).step_by(KEYS_AT_ONCE) {
-        let ids = keys_at(&account, agent, first, KEYS_AT_ONCE);
+        let ids = keys_at(&realm.keys(), agent, first, KEYS_AT_ONCE);
         let ids: Vec<String> = store.command(&ids).await?;
         if ids.is_empty() {
             break;
         }
-        let places = redis::Cmd::zscore_multiple(account.active_keys(), &ids);
+        let places = redis::Cmd::zscore_multiple(realm.keys().active_keys(), &ids);
         let places: Vec<Option<f64>> = store.command(&places).await?;
         active += places.iter().flatten().count();
         let both = ids.into_iter().zip(places);
@@ -256,15 +256,15 @@ async fn try_delete(
     agent: &str,
     forgotten: &[String],
 ) -> Result<Option<Deleted>, StoreError> {
-    let account = scope.keys();
-    let record = account.agent(scope.mode, agent);
+    let realm = scope.realm();
+    let record = realm.agent(agent);
     let mut query = redis::pipe();
     query
         .cmd("HMGET")
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
     // Reading one key more than the limit makes the script detect keys that it was not given.
-    query.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
+    query.add_command(keys_at(&realm.keys(), agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
         store.pipeline(&query).await?;
     let Some(number) = number else {
@@ -274,23 +274,26 @@ async fn try_delete(
         Mode::Live => virtual_keys,
         Mode::Test => Vec::new(),
     };
-    let policies = account.policies(scope.mode);
+    let policies = realm.policies();
     let policy_key = policy
         .as_ref()
-        .map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
+        .map_or_else(|| policies.clone(), |id| realm.policy(id));
     let keys = DeleteKeys {
         agent: record,
-        agents: account.agents(scope.mode),
+        agents: realm.agents(),
         policies,
         policy: policy_key,
-        active_keys: account.active_keys(),
-        agent_keys: account.agent_keys(agent),
-        sealed_agents: account.sealed_agents(),
-        closed_wallet: account.closed_wallet(scope.mode, number),
-        open_escrows: account.open_escrows(scope.mode, agent),
-        lists: account.transaction_lists(scope.mode, agent),
-        closed_lists: account.transaction_lists(scope.mode, &closed_holder(number)),
-        virtual_keys: virtual_keys.iter().map(|id| account.virtual_key(id)).collect(),
+        active_keys: realm.keys().active_keys(),
+        agent_keys: realm.keys().agent_keys(agent),
+        sealed_agents: realm.keys().sealed_agents(),
+        closed_wallet: realm.closed_wallet(number),
+        open_escrows: realm.open_escrows(agent),
+        lists: realm.transaction_lists(agent),
+        closed_lists: realm.transaction_lists(&closed_holder(number)),
+        virtual_keys: virtual_keys
+            .iter()
+            .map(|id| realm.keys().virtual_key(id))
+            .collect(),
     };
     let all = virtual_keys.iter().chain(forgotten);
     let logged: Vec<&String> = all.take(KEYS_LOGGED_MAX).collect();

@@ -3,10 +3,9 @@
 use crate::agent::AgentRecord;
 use crate::agent::survey::AGENTS_MAX;
 use crate::filtered_page::{Filter, FilteredPage};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, SortedSet, records};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 
 /// A filter for agents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,18 +29,17 @@ impl AgentRecord {
     /// Returns matching agents with a wallet row, newest first. A page scans [`AGENTS_MAX`] at most.
     pub async fn search(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         wanted: &AgentFilter,
         page: Page<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
-        let set = account.agents(mode);
+        let set = realm.agents();
         let list = SortedSet {
             store,
             set: &set,
             floor: None,
         };
-        let key = |id: &str| account.agent(mode, id);
+        let key = |id: &str| realm.agent(id);
         let filter = Filter {
             store,
             scanned_max: AGENTS_MAX,

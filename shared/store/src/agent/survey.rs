@@ -2,7 +2,7 @@
 //! most [`AGENTS_MAX`] agents; [`Survey::partial`] tells whether there are more.
 
 use crate::account::members;
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::policy::watched::WatchedLimits;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
@@ -60,16 +60,15 @@ impl Survey {
     /// spent anything.
     pub async fn read(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         period: Period,
         others: impl Iterator<Item = String>,
     ) -> Result<Self, StoreError> {
         let last = AGENTS_MAX - 1;
         let mut query = redis::pipe();
-        query.cmd("ZCARD").arg(account.agents(mode));
-        query.cmd("ZREVRANGE").arg(account.agents(mode)).arg(0).arg(last);
-        let frozen = account.frozen_agents(mode);
+        query.cmd("ZCARD").arg(realm.agents());
+        query.cmd("ZREVRANGE").arg(realm.agents()).arg(0).arg(last);
+        let frozen = realm.frozen_agents();
         query
             .cmd("ZREVRANGE")
             .arg(frozen)
@@ -78,8 +77,8 @@ impl Survey {
             .arg("WITHSCORES");
         type Found = (u64, Vec<String>, Vec<(String, u64)>);
         let (rows, ids, frozen): Found = store.pipeline(&query).await?;
-        let (keyed, all_keyed) = match mode {
-            Mode::Live => members(store, &account.sealed_agents(), AGENTS_MAX).await?,
+        let (keyed, all_keyed) = match realm.mode() {
+            Mode::Live => members(store, &realm.keys().sealed_agents(), AGENTS_MAX).await?,
             Mode::Test => (Vec::new(), true),
         };
         let mut known = HashSet::new();
@@ -94,7 +93,7 @@ impl Survey {
         all.truncate(AGENTS_MAX);
         let mut agents = Vec::with_capacity(all.len());
         for ids in all.chunks(CHUNK) {
-            agents.extend(read_agents(store, account, mode, period, ids).await?);
+            agents.extend(read_agents(store, realm, period, ids).await?);
         }
         Ok(Self {
             agents,
@@ -106,22 +105,20 @@ impl Survey {
 
     /// Returns the frozen agents that exist (decision D22). A deleted agent stays in the index, since it is frozen if
     /// it is created again.
-    pub async fn frozen(
-        &self,
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> Result<Vec<&AgentSummary>, StoreError> {
+    pub async fn frozen(&self, store: &Store, realm: &Realm) -> Result<Vec<&AgentSummary>, StoreError> {
         let frozen = self.agents.iter().filter(|agent| agent.frozen.is_some());
         let (mut exist, doubtful): (Vec<&AgentSummary>, Vec<_>) = frozen.partition(|agent| agent.has_record);
-        if mode == Mode::Test {
+        if realm.mode() == Mode::Test {
             return Ok(exist);
         }
         for agents in doubtful.chunks(CHUNK) {
             let mut query = redis::pipe();
             for agent in agents {
-                query.cmd("EXISTS").arg(account.agent_keys(&agent.id));
-                query.cmd("SISMEMBER").arg(account.sealed_agents()).arg(&agent.id);
+                query.cmd("EXISTS").arg(realm.keys().agent_keys(&agent.id));
+                query
+                    .cmd("SISMEMBER")
+                    .arg(realm.keys().sealed_agents())
+                    .arg(&agent.id);
             }
             let has: Vec<bool> = store.pipeline(&query).await?;
             let pairs = agents.iter().zip(has.chunks(2));
@@ -150,15 +147,12 @@ const FIELDS: [&str; 10] = [
 
 async fn read_agents(
     store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
+    realm: &Realm,
     period: Period,
     ids: &[String],
 ) -> Result<Vec<AgentSummary>, StoreError> {
     let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
-    let fields = ids
-        .iter()
-        .map(|id| (account.agent(mode, id), &FIELDS, &day, &month));
+    let fields = ids.iter().map(|id| (realm.agent(id), &FIELDS, &day, &month));
     let records: Vec<Vec<Option<String>>> = store.each("HMGET", fields).await?;
     let seen = ids.iter().zip(records);
     seen.map(|(id, fields)| AgentSummary::from_fields(id, fields))

@@ -1,9 +1,8 @@
 //! Twin of `archive.lua` and `forget.lua`: remove entries that an archive segment holds.
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::script::script;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use std::collections::BTreeMap;
 
 script! {
@@ -64,25 +63,20 @@ impl Archived<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
-    pub async fn execute(
-        &self,
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> Result<RemovalOutcome, StoreError> {
+    pub async fn execute(&self, store: &Store, realm: &Realm) -> Result<RemovalOutcome, StoreError> {
         let (mut lists, mut list_args) = (Vec::new(), Vec::new());
         for ((agent, kind), count) in self.lists {
             let (agent, kind) = (agent.as_deref(), kind.as_deref());
-            lists.push(account.audit_index(mode, agent, kind));
-            list_args.push(AccountKeys::audit_count(agent, kind).into());
+            lists.push(realm.audit_index(agent, kind));
+            list_args.push(Realm::audit_count(agent, kind).into());
             list_args.push(count.to_string().into());
         }
         let keys = ArchiveKeys {
-            audit_log: account.audit(mode),
-            hashes: account.audit_hashes(mode),
-            base: account.audit_base(mode),
-            segments: account.audit_segments(mode),
-            archived_counts: account.audit_archived(mode),
+            audit_log: realm.audit(),
+            hashes: realm.audit_hashes(),
+            base: realm.audit_base(),
+            segments: realm.audit_segments(),
+            archived_counts: realm.audit_archived(),
             lists,
         };
         let args = ArchiveArgs {
@@ -107,11 +101,11 @@ impl Archived<'_> {
 /// look-ups.
 pub(crate) async fn forget(
     store: &Store,
-    (account, mode): (&AccountKeys, Mode),
+    realm: &Realm,
     texts: &[(String, u64)],
     done: u64,
 ) -> Result<u64, StoreError> {
-    let base = account.audit_base(mode);
+    let base = realm.audit_base();
     let keys = ForgetKeys {
         base: &base,
         decisions: texts.iter().map(|(key, _)| key.as_str()).collect(),

@@ -10,11 +10,10 @@ pub use live::{Backwards, Filter, LateNumbers, LiveNumbers, LiveSpan, Row};
 
 use crate::account::ModeField;
 use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::{Store, StoreError};
 use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed, is_of_later_release};
-use domain::mode::Mode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Retries of a read while others archive or seal.
@@ -73,8 +72,7 @@ pub struct Count {
 #[derive(Debug, Clone)]
 pub struct Chain<'a> {
     store: &'a Store,
-    keys: AccountKeys,
-    mode: Mode,
+    realm: Realm,
 }
 
 impl Head {
@@ -85,13 +83,14 @@ impl Head {
 }
 
 impl<'a> Chain<'a> {
-    /// Returns a handle on the chain of `account` in `mode`.
-    pub fn new(store: &'a Store, account: &str, mode: Mode) -> Self {
-        Self {
-            store,
-            keys: AccountKeys::new(account),
-            mode,
-        }
+    /// Returns a handle on the chain of a realm.
+    pub const fn new(store: &'a Store, realm: Realm) -> Self {
+        Self { store, realm }
+    }
+
+    /// Returns the account and mode.
+    pub const fn realm(&self) -> &Realm {
+        &self.realm
     }
 
     /// Reads how far the chain is archived, sealed and written.
@@ -107,11 +106,11 @@ impl<'a> Chain<'a> {
         query
             .atomic()
             .cmd("HMGET")
-            .arg(self.keys.audit_base(self.mode))
+            .arg(self.realm.audit_base())
             .arg("seq")
             .arg("hash");
-        query.cmd("LLEN").arg(self.keys.audit(self.mode));
-        let hashes = self.keys.audit_hashes(self.mode);
+        query.cmd("LLEN").arg(self.realm.audit());
+        let hashes = self.realm.audit_hashes();
         query.cmd("LLEN").arg(&hashes);
         query.cmd("LINDEX").arg(&hashes).arg(-1);
         type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
@@ -136,10 +135,10 @@ impl<'a> Chain<'a> {
     pub async fn count(&self) -> Result<Count, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
-        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
-        query.cmd("LLEN").arg(self.keys.audit(self.mode));
-        let field = ModeField::AuditSeq.name(self.mode);
-        query.cmd("HGET").arg(self.keys.record()).arg(field);
+        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
+        query.cmd("LLEN").arg(self.realm.audit());
+        let field = ModeField::AuditSeq.name(self.realm.mode());
+        query.cmd("HGET").arg(self.realm.record()).arg(field);
         let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&query).await?;
         Ok(Count {
             lines: archived.unwrap_or(0) + lines,
@@ -181,10 +180,10 @@ impl<'a> Chain<'a> {
         // Ranks in the list can be computed from `extent` only while nothing is archived.
         let mut query = redis::pipe();
         query.atomic();
-        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
         query
             .cmd("LRANGE")
-            .arg(self.keys.audit(self.mode))
+            .arg(self.realm.audit())
             .arg(sealed)
             .arg(sealed + SEAL_BATCH - 1);
         let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&query).await?;
@@ -201,7 +200,7 @@ impl<'a> Chain<'a> {
         for line in &lines {
             is_last = is_of_later_release(line);
             if is_last {
-                warn_of_later_release(&self.keys, self.mode);
+                warn_of_later_release(&self.realm);
                 break;
             }
             let entry = Entry::of_line(end.seq + 1, line);
@@ -217,7 +216,7 @@ impl<'a> Chain<'a> {
             entries,
         };
         let mut added = 0;
-        match batch.execute(self.store, &self.keys, self.mode).await? {
+        match batch.execute(self.store, &self.realm).await? {
             SealedBatch::Done => {
                 added = end.seq - extent.sealed.seq;
                 extent.sealed = end;
@@ -241,11 +240,11 @@ impl<'a> Chain<'a> {
 }
 
 /// Warns, once per process, of lines that only a later release can seal.
-fn warn_of_later_release(keys: &AccountKeys, mode: Mode) {
+fn warn_of_later_release(realm: &Realm) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
-            chain = keys.audit(mode),
+            chain = realm.audit(),
             "audit lines of a later release are left for that release to seal: upgrade this server"
         );
     }

@@ -5,11 +5,10 @@ use crate::audit::decisions;
 use crate::audit::statistics::AGENTS_MAX;
 use crate::audit::tally::Tally;
 use crate::call::reap::KEPT_LIFE;
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::entry::Entry;
-use domain::mode::Mode;
 use domain::statistics::late_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,23 +56,18 @@ impl Batch {
     ///
     /// # Errors
     /// [`StoreError`]; the batch may be sealed. Safe to retry.
-    pub async fn execute(
-        &self,
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> Result<SealedBatch, StoreError> {
+    pub async fn execute(&self, store: &Store, realm: &Realm) -> Result<SealedBatch, StoreError> {
         let Some((first, _)) = self.entries.first() else {
             return Ok(SealedBatch::Done);
         };
-        let (lists, texts) = self.indexes(account, mode);
+        let (lists, texts) = self.indexes(realm);
         let tally = Tally::from_entries(self.entries.iter().map(|(entry, _)| entry));
-        let days = tally.days().map(|day| account.audit_day(mode, day));
+        let days = tally.days().map(|day| realm.audit_day(day));
         let keys = SealKeys {
-            audit_log: account.audit(mode),
-            hashes: account.audit_hashes(mode),
-            base: account.audit_base(mode),
-            kept: account.audit_kept(mode),
+            audit_log: realm.audit(),
+            hashes: realm.audit_hashes(),
+            base: realm.audit_base(),
+            kept: realm.audit_kept(),
             indexes: days.chain(lists.keys().chain(texts.keys()).cloned()).collect(),
         };
         let mut words: Vec<Vec<u8>> = tally.words().into_iter().map(String::into_bytes).collect();
@@ -103,24 +97,20 @@ impl Batch {
     }
 
     /// Returns the entry numbers for each index list, and the packed text for each key of decisions.
-    fn indexes(
-        &self,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> (BTreeMap<String, Vec<u64>>, BTreeMap<String, String>) {
+    fn indexes(&self, realm: &Realm) -> (BTreeMap<String, Vec<u64>>, BTreeMap<String, String>) {
         let mut lists: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
         for (entry, _) in &self.entries {
             for (agent, kind) in entry.indexes() {
-                let list = account.audit_index(mode, agent, kind);
+                let list = realm.audit_index(agent, kind);
                 lists.entry(list).or_default().push(entry.seq);
             }
             if let Some(day) = late_day(entry) {
-                let list = account.audit_late(mode, day);
+                let list = realm.audit_late(day);
                 lists.entry(list).or_default().push(entry.seq);
             }
             if let Some((start, record)) = decisions::record(entry.decision_id(), entry.seq) {
-                let key = account.audit_decisions(mode, start);
+                let key = realm.audit_decisions(start);
                 texts.entry(key).or_default().push_str(&record);
             }
         }

@@ -3,9 +3,8 @@
 //!
 //! Only sealed entries count: a call in flight is not included yet.
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,14 +38,8 @@ pub struct Day {
 
 impl Day {
     /// Reads the days `first` to `last`, in order, empty ones included.
-    pub async fn read(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        first: u64,
-        last: u64,
-    ) -> Result<Vec<Self>, StoreError> {
-        let keys = (first..=last).map(|number| account.audit_day(mode, number));
+    pub async fn read(store: &Store, realm: &Realm, first: u64, last: u64) -> Result<Vec<Self>, StoreError> {
+        let keys = (first..=last).map(|number| realm.audit_day(number));
         let records: Vec<HashMap<String, String>> = store.each("HGETALL", keys).await?;
         let days = (first..).zip(records);
         days.map(|(number, fields)| Self::from_fields(number, &fields))

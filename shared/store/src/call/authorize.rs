@@ -8,7 +8,6 @@ use crate::{Store, StoreError};
 use domain::budget::Budget;
 use domain::denial::Denial;
 use domain::entry::NONE;
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use std::borrow::Cow;
@@ -158,13 +157,13 @@ impl Authorize<'_> {
     /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
     pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<AuthorizeReply, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
-        let account = &hold.of_account;
+        let (realm, account) = (&hold.realm, hold.realm.keys());
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
-        let runs = account.runs(Mode::Live, &self.name.agent);
+        let runs = realm.runs(&self.name.agent);
         let denials = account.bucket().counted_denials();
         let is_named = self.charge.is_some_and(|charge| charge.run_named);
-        let all_runs = is_named.then(|| account.all_runs(Mode::Live));
+        let all_runs = is_named.then(|| realm.all_runs());
         let keys = AuthorizeKeys {
             account: &hold.account,
             active_keys: &active,

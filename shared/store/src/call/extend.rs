@@ -83,7 +83,7 @@ impl Extend<'_> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let keys = ExtendKeys {
             account: &hold.account,
-            active_keys: &hold.of_account.active_keys(),
+            active_keys: &hold.realm.keys().active_keys(),
             agent: &hold.agent,
             hold: &hold.hold,
             due: &hold.due,

@@ -1,9 +1,8 @@
 //! A hold: the charge of an approved call that is not settled yet, with the keys that its scripts use.
 
-use crate::keys::{AccountKeys, Bucket};
+use crate::keys::{AccountKeys, Bucket, Realm};
 use crate::script::names::inputs;
 use domain::entry::{before_memo, run_of_word, run_word};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use serde::{Deserialize, Serialize};
@@ -48,7 +47,7 @@ impl AsOf {
 /// Keys of a hold, all in the account's bucket. Computed once per call, for both of its scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {
-    pub(crate) of_account: AccountKeys,
+    pub(crate) realm: Realm,
     pub(crate) account: String,
     pub(crate) agent: String,
     pub(crate) run: String,
@@ -67,17 +66,17 @@ impl HoldName {
 
     /// Computes the keys of this hold. `bucket` must be that of its account.
     pub fn keys_in(&self, bucket: Bucket) -> HoldKeys {
-        let keys = AccountKeys::in_bucket(bucket, &self.account);
+        let realm = AccountKeys::in_bucket(bucket, &self.account).live();
         HoldKeys {
-            account: keys.record(),
-            agent: keys.agent(Mode::Live, &self.agent),
-            run: keys.run(Mode::Live, &self.agent, &self.run),
+            account: realm.record(),
+            agent: realm.agent(&self.agent),
+            run: realm.run(&self.agent, &self.run),
             hold: bucket.hold(&self.allow_id),
             due: bucket.due(),
             kept: bucket.kept(),
             kept_hold: bucket.kept_hold(&self.allow_id),
-            audit: keys.audit(Mode::Live),
-            of_account: keys,
+            audit: realm.audit(),
+            realm,
         }
     }
 }

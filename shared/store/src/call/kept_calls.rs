@@ -5,7 +5,6 @@ use crate::call::hold::Hold;
 use crate::call::open_holds::{HoldWithState, State};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 
 /// Kept holds of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,7 +17,7 @@ pub struct KeptCalls {
 
 /// Reads the newest `most`.
 pub async fn newest(store: &Store, account: &AccountKeys, most: usize) -> Result<KeptCalls, StoreError> {
-    let index = account.audit_kept(Mode::Live);
+    let index = account.live().audit_kept();
     let mut query = redis::pipe();
     query.cmd("ZCARD").arg(&index);
     query

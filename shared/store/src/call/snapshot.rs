@@ -1,7 +1,7 @@
 //! Twin of `snapshot.lua`: reads in one step everything that a call or a spend of an agent would be checked against.
 
 use crate::call::authorize::RUN_LIFE;
-use crate::keys::{self, AccountKeys, IntentIndex};
+use crate::keys::{self, IntentIndex, Realm};
 use crate::script::change::{AGENT_EXISTS, CLOCK, LIVE_RUNS, PERIOD, unexpected_reply};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -28,10 +28,8 @@ script! {
 /// Arguments of the snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotQuery<'a> {
-    /// Account id, `acct_…`.
-    pub account: &'a str,
-    /// `live` or `test`.
-    pub mode: Mode,
+    /// Account and mode.
+    pub realm: &'a Realm,
     /// Agent id.
     pub agent: &'a str,
     /// Run id, if the request names one.
@@ -126,23 +124,23 @@ type Reply = (
 impl SnapshotQuery<'_> {
     /// Executes the script; `None` if the account does not exist.
     pub async fn read(&self, store: &Store) -> Result<Option<Snapshot>, StoreError> {
-        let account = AccountKeys::new(self.account);
+        let account = self.realm.keys();
         let key_id = self.key_id.unwrap_or_default();
         let run = self.run.unwrap_or_default();
         let keys = SnapshotKeys {
             account: &account.record(),
-            agent: &account.agent(self.mode, self.agent),
-            run: &account.run(self.mode, self.agent, run),
+            agent: &self.realm.agent(self.agent),
+            run: &self.realm.run(self.agent, run),
             agent_keys: &account.agent_keys(self.agent),
             active_keys: &account.active_keys(),
             rate: &account.rate(key_id),
             virtual_key: &account.virtual_key(key_id),
-            account_runs: &account.all_runs(self.mode),
-            intents: &account.intents(self.mode, IntentIndex::All),
-            transactions: &account.transactions(self.mode),
+            account_runs: &self.realm.all_runs(),
+            intents: &self.realm.intents(IntentIndex::All),
+            transactions: &self.realm.transactions(),
         };
         let args = SnapshotArgs {
-            mode: self.mode.as_str(),
+            mode: self.realm.mode().as_str(),
             run_named: if self.run.is_some() { "1" } else { "0" },
             run_life: &RUN_LIFE.as_millis().to_string(),
             key_id,
@@ -215,7 +213,7 @@ impl SnapshotQuery<'_> {
             own_policy @ ..,
         ] = agent;
         // Test mode never counts against a plan (decision D53).
-        let live = |text: Option<String>| text.filter(|_| self.mode == Mode::Live);
+        let live = |text: Option<String>| text.filter(|_| self.realm.mode() == Mode::Live);
         let (policy, limits) = match own_policy {
             own @ [Some(_), ..] => policy(own)?,
             _ => policy(account_policy)?,
@@ -237,7 +235,7 @@ impl SnapshotQuery<'_> {
                 run_spent: nanos(run_spent)?,
                 day_spent: nanos(day)?,
                 month_spent: nanos(month)?,
-                has_slot: slot? == "1" || self.mode == Mode::Test,
+                has_slot: slot? == "1" || self.realm.mode() == Mode::Test,
                 slots_used: number(live(slots))?,
                 tracked_spent: nanos(live(tracked))?,
             },

@@ -39,12 +39,12 @@ script! {
 impl DepositKeys {
     /// Returns the keys of the deposit `reference` into the wallet of `owner`.
     fn new(scope: &Scope<'_>, owner: &str, reference: &str, once: &Once) -> Self {
-        let (account, mode) = (scope.keys(), scope.mode);
+        let realm = scope.realm();
         Self {
-            transactions: account.transactions(mode),
-            wallet: account.leg(mode, owner, TransactionType::Deposit.as_str()),
-            deposit: account.deposit(mode, reference),
-            record: account.intent(mode, &once.id),
+            transactions: realm.transactions(),
+            wallet: realm.leg(owner, TransactionType::Deposit.as_str()),
+            deposit: realm.deposit(reference),
+            record: realm.intent(&once.id),
         }
     }
 }
@@ -136,7 +136,7 @@ impl NewDeposit<'_> {
 
     /// Returns whether an announced deposit with the reference exists.
     async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
-        let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
+        let deposit = Deposit::read(store, &scope.realm(), self.reference).await?;
         Ok(deposit.is_some_and(|deposit| deposit.was_announced()))
     }
 
@@ -176,7 +176,7 @@ impl NewDeposit<'_> {
             MakeOutcome::There => true,
             MakeOutcome::Other(made) => return Ok(made),
         };
-        let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
+        let deposit = Deposit::read(store, &scope.realm(), self.reference).await?;
         match deposit {
             Some(deposit) if !self.is(&deposit) => Ok(Made::OtherDeposit),
             Some(deposit) if self.state != deposit.first || deposit.state == DepositState::Cancelled => {

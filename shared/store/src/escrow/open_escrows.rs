@@ -5,7 +5,6 @@
 //! removes the entry.
 
 use crate::escrow::Escrow;
-use crate::keys::AccountKeys;
 use crate::script::change::Scope;
 use crate::{Store, StoreError};
 
@@ -16,7 +15,7 @@ const AT_ONCE: usize = 100;
 /// there was one.
 /// Safe to retry.
 pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<bool, StoreError> {
-    let set = AccountKeys::new(scope.account).open_escrows(scope.mode, owner);
+    let set = scope.realm().open_escrows(owner);
     let mut some = redis::cmd("SRANDMEMBER");
     some.arg(&set).arg(AT_ONCE);
     let numbers: Vec<u64> = store.command(&some).await?;
@@ -33,10 +32,10 @@ pub(crate) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -
 /// Whether the escrow holds money of this payer.
 async fn is_open(store: &Store, payer: &str, number: u64) -> Result<bool, StoreError> {
     let place = Escrow::place(store, number).await?;
-    let Some((account, mode)) = place.filter(|(account, _)| account == payer) else {
+    let Some(realm) = place.filter(|realm| realm.account() == payer) else {
         return Ok(false);
     };
-    let record = AccountKeys::new(&account).escrow(mode, number);
+    let record = realm.escrow(number);
     let status: Option<String> = store
         .command(redis::cmd("HGET").arg(record).arg("status"))
         .await?;

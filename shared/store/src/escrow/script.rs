@@ -119,7 +119,7 @@ fn mint_transaction() -> Result<String, StoreError> {
 /// Claims the caller's key in the caller's account. Returns false if it has a record, or another request's claim.
 async fn claim(store: &Store, requester: &Requester<'_>) -> Result<bool, StoreError> {
     let once = requester.once;
-    let key = requester.scope.keys().intent(requester.scope.mode, &once.id);
+    let key = requester.scope.realm().intent(&once.id);
     let keys = ClaimKeys { intent: &key };
     let args = ClaimArgs {
         intent: &once.id,
@@ -137,11 +137,11 @@ async fn keep_blocked<T>(
     event: Event<'_>,
     refusal: Blocked,
 ) -> Result<CallOutcome<T>, StoreError> {
-    let (account, mode) = (requester.scope.keys(), requester.scope.mode);
+    let realm = requester.scope.realm();
     let keys = BlockedKeys {
-        intent: account.intent(mode, &refusal.intent),
-        intent_index: new.place().index(&account, mode),
-        claim: account.intent(mode, &requester.once.id),
+        intent: realm.intent(&refusal.intent),
+        intent_index: new.place().index(&realm),
+        claim: realm.intent(&requester.once.id),
     };
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
     let args = BlockedArgs {

@@ -2,10 +2,9 @@
 
 use super::{AT_ONCE, Escrow, EscrowStatus};
 use crate::filtered_page::{FilteredPage, Judge};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, Position, SortedSet};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use futures::{StreamExt, TryStreamExt, stream};
 
 /// Most escrows read for a page.
@@ -35,8 +34,7 @@ impl EscrowFilter {
 /// Judges the escrows of a list by their records, which can be in different slots.
 struct Parties<'a> {
     store: &'a Store,
-    account: &'a str,
-    mode: Mode,
+    realm: &'a Realm,
     filter: &'a EscrowFilter,
 }
 
@@ -49,9 +47,7 @@ impl Judge for Parties<'_> {
     }
 
     async fn matches(&self, members: &[Position]) -> Result<Vec<Option<Escrow>>, StoreError> {
-        let fits = |escrow: &Escrow| {
-            escrow.mode == self.mode && escrow.has_party(self.account) && self.filter.fits(escrow)
-        };
+        let fits = |escrow: &Escrow| escrow.is_listed_in(self.realm) && self.filter.fits(escrow);
         let numbers: Vec<String> = members.iter().map(|mark| mark.member.clone()).collect();
         let reads = numbers
             .into_iter()
@@ -66,22 +62,17 @@ impl Escrow {
     /// so one with a next position may be short or empty.
     pub async fn search(
         store: &Store,
-        (account, mode): (&str, Mode),
+        realm: &Realm,
         filter: &EscrowFilter,
         page: Page<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
-        let set = AccountKeys::new(account).escrows(mode);
+        let set = realm.escrows();
         let list = SortedSet {
             store,
             set: &set,
             floor: None,
         };
-        let parties = Parties {
-            store,
-            account,
-            mode,
-            filter,
-        };
+        let parties = Parties { store, realm, filter };
         list.filtered(page, &parties).await
     }
 }

@@ -1,11 +1,10 @@
 //! Twin of `archive_intents.lua`: removes intents that an archive segment holds.
 
 use crate::intent::IntentRecord;
-use crate::keys::{AccountKeys, IntentIndex};
+use crate::keys::{IntentIndex, Realm};
 use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -56,13 +55,8 @@ impl ArchivedIntents<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; the script may have run.
-    pub async fn execute(
-        &self,
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-    ) -> Result<bool, StoreError> {
-        let records = self.intents.iter().map(|intent| account.intent(mode, &intent.id));
+    pub async fn execute(&self, store: &Store, realm: &Realm) -> Result<bool, StoreError> {
+        let records = self.intents.iter().map(|intent| realm.intent(&intent.id));
         let mut records: Vec<String> = records.collect();
         let mut intents = Vec::new();
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
@@ -73,7 +67,7 @@ impl ArchivedIntents<'_> {
                 IntentIndex::State(intent.state.as_str()),
             ];
             let lists = lists.map(|index| {
-                let key = account.intents(mode, index);
+                let key = realm.intents(index);
                 let number = *numbers.entry(key.clone()).or_insert_with(|| {
                     records.push(key);
                     KEYS_BEFORE_RECORDS + records.len()
@@ -88,11 +82,11 @@ impl ArchivedIntents<'_> {
             };
             intents.extend(intent.into_values());
         }
-        records.push(account.record());
-        intents.push(format!("{mode}_text_bytes"));
+        records.push(realm.record());
+        intents.push(format!("{}_text_bytes", realm.mode()));
         let keys = ArchiveKeys {
-            segments: account.intent_segments(mode),
-            intents: account.intents(mode, IntentIndex::All),
+            segments: realm.intent_segments(),
+            intents: realm.intents(IntentIndex::All),
             records,
         };
         let args = ArchiveArgs {

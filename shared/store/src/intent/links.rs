@@ -2,7 +2,6 @@
 //! and dispute, each in its caller's account.
 
 use crate::escrow::Escrow;
-use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -36,19 +35,20 @@ impl EscrowLink {
     /// Reads the escrow `number`; `None` if it does not exist in this mode.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
         let unexpected_reply = || StoreError::unexpected("escrow");
-        let account = match Escrow::place(store, number).await? {
-            Some((account, of_mode)) if of_mode == mode => account,
-            _ => return Ok(None),
+        let Some(realm) = Escrow::place(store, number)
+            .await?
+            .filter(|place| place.mode() == mode)
+        else {
+            return Ok(None);
         };
-        let keys = AccountKeys::new(&account);
         let mut query = redis::pipe();
         query
             .cmd("HMGET")
-            .arg(keys.escrow(mode, number))
+            .arg(realm.escrow(number))
             .arg(&["status", "amount"]);
         query
             .cmd("LRANGE")
-            .arg(keys.escrow_siblings(mode, number))
+            .arg(realm.escrow_siblings(number))
             .arg(0)
             .arg(SIBLINGS_MAX);
         let (fields, items): (Vec<Option<String>>, Vec<String>) = store.pipeline(&query).await?;

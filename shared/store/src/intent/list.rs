@@ -2,12 +2,11 @@
 //! ids from the middle of a list, so a position is the number that the intent got when it was added.
 
 use super::IntentRecord;
-use crate::keys::{AccountKeys, IntentIndex};
+use crate::keys::{IntentIndex, Realm};
 use crate::page::{Page, Part, records};
 use crate::search::Search;
 use crate::{Store, StoreError};
 use domain::intent::State;
-use domain::mode::Mode;
 
 /// Maximum number of intents of one millisecond that are searched for an intent without a number.
 const BESIDE_MAX: u64 = 200;
@@ -48,14 +47,9 @@ impl IntentRecord {
     }
 
     /// Lists the intents that wait for approval, newest first.
-    pub async fn waiting(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        page: Page<'_>,
-    ) -> Result<Part<Self>, StoreError> {
-        let set = account.intents(mode, IntentIndex::State(State::PendingApproval.as_str()));
-        let part = page.records(store, &set, |id| account.intent(mode, id)).await?;
+    pub async fn waiting(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+        let set = realm.intents(IntentIndex::State(State::PendingApproval.as_str()));
+        let part = page.records(store, &set, |id| realm.intent(id)).await?;
         let records = part.records.iter().map(|(_, fields)| Self::from_fields(fields));
         let records: Option<Vec<Self>> = records.collect();
         Ok(part.with(records.ok_or_else(|| StoreError::unexpected("intent record"))?))
@@ -64,11 +58,11 @@ impl IntentRecord {
     /// Lists the newest intents of any other list: `limit` of them after `offset`.
     pub async fn newest(
         store: &Store,
-        (account, mode): (&AccountKeys, Mode),
+        realm: &Realm,
         index: IntentIndex<'_>,
         (offset, limit): (u64, u64),
     ) -> Result<Listed, StoreError> {
-        let list = List::new(store, (account, mode), index);
+        let list = List::new(store, realm, index);
         let total = list.length().await?;
         list.before(total.saturating_sub(offset), limit, total).await
     }
@@ -76,12 +70,12 @@ impl IntentRecord {
     /// Lists at most `limit` intents that are older than `place`.
     pub async fn older(
         store: &Store,
-        (account, mode): (&AccountKeys, Mode),
+        realm: &Realm,
         index: IntentIndex<'_>,
         (id, place): (&str, IntentPosition),
         limit: u64,
     ) -> Result<Listed, StoreError> {
-        let list = List::new(store, (account, mode), index);
+        let list = List::new(store, realm, index);
         let total = list.length().await?;
         let end = list.first_at(place, total).await?;
         let end = match place.number {
@@ -95,20 +89,18 @@ impl IntentRecord {
 /// A list of ids, oldest first.
 struct List<'a> {
     store: &'a Store,
-    account: &'a AccountKeys,
-    mode: Mode,
+    realm: &'a Realm,
     index: IntentIndex<'a>,
     key: String,
 }
 
 impl<'a> List<'a> {
-    fn new(store: &'a Store, (account, mode): (&'a AccountKeys, Mode), index: IntentIndex<'a>) -> Self {
+    fn new(store: &'a Store, realm: &'a Realm, index: IntentIndex<'a>) -> Self {
         Self {
             store,
-            account,
-            mode,
+            realm,
             index,
-            key: account.intents(mode, index),
+            key: realm.intents(index),
         }
     }
 
@@ -121,7 +113,7 @@ impl<'a> List<'a> {
         let start = end.saturating_sub(limit);
         let mut ids = self.ids(start, end).await?;
         ids.reverse();
-        let found = records(self.store, ids, |id| self.account.intent(self.mode, id)).await?;
+        let found = records(self.store, ids, |id| self.realm.intent(id)).await?;
         let records = found.iter().map(|(_, fields)| IntentRecord::from_fields(fields));
         let records: Option<Vec<IntentRecord>> = records.collect();
         Ok(Listed {
@@ -157,7 +149,7 @@ impl<'a> List<'a> {
         let items = indexes.iter().map(|index| (&self.key, index));
         let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
         let fields = ids.iter().map(|id| {
-            let key = self.account.intent(self.mode, id.as_deref().unwrap_or_default());
+            let key = self.realm.intent(id.as_deref().unwrap_or_default());
             (key, &["seq", "filed", "at", "decided_at"])
         });
         type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);

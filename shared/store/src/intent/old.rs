@@ -1,10 +1,9 @@
 //! Reads for the archiver: the oldest intents, and the segments of archived ones.
 
 use super::IntentRecord;
-use crate::keys::{AccountKeys, IntentIndex};
+use crate::keys::{IntentIndex, Realm};
 use crate::page::records;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use std::collections::HashMap;
 
 /// Segment descriptors read in one round trip.
@@ -15,23 +14,21 @@ impl IntentRecord {
     /// fields.
     pub async fn oldest(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         (skip, count): (usize, usize),
     ) -> Result<Vec<(String, HashMap<String, String>)>, StoreError> {
         let mut query = redis::cmd("LRANGE");
-        query.arg(account.intents(mode, IntentIndex::All));
+        query.arg(realm.intents(IntentIndex::All));
         query.arg(skip).arg((skip + count).saturating_sub(1));
         let ids = store.command(&query).await?;
-        records(store, ids, |id| account.intent(mode, id)).await
+        records(store, ids, |id| realm.intent(id)).await
     }
 
     /// Counts the elements before it in its four lists, within `most`.
     pub async fn passed(
         &self,
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         most: usize,
     ) -> Result<Option<usize>, StoreError> {
         let mut query = redis::pipe();
@@ -41,7 +38,7 @@ impl IntentRecord {
             IntentIndex::Agent(&self.agent),
             IntentIndex::State(self.state.as_str()),
         ] {
-            let list = account.intents(mode, index);
+            let list = realm.intents(index);
             query
                 .cmd("LPOS")
                 .arg(list)
@@ -55,17 +52,12 @@ impl IntentRecord {
     }
 
     /// Reads the descriptors of archived intents' segments, without the first `skip`.
-    pub async fn segments(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        skip: usize,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn segments(store: &Store, realm: &Realm, skip: usize) -> Result<Vec<String>, StoreError> {
         let mut found = Vec::new();
         loop {
             let first = skip + found.len();
             let mut query = redis::cmd("LRANGE");
-            query.arg(account.intent_segments(mode));
+            query.arg(realm.intent_segments());
             query.arg(first).arg(first + SEGMENTS_AT_ONCE - 1);
             let piece: Vec<String> = store.command(&query).await?;
             let is_last = piece.len() < SEGMENTS_AT_ONCE;

@@ -1,8 +1,7 @@
 //! The lists that name an intent.
 
-use crate::keys::{AccountKeys, IntentIndex};
+use crate::keys::{IntentIndex, Realm};
 use domain::intent::State;
-use domain::mode::Mode;
 
 /// Selects the lists that name an intent.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +14,7 @@ pub struct IntentPlace<'a> {
 
 impl IntentPlace<'_> {
     /// Returns the six index keys that scripts take.
-    pub fn index(&self, account: &AccountKeys, mode: Mode) -> [String; 6] {
+    pub fn index(&self, realm: &Realm) -> [String; 6] {
         let state = |state: State| IntentIndex::State(state.as_str());
         [
             IntentIndex::All,
@@ -25,6 +24,6 @@ impl IntentPlace<'_> {
             state(State::Blocked),
             state(State::PendingApproval),
         ]
-        .map(|which| account.intents(mode, which))
+        .map(|which| realm.intents(which))
     }
 }

@@ -1,22 +1,21 @@
 //! The key names of the audit trail.
 
-use super::AccountKeys;
-use domain::mode::Mode;
+use super::Realm;
 
 /// Characters of a decision id, after its prefix, that are part of its look-up's key: its time, to half a minute.
 pub const DECISION_KEY_CHARS: usize = 7;
 /// Represents all agents or all types. No agent id or type can have this form.
 pub(super) const EVERY: &str = "*";
 
-impl AccountKeys {
-    /// Returns the field of [`AccountKeys::audit_archived`] for a list of the index.
+impl Realm {
+    /// Returns the field of [`Realm::audit_archived`] for a list of the index.
     pub fn audit_count(agent: Option<&str>, kind: Option<&str>) -> String {
         format!("{}/{}", agent.unwrap_or(EVERY), kind.unwrap_or(EVERY))
     }
 }
 
 keys! {
-    AccountKeys, mode:
+    Realm:
     /// The audit lines that are not archived (list, oldest first).
     pub audit() = "/audit";
     /// The hashes of the sealed entries, 32 bytes each (list, in the same order).

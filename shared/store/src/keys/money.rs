@@ -1,64 +1,62 @@
 //! The key names of wallets, transactions, intents, escrows and deposits.
 
-use super::{AccountKeys, USER};
+use super::{Realm, USER};
 use crate::transaction::TransactionType;
-use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 
 /// The number of lists that contain a wallet's transactions: one of all, and one of each type.
 pub const TRANSACTION_LISTS: usize = 1 + TransactionType::ALL.len();
 
-impl AccountKeys {
+impl Realm {
     /// The wallet of `owner` (hash): an agent's own record, or that of the account's user wallet.
-    pub fn wallet(&self, mode: Mode, owner: &str) -> String {
+    pub fn wallet(&self, owner: &str) -> String {
         match owner {
-            USER => format!("{}/{mode}/user-wallet", self.base),
-            agent => self.agent(mode, agent),
+            USER => self.key(&["/user-wallet"]),
+            agent => self.agent(agent),
         }
     }
 
     /// The numbers of the transactions of a wallet (list, oldest first): all, or those of one type. `holder` is the
     /// owner, or `closed/<number>` for a closed wallet.
-    pub fn transactions_of_wallet(&self, mode: Mode, holder: &str, kind: Option<&str>) -> String {
+    pub fn transactions_of_wallet(&self, holder: &str, kind: Option<&str>) -> String {
         match kind {
-            None => format!("{}/{mode}/txns/of/{holder}", self.base),
-            Some(kind) => format!("{}/{mode}/txns/of/{holder}/{kind}", self.base),
+            None => self.key(&["/txns/of/", holder]),
+            Some(kind) => self.key(&["/txns/of/", holder, "/", kind]),
         }
     }
 
     /// Returns all lists of the transactions of a wallet: all transactions, and those of each type.
-    pub fn transaction_lists(&self, mode: Mode, holder: &str) -> [String; TRANSACTION_LISTS] {
+    pub fn transaction_lists(&self, holder: &str) -> [String; TRANSACTION_LISTS] {
         std::array::from_fn(|at| {
             let kind = at.checked_sub(1).and_then(|at| TransactionType::ALL.get(at));
-            self.transactions_of_wallet(mode, holder, kind.map(|kind| kind.as_str()))
+            self.transactions_of_wallet(holder, kind.map(|kind| kind.as_str()))
         })
     }
 
     /// Returns the four keys of a movement of the wallet of `owner`, as the scripts expect them: the wallet, and the
     /// lists of its transactions: by type, by wallet, and by both.
-    pub fn leg(&self, mode: Mode, owner: &str, kind: &str) -> [String; 4] {
+    pub fn leg(&self, owner: &str, kind: &str) -> [String; 4] {
         [
-            self.wallet(mode, owner),
-            self.transactions_of_type(mode, kind),
-            self.transactions_of_wallet(mode, owner, None),
-            self.transactions_of_wallet(mode, owner, Some(kind)),
+            self.wallet(owner),
+            self.transactions_of_type(kind),
+            self.transactions_of_wallet(owner, None),
+            self.transactions_of_wallet(owner, Some(kind)),
         ]
     }
 
     /// Ids of intents (list, oldest first). `which` is one of [`IntentIndex`].
-    pub fn intents(&self, mode: Mode, which: IntentIndex<'_>) -> String {
-        let base = format!("{}/{mode}/intents", self.base);
+    pub fn intents(&self, which: IntentIndex<'_>) -> String {
         match which {
-            IntentIndex::All => base,
-            IntentIndex::Kind(kind) => format!("{base}/kind/{kind}"),
-            IntentIndex::Agent(agent) => format!("{base}/agent/{agent}"),
-            IntentIndex::State(state) => format!("{base}/state/{state}"),
+            IntentIndex::All => self.key(&["/intents"]),
+            IntentIndex::Kind(kind) => self.key(&["/intents/kind/", kind]),
+            IntentIndex::Agent(agent) => self.key(&["/intents/agent/", agent]),
+            IntentIndex::State(state) => self.key(&["/intents/state/", state]),
         }
     }
 }
 
 keys! {
-    AccountKeys, mode:
+    Realm:
     /// The remaining record of a wallet whose agent was deleted (hash).
     pub closed_wallet(number: u64) = "/closed-wallet/", &number.to_string();
     /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).

@@ -1,10 +1,9 @@
 //! The key names of notices.
 
-use super::AccountKeys;
-use domain::mode::Mode;
+use super::Realm;
 
 keys! {
-    AccountKeys, mode:
+    Realm:
     /// Thresholds that were reached in a period, `d<day>` or `m<month>` (hash of `<limit> <percent> <agent or *>` to
     /// the time of the notice): see [`crate::threshold::notice`].
     pub notices(period: &str) = "/notices/", period;

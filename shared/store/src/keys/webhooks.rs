@@ -1,7 +1,6 @@
 //! The key names of webhooks and their deliveries.
 
-use super::{AccountKeys, Bucket};
-use domain::mode::Mode;
+use super::{Bucket, Realm};
 
 domain::words! {
     /// A state of deliveries of a webhook, with its own sorted set.
@@ -25,7 +24,7 @@ keys! {
 }
 
 keys! {
-    AccountKeys, mode:
+    Realm:
     /// The account's webhooks (sorted set of ids by creation).
     pub webhooks() = "/webhooks";
     /// The violations that caused their own event in a minute (hash of agent to count, and of `/minute` and `/agents`

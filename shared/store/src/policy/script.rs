@@ -36,13 +36,13 @@ pub const ACCOUNT_POLICIES_MAX: usize = 100;
 
 impl PolicyKeys {
     fn new(scope: &Scope<'_>, id: &str, agent: Option<&str>) -> Self {
-        let account = scope.keys();
+        let realm = scope.realm();
         Self {
-            policy: account.policy(scope.mode, id),
-            policies: account.policies(scope.mode),
+            policy: realm.policy(id),
+            policies: realm.policies(),
             target: match agent {
-                Some(agent) => account.agent(scope.mode, agent),
-                None => account.account_policies(scope.mode),
+                Some(agent) => realm.agent(agent),
+                None => realm.account_policies(),
             },
         }
     }
@@ -109,11 +109,11 @@ impl SetPolicy<'_> {
     /// # Errors
     /// [`StoreError`], also if others keep deleting the policy. Setting an agent's policy is safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<PolicySet, StoreError> {
-        let account = scope.keys();
+        let realm = scope.realm();
         for _ in 0..ATTEMPTS {
             let existing: Option<String> = match self.agent {
                 Some(agent) => {
-                    let record = account.agent(scope.mode, agent);
+                    let record = realm.agent(agent);
                     store
                         .command(redis::cmd("HGET").arg(record).arg("policy_id"))
                         .await?
@@ -168,7 +168,7 @@ impl SetPolicy<'_> {
 /// Deletes a policy. Returns false if it does not exist.
 /// Safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
-    let Some(policy) = PolicyRecord::read(store, &scope.keys(), scope.mode, id).await? else {
+    let Some(policy) = PolicyRecord::read(store, &scope.realm(), id).await? else {
         return Ok(false);
     };
     let agent = policy.agent.as_deref();

@@ -4,7 +4,6 @@ use crate::keys;
 use crate::script::change::{CHANGE, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use serde_json::json;
 
 script! {
@@ -45,7 +44,7 @@ impl Reseal<'_> {
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
         let event = Event::new("keys.rotated", data).with_agent(self.agent);
         let keys = ResealKeys {
-            agent: scope.keys().agent(Mode::Live, self.agent),
+            agent: scope.keys().live().agent(self.agent),
         };
         let args = ResealArgs {
             field: &keys::provider_key_sealed_field(self.provider),

@@ -2,7 +2,6 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use std::collections::HashMap;
 
 /// A provider key as stored.
@@ -22,7 +21,7 @@ impl SealedKey {
     /// # Errors
     /// [`StoreError`], also for a key id without its sealed text.
     pub async fn of_agent(store: &Store, account: &str, agent: &str) -> Result<Vec<Self>, StoreError> {
-        let key = AccountKeys::new(account).agent(Mode::Live, agent);
+        let key = AccountKeys::new(account).live().agent(agent);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         let mut found = Vec::new();
         let id_prefix = keys::provider_key_id_field("");

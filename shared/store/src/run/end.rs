@@ -66,7 +66,7 @@ pub async fn end(
     let status = how.status().as_str();
     let event = Event::new(how.event(), json!({ "runId": run, "status": status })).with_agent(agent);
     let keys = EndKeys {
-        run: scope.keys().run(scope.mode, agent, run),
+        run: scope.realm().run(agent, run),
     };
     let args = EndArgs { status };
     let mut reply = scope.execute(store, &RUN_END, event, keys, args).await?;

@@ -1,11 +1,10 @@
 //! Runs that are paused: a spend of theirs waits for approval (decision D23).
 
 use crate::intent::IntentRecord;
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::Page;
 use crate::run::{Run, RunStatus};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::Nanos;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -37,8 +36,7 @@ impl Waiting {
     /// Returns the paused runs of `agent`, by their ids.
     pub async fn of_agent(
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         agent: &str,
     ) -> Result<BTreeMap<String, Self>, StoreError> {
         let mut found: BTreeMap<String, Self> = BTreeMap::new();
@@ -48,7 +46,7 @@ impl Waiting {
                 None => Page::at(0, PAGE),
                 Some(position) => Page::after(position, PAGE),
             };
-            let part = IntentRecord::waiting(store, account, mode, page).await?;
+            let part = IntentRecord::waiting(store, realm, page).await?;
             for record in part.records.iter().filter(|record| record.agent == agent) {
                 let request: Option<Request> = serde_json::from_str(&record.request).ok();
                 if let Some(run) = request.and_then(|request| request.run_id) {

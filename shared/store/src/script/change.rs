@@ -3,7 +3,7 @@
 use super::Script;
 use super::names::Inputs;
 use super::reply::Reply;
-use crate::keys::AccountKeys;
+use crate::keys::{AccountKeys, Realm};
 use crate::{Store, StoreError, audit};
 use domain::budget::Budget;
 use domain::mode::Mode;
@@ -138,6 +138,11 @@ impl<'a> Scope<'a> {
         AccountKeys::new(self.account)
     }
 
+    /// Returns the account and mode.
+    pub fn realm(&self) -> Realm {
+        Realm::new(self.account, self.mode)
+    }
+
     /// Executes a script whose first keys are account record and audit log, and whose first arguments are mode and
     /// audit entry. A missing account is an error, since the caller has read it. Budgets are appended as the last
     /// argument.
@@ -174,8 +179,8 @@ impl<'a> Scope<'a> {
         keys: Vec<String>,
         args: Vec<impl AsRef<str>>,
     ) -> Result<Reply, StoreError> {
-        let account = self.keys();
-        let first = [account.record(), account.audit(self.mode)];
+        let realm = self.realm();
+        let first = [realm.record(), realm.audit()];
         let first = first.iter().map(String::as_str);
         let keys: Vec<&str> = first.chain(keys.iter().map(String::as_str)).collect();
         let first = [self.mode.as_str(), &entry].into_iter();

@@ -29,14 +29,14 @@ pub async fn deny(
     decision: &Decision,
     why: Option<&str>,
 ) -> Result<bool, StoreError> {
-    let (account, mode) = (scope.keys(), scope.mode);
+    let realm = scope.realm();
     let place = IntentPlace {
         kind: record.kind.as_str(),
         agent: &record.agent,
     };
-    let [intent_index @ .., pending_intents] = place.index(&account, mode);
+    let [intent_index @ .., pending_intents] = place.index(&realm);
     let keys = DenyKeys {
-        intent: account.intent(mode, &record.id),
+        intent: realm.intent(&record.id),
         intent_index,
         pending_intents,
     };

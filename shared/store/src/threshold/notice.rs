@@ -1,11 +1,10 @@
 //! Twin of `notice.lua`: notices of thresholds, each recorded once for an agent, limit and period. A notice is not an
 //! audit entry, since it follows from existing entries.
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::script::change::CLOCK;
 use crate::script::script;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::period::{DAY_MS, Period};
 use domain::reason::Reset;
 use domain::threshold::{Threshold, Watched};
@@ -42,17 +41,11 @@ impl Notice<'_> {
     ///
     /// # Errors
     /// [`StoreError`]; safe to retry, but a retry after a lost reply returns false.
-    pub async fn record(
-        &self,
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        at_ms: u64,
-    ) -> Result<bool, StoreError> {
+    pub async fn record(&self, store: &Store, realm: &Realm, at_ms: u64) -> Result<bool, StoreError> {
         let ends_ms = self.watched.reset().after(at_ms).unwrap_or(at_ms);
         let kept_until = (ends_ms.saturating_add(KEPT_MS) / 1000).to_string();
         let keys = NoticeKeys {
-            notices: &self.key(account, mode, Period::at(at_ms)),
+            notices: &self.key(realm, Period::at(at_ms)),
         };
         let args = NoticeArgs {
             field: &self.field(),
@@ -66,25 +59,24 @@ impl Notice<'_> {
     pub async fn recorded_at(
         notices: &[Self],
         store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
+        realm: &Realm,
         period: Period,
     ) -> Result<Vec<Option<u64>>, StoreError> {
         let mut found = Vec::with_capacity(notices.len());
         for some in notices.chunks(CHUNK) {
             let fields = some
                 .iter()
-                .map(|notice| (notice.key(account, mode, period), notice.field()));
+                .map(|notice| (notice.key(realm, period), notice.field()));
             let times: Vec<Option<u64>> = store.each("HGET", fields).await?;
             found.extend(times);
         }
         Ok(found)
     }
 
-    fn key(&self, account: &AccountKeys, mode: Mode, period: Period) -> String {
+    fn key(&self, realm: &Realm, period: Period) -> String {
         match self.watched.reset() {
-            Reset::Month => account.notices(mode, &format!("m{}", period.month)),
-            Reset::Day | Reset::Minute | Reset::Never => account.notices(mode, &format!("d{}", period.day)),
+            Reset::Month => realm.notices(&format!("m{}", period.month)),
+            Reset::Day | Reset::Minute | Reset::Never => realm.notices(&format!("d{}", period.day)),
         }
     }
 

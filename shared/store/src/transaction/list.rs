@@ -3,12 +3,11 @@
 //! servers' clocks, so the ends of a span are found by search instead of a scan.
 
 use super::{Transaction, TransactionType};
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::{Page, Part, Start};
 use crate::search::Search;
 use crate::time_span::{TimeSpan, Times};
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 
 /// A filter for transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,12 +25,11 @@ pub struct Filter<'a> {
 /// Reads a page of transactions, newest first. A position is a transaction's number, which never changes.
 pub async fn list(
     store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
+    realm: &Realm,
     filter: Filter<'_>,
     page: Page<'_>,
 ) -> Result<Part<Transaction>, StoreError> {
-    let numbers = Numbers::new(store, account, mode, filter);
+    let numbers = Numbers::new(store, realm, filter);
     let length = numbers.length().await?;
     let times = (filter.from_ms, filter.to_ms);
     let span = TimeSpan::find(&numbers, 0..length, times, store.clock_spread_ms()).await?;
@@ -70,17 +68,17 @@ struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    fn new(store: &'a Store, account: &AccountKeys, mode: Mode, filter: Filter<'_>) -> Self {
+    fn new(store: &'a Store, realm: &Realm, filter: Filter<'_>) -> Self {
         let kind = filter.kind.map(TransactionType::as_str);
         Self {
             store,
-            record: account.record(),
-            sequence: format!("{mode}_txn_seq"),
-            transactions: account.transactions(mode),
+            record: realm.record(),
+            sequence: format!("{}_txn_seq", realm.mode()),
+            transactions: realm.transactions(),
             list: match (filter.holder, kind) {
                 (None, None) => None,
-                (None, Some(kind)) => Some(account.transactions_of_type(mode, kind)),
-                (Some(holder), kind) => Some(account.transactions_of_wallet(mode, holder, kind)),
+                (None, Some(kind)) => Some(realm.transactions_of_type(kind)),
+                (Some(holder), kind) => Some(realm.transactions_of_wallet(holder, kind)),
             },
         }
     }

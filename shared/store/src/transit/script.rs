@@ -3,7 +3,7 @@
 use crate::escrow::Party;
 use crate::escrow::script::list_with_payee;
 use crate::intent::IntentPlace;
-use crate::keys::{AccountKeys, USER};
+use crate::keys::{AccountKeys, Realm, USER};
 use crate::script::change::{CHANGE, INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -117,7 +117,7 @@ fn bad_row() -> StoreError {
 /// Executes the script for the wallet of `owner`.
 async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<Arrival, StoreError> {
     let mode = transit.mode().ok_or_else(bad_row)?;
-    let account = AccountKeys::new(&transit.to_account);
+    let realm = Realm::new(&transit.to_account, mode);
     let kind = match &transit.credit {
         None => TransactionType::TransferIn,
         Some(credit) => TransactionType::parse(&credit.kind).ok_or_else(bad_row)?,
@@ -141,20 +141,20 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     let (number, audit) = (number.to_string(), transit.audit.as_ref().ok_or_else(bad_row)?);
     let intent = transit.intent.as_ref();
     // Declared keys that are not touched.
-    let no_intent = || (account.record(), std::array::from_fn(|_| account.record()));
+    let no_intent = || (realm.record(), std::array::from_fn(|_| realm.record()));
     let (intent_key, intent_index) = intent.map_or_else(no_intent, |intent| {
         let place = IntentPlace {
             kind: &intent.kind,
             agent: &intent.agent,
         };
-        (account.intent(mode, &intent.id), place.index(&account, mode))
+        (realm.intent(&intent.id), place.index(&realm))
     });
     let keys = ArriveKeys {
-        transactions: account.transactions(mode),
-        wallet: account.leg(mode, owner, kind.as_str()),
-        arrival: account.bucket().arrived(&transit.id),
-        notice: account.bucket().arrived(&format!("{}:{NOTICE}", transit.id)),
-        open_escrows: account.open_escrows(mode, &transit.to_owner),
+        transactions: realm.transactions(),
+        wallet: realm.leg(owner, kind.as_str()),
+        arrival: realm.bucket().arrived(&transit.id),
+        notice: realm.bucket().arrived(&format!("{}:{NOTICE}", transit.id)),
+        open_escrows: realm.open_escrows(&transit.to_owner),
         intent: intent_key,
         intent_index,
     };

@@ -154,10 +154,10 @@ pub async fn issue_reset(
         .arg("PX")
         .arg(&life);
     store.command::<()>(&set).await?;
-    let account = scope.keys();
+    let realm = scope.realm();
     let keys = IssueResetKeys {
-        users: account.users(),
-        reset: account.reset(id),
+        users: realm.keys().users(),
+        reset: realm.keys().reset(id),
     };
     let args = IssueResetArgs {
         email: &user.user.email,

@@ -75,11 +75,11 @@ pub enum Created {
 
 impl VirtualKeyKeys {
     fn new(scope: &Scope<'_>, agent: &str, key_id: &str) -> Self {
-        let account = scope.keys();
+        let realm = scope.realm();
         Self {
-            active_keys: account.active_keys(),
-            agent_keys: account.agent_keys(agent),
-            virtual_key: account.virtual_key(key_id),
+            active_keys: realm.keys().active_keys(),
+            agent_keys: realm.keys().agent_keys(agent),
+            virtual_key: realm.keys().virtual_key(key_id),
         }
     }
 }
@@ -164,12 +164,12 @@ pub(crate) async fn forget_revoked(
     agent: &str,
     ids: &[String],
 ) -> Result<(), StoreError> {
-    let account = scope.keys();
+    let realm = scope.realm();
     for ids in ids.chunks(FORGOTTEN_AT_ONCE) {
         let keys = ForgetKeys {
-            active_keys: account.active_keys(),
-            agent_keys: account.agent_keys(agent),
-            virtual_keys: ids.iter().map(|id| account.virtual_key(id)).collect(),
+            active_keys: realm.keys().active_keys(),
+            agent_keys: realm.keys().agent_keys(agent),
+            virtual_keys: ids.iter().map(|id| realm.keys().virtual_key(id)).collect(),
         };
         let args = ForgetArgs {
             key_ids: ids.iter().map(String::as_str).collect(),

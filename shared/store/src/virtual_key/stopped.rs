@@ -3,7 +3,6 @@
 use crate::keys::AccountKeys;
 use crate::lookup::VirtualKeyOwner;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 
 /// Reads whether the key's agent is frozen or the key revoked, with one round trip.
 pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, StoreError> {
@@ -12,7 +11,7 @@ pub async fn is_stopped(store: &Store, owner: &VirtualKeyOwner) -> Result<bool, 
     query.cmd("ZSCORE").arg(keys.active_keys()).arg(owner.key_id());
     query
         .cmd("HEXISTS")
-        .arg(keys.agent(Mode::Live, owner.agent()))
+        .arg(keys.live().agent(owner.agent()))
         .arg("frozen");
     let (active, is_frozen): (Option<String>, bool) = store.pipeline(&query).await?;
     Ok(is_frozen || active.is_none())

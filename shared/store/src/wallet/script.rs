@@ -20,8 +20,8 @@ script! {
 /// Returns the user wallet of the account and mode in `scope`; opens it if there is none.
 /// Safe to retry.
 pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, StoreError> {
-    let account = scope.keys();
-    if let Some(wallet) = Wallet::of_owner(store, &account, scope.mode, USER).await? {
+    let realm = scope.realm();
+    if let Some(wallet) = Wallet::of_owner(store, &realm, USER).await? {
         return Ok(wallet);
     }
     for _ in 0..ATTEMPTS {
@@ -30,7 +30,7 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
         let event = Event::new("wallet.opened", data);
         let number = new.number.to_string();
         let keys = OpenKeys {
-            wallet: account.wallet(scope.mode, USER),
+            wallet: realm.wallet(USER),
             place: new.key,
         };
         let args = OpenArgs {
@@ -45,6 +45,6 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
             _ => return reply.unexpected(),
         }
     }
-    let wallet = Wallet::of_owner(store, &account, scope.mode, USER).await?;
+    let wallet = Wallet::of_owner(store, &realm, USER).await?;
     wallet.map_or_else(|| unexpected_reply(&OPEN), Ok)
 }

@@ -1,9 +1,8 @@
 //! Sums over all wallets of an account's agents (decision D16).
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::page::Page;
 use crate::{Store, StoreError};
-use domain::mode::Mode;
 use domain::money::{Nanos, NanosSum};
 
 /// Maximum number of wallets that are summed: the newest ones.
@@ -26,7 +25,7 @@ pub struct Totals {
 
 impl Totals {
     /// Sums the wallets in chunks. The result is not a snapshot of one moment while money moves.
-    pub async fn of_agents(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+    pub async fn of_agents(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         let mut position: Option<String> = None;
         for _ in 0..WALLETS_MAX / AT_ONCE {
@@ -34,14 +33,14 @@ impl Totals {
                 None => Page::at(0, AT_ONCE),
                 Some(position) => Page::after(position, AT_ONCE),
             };
-            let part = page.members(store, &account.agents(mode)).await?;
+            let part = page.members(store, &realm.agents()).await?;
             let agents = part.records;
             if agents.is_empty() {
                 return Ok(sums);
             }
             let fields = agents
                 .iter()
-                .map(|agent| (account.agent(mode, agent), &["balance", "pending"]));
+                .map(|agent| (realm.agent(agent), &["balance", "pending"]));
             let held: Vec<(Option<u64>, Option<u64>)> = store.each("HMGET", fields).await?;
             for (balance, pending) in held {
                 sums.add(balance, pending);

@@ -6,10 +6,10 @@ mod list;
 pub(crate) use list::StoredDelivery;
 pub use list::{Deliveries, DeliveryFilter, ListedDelivery};
 
+use crate::keys::Realm;
 use domain::event::EventName;
 use domain::event::violations::Coalesced;
 use domain::id::Kind;
-use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -82,7 +82,8 @@ pub struct Delivery {
 }
 
 /// Returns the id of the delivery of an event to a webhook: the same for every attempt and on every server.
-pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: EventName) -> String {
+pub fn delivery_id(realm: &Realm, webhook: &str, seq: u64, event: EventName) -> String {
+    let (account, mode) = (realm.account(), realm.mode());
     let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
     let mut bits = [0; 16];
     bits.copy_from_slice(&Sha256::digest(whole.as_bytes())[..16]);
@@ -203,6 +204,7 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::mode::Mode;
 
     #[test]
     fn a_text_is_read_back() {
@@ -285,7 +287,8 @@ mod tests {
 
     #[test]
     fn each_delivery_has_an_id_of_its_own() {
-        let id = |account, mode, webhook, seq, event| delivery_id(account, mode, webhook, seq, event);
+        let id =
+            |account, mode, webhook, seq, event| delivery_id(&Realm::new(account, mode), webhook, seq, event);
         let one = id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen);
         assert!(one.starts_with("whd_") && one.len() == 30, "{one}");
         assert_eq!(one, id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen));

@@ -6,6 +6,7 @@ pub mod dispatch;
 pub mod redeliver;
 
 use crate::keys::DeliverySet;
+use crate::keys::Realm;
 use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args};
 use crate::script::script;
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
@@ -71,10 +72,8 @@ script! {
 /// Location of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Account id, `acct_…`.
-    pub account: String,
-    /// `live` or `test`.
-    pub mode: Mode,
+    /// Account and mode.
+    pub realm: Realm,
     /// Webhook id, `wh_…`.
     pub webhook: String,
 }
@@ -82,15 +81,14 @@ pub struct Endpoint {
 impl Endpoint {
     /// Returns its member name in the bucket's set of ready webhooks.
     pub fn member(&self) -> String {
-        format!("{} {} {}", self.account, self.mode, self.webhook)
+        format!("{} {}", self.realm, self.webhook)
     }
 
     /// Parses a member name.
     pub fn parse(member: &str) -> Option<Self> {
         let mut words = member.split(' ');
         let endpoint = Self {
-            account: words.next()?.to_owned(),
-            mode: Mode::parse(words.next()?)?,
+            realm: Realm::new(words.next()?, Mode::parse(words.next()?)?),
             webhook: words.next()?.to_owned(),
         };
         words.next().is_none().then_some(endpoint)
@@ -98,8 +96,7 @@ impl Endpoint {
 
     fn new(scope: &Scope<'_>, id: &str) -> Self {
         Self {
-            account: scope.account.to_owned(),
-            mode: scope.mode,
+            realm: scope.realm(),
             webhook: id.to_owned(),
         }
     }
@@ -154,12 +151,12 @@ pub async fn create(
     fields: &[(&str, &str)],
     mut shown: Map<String, Value>,
 ) -> Result<Created, StoreError> {
-    let account = scope.keys();
+    let realm = scope.realm();
     shown.insert("webhookId".to_owned(), id.into());
     let event = Event::new("webhook.created", shown.into());
     let keys = CreateKeys {
-        webhooks: account.webhooks(scope.mode),
-        webhook: account.webhook(scope.mode, id),
+        webhooks: realm.webhooks(),
+        webhook: realm.webhook(id),
     };
     let args = CreateArgs {
         webhook_id: id,
@@ -187,14 +184,14 @@ impl Update<'_> {
         store: &Store,
         scope: &Scope<'_>,
     ) -> Result<Option<Box<WebhookRecord>>, StoreError> {
-        let account = scope.keys();
+        let realm = scope.realm();
         let endpoint = Endpoint::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
         let event = Event::new("webhook.updated", self.shown.into());
-        let set = |set| account.deliveries_in(scope.mode, self.id, set);
+        let set = |set| realm.deliveries_in(self.id, set);
         let keys = UpdateKeys {
-            webhook: account.webhook(scope.mode, self.id),
-            ready: account.bucket().webhooks_ready(),
+            webhook: realm.webhook(self.id),
+            ready: realm.bucket().webhooks_ready(),
             due: set(DeliverySet::Due),
             parked: set(DeliverySet::Parked),
         };
@@ -218,22 +215,22 @@ impl Update<'_> {
 /// Deletes a webhook with its deliveries; false if it does not exist.
 /// Safe to retry.
 pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, StoreError> {
-    let account = scope.keys();
+    let realm = scope.realm();
     let endpoint = Endpoint::new(scope, id);
     let event = Event::new("webhook.deleted", json!({ "webhookId": id }));
-    let set = |set| account.deliveries_in(scope.mode, id, set);
+    let set = |set| realm.deliveries_in(id, set);
     let keys = DeleteKeys {
-        webhooks: account.webhooks(scope.mode),
-        webhook: account.webhook(scope.mode, id),
-        ready: account.bucket().webhooks_ready(),
+        webhooks: realm.webhooks(),
+        webhook: realm.webhook(id),
+        ready: realm.bucket().webhooks_ready(),
         due: set(DeliverySet::Due),
         parked: set(DeliverySet::Parked),
-        deliveries: account.deliveries(scope.mode, id),
+        deliveries: realm.deliveries(id),
         delivered: set(DeliverySet::Delivered),
         failed: set(DeliverySet::Failed),
-        violations: account.violations(scope.mode),
-        waiting: account.violations_waiting(scope.mode),
-        waiting_order: account.violations_order(scope.mode),
+        violations: realm.violations(),
+        waiting: realm.violations_waiting(),
+        waiting_order: realm.violations_order(),
     };
     let args = DeleteArgs {
         webhook_id: id,
@@ -250,7 +247,7 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
 pub async fn test(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Tested, StoreError> {
     let event = Event::new(TESTED, json!({ "webhookId": id }));
     let keys = WebhookKey {
-        webhook: scope.keys().webhook(scope.mode, id),
+        webhook: scope.realm().webhook(id),
     };
     let mut reply = scope.execute(store, &TEST, event, keys, ()).await?;
     match reply.word()?.as_str() {
@@ -281,7 +278,7 @@ impl Reseal<'_> {
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
         let event = Event::new("keys.rotated", json!({ "webhookId": self.webhook }));
         let keys = WebhookKey {
-            webhook: scope.keys().webhook(scope.mode, self.webhook),
+            webhook: scope.realm().webhook(self.webhook),
         };
         let args = ResealArgs {
             field: self.field,

@@ -6,7 +6,6 @@ use crypto::seal::SealedFor;
 use crypto::virtual_key::{self, WellFormed};
 use domain::cap::CapPolicy;
 use domain::id::Kind;
-use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::{DEFAULT_PLANS, Plans};
@@ -23,7 +22,7 @@ const POLICY: [&str; 4] = ["cap", "cap_run", "cap_day", "cap_month"];
 
 impl SeedAgent {
     fn key(&self) -> String {
-        self.account.keys.agent(Mode::Live, &self.id)
+        self.account.keys.live().agent(&self.id)
     }
 
     /// Sets the agent's own policy.
@@ -228,9 +227,7 @@ impl SeedAgent {
 
     /// Spending of a named run in nano-USD, or `None` if it has no record.
     pub async fn run_spent(&self, run: &str) -> Option<u64> {
-        let fields = self
-            .fields(&self.account.keys.run(Mode::Live, &self.id, run))
-            .await;
+        let fields = self.fields(&self.account.keys.live().run(&self.id, run)).await;
         fields.get("spent").map(|text| text.parse().expect("a counter"))
     }
 

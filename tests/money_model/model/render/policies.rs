@@ -3,12 +3,11 @@
 use super::{Cells, Page, cells};
 use crate::model::{Limits, Side, USD};
 use crate::snapshot::Shape;
-use domain::mode::Mode;
 use std::collections::BTreeSet;
-use store::keys::AccountKeys;
+use store::keys::{AccountKeys, Realm};
 
 impl Side {
-    pub(super) fn policies_in(&self, page: &mut Page, keys: &AccountKeys, mode: Mode) {
+    pub(super) fn policies_in(&self, page: &mut Page, realm: &Realm) {
         let mut wide = Cells::new();
         for (id, policy) in &self.policies {
             let mut record = cells([("id", id), ("name", "n"), ("currency", USD)]);
@@ -20,21 +19,21 @@ impl Side {
                 Some(agent) => drop(record.insert("agent".to_owned(), agent.clone())),
                 None => drop(wide.insert(id.clone(), policy.limits.as_line())),
             }
-            page.put(keys.policy(mode, id), Shape::Hash(record));
+            page.put(realm.policy(id), Shape::Hash(record));
         }
         let order = self
             .policies
             .iter()
             .map(|(id, policy)| (id.clone(), policy.made.clone()));
-        page.put(keys.policies(mode), Shape::Zset(order.collect()));
-        page.put(keys.account_policies(mode), Shape::Hash(wide));
+        page.put(realm.policies(), Shape::Zset(order.collect()));
+        page.put(realm.account_policies(), Shape::Hash(wide));
     }
 
     /// The index of frozen agents.
-    pub(super) fn frozen_in(&self, page: &mut Page, keys: &AccountKeys, mode: Mode) {
+    pub(super) fn frozen_in(&self, page: &mut Page, realm: &Realm) {
         let frozen = self.agents.iter();
         let frozen = frozen.filter_map(|(id, agent)| Some((id.clone(), agent.frozen_at.clone()?)));
-        page.put(keys.frozen_agents(mode), Shape::Zset(frozen.collect()));
+        page.put(realm.frozen_agents(), Shape::Zset(frozen.collect()));
     }
 
     /// Virtual and provider keys, which are live only.

@@ -1,16 +1,16 @@
 //! Requests, deposits, runs, escrows and rows in transit, as the store should hold them.
 
 use super::{Cells, Page, cells};
-use crate::model::{At, Escrow, Model, Request, Transit, USD, account, keys, mode};
+use crate::model::{At, Escrow, Model, Request, Transit, USD, account, keys, mode, realm};
 use crate::snapshot::{Row, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{AccountKeys, IntentIndex};
 
 impl Model {
     pub(super) fn requests_of(&self, page: &mut Page, at: At) {
-        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        let (side, realm) = (&self.sides[at], realm(at));
         for (id, request) in &side.requests {
-            let key = keys.intent(mode, id);
+            let key = realm.intent(id);
             let mut record = request.render(id);
             if let Some((seq, filed)) = side.places.get(id) {
                 record.insert("seq".to_owned(), seq.to_string());
@@ -23,12 +23,9 @@ impl Model {
         }
         for (id, fp) in &side.claims {
             let claim = cells([("id", id), ("state", "claimed"), ("fp", fp)]);
-            page.put(keys.intent(mode, id), Shape::Hash(claim));
+            page.put(realm.intent(id), Shape::Hash(claim));
         }
-        page.put(
-            keys.intents(mode, IntentIndex::All),
-            Shape::List(side.order.clone()),
-        );
+        page.put(realm.intents(IntentIndex::All), Shape::List(side.order.clone()));
         let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for id in &side.order {
             let request = &side.requests[id];
@@ -36,16 +33,13 @@ impl Model {
                 IntentIndex::Kind(request.kind),
                 IntentIndex::Agent(&request.agent),
             ] {
-                lists
-                    .entry(keys.intents(mode, which))
-                    .or_default()
-                    .push(id.clone());
+                lists.entry(realm.intents(which)).or_default().push(id.clone());
             }
         }
         for (key, ids) in lists {
             page.put(key, Shape::List(ids));
         }
-        let state = |state| keys.intents(mode, IntentIndex::State(state));
+        let state = |state| realm.intents(IntentIndex::State(state));
         page.put(state("settled"), Shape::List(side.settled.clone()));
         page.put(state("blocked"), Shape::List(side.blocked.clone()));
         page.put(state("pending_approval"), Shape::Zset(side.waiting.clone()));
@@ -83,13 +77,13 @@ impl Model {
             if let Some(moment) = &deposit.cancelled {
                 record.extend(cells([("cancelled_at", moment)]));
             }
-            page.put(keys(at).deposit(mode(at), reference), Shape::Hash(record));
+            page.put(realm(at).deposit(reference), Shape::Hash(record));
         }
     }
 
     fn runs_of(&self, page: &mut Page, at: At) {
         for ((agent, name), run) in &self.sides[at].runs {
-            let key = keys(at).run(mode(at), agent, name);
+            let key = realm(at).run(agent, name);
             let mut record = cells([("first", &run.first), ("last", &run.last)]);
             if let Some(calls) = run.calls {
                 let spent = self.run_spent(at, agent, name).to_string();
@@ -111,7 +105,7 @@ impl Model {
             .collect();
         let before = side.counted_before.iter();
         counted.extend(before.map(|agent| (format!("{agent}/ended"), "1".to_owned())));
-        let all_runs = keys(at).all_runs(mode(at));
+        let all_runs = realm(at).all_runs();
         page.put(all_runs.clone(), Shape::Zset(counted));
         if let Some(expires) = side.counted_expires {
             page.expire(&all_runs, expires);
@@ -126,7 +120,7 @@ impl Model {
             if side.listed_before.contains(agent) {
                 listed.insert("ended".to_owned(), "1".to_owned());
             }
-            let index = keys(at).runs(mode(at), agent);
+            let index = realm(at).runs(agent);
             page.put(index.clone(), Shape::Zset(listed));
             if let Some(expires) = side.listed_expires.get(agent) {
                 page.expire(&index, *expires);
@@ -136,16 +130,13 @@ impl Model {
 
     pub(super) fn escrows_of(&self, page: &mut Page) {
         for escrow in self.escrows.values() {
-            let (keys, mode, number) = (keys(escrow.at), mode(escrow.at), escrow.number);
-            page.put(keys.escrow(mode, number), Shape::Hash(escrow.render()));
+            let (realm, number) = (realm(escrow.at), escrow.number);
+            page.put(realm.escrow(number), Shape::Hash(escrow.render()));
             let siblings = escrow
                 .siblings
                 .iter()
                 .map(|(at, id)| format!("{} {id}", account(*at)));
-            page.put(
-                keys.escrow_siblings(mode, number),
-                Shape::List(siblings.collect()),
-            );
+            page.put(realm.escrow_siblings(number), Shape::List(siblings.collect()));
         }
     }
 

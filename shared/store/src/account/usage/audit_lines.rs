@@ -1,11 +1,10 @@
 //! Count and average length of the audit lines that an account caused itself. What arrives from another account counts
 //! against its sender (decision D71), so the entries of arrivals are left out of both.
 
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::transit::ARRIVAL_ENTRIES;
 use crate::{Store, StoreError};
 use domain::entry::Entry;
-use domain::mode::Mode;
 
 /// Parts of the log that are sampled, spread over its length.
 const PARTS: u64 = 8;
@@ -16,20 +15,15 @@ const TYPICAL_BYTES: u64 = 400;
 
 /// The commands that count the entries of arrivals, one for each of [`ARRIVAL_ENTRIES`]. Entries that are not sealed
 /// yet are in no index: for that moment they count as the account's own.
-pub(super) fn count_arrivals(query: &mut redis::Pipeline, account: &AccountKeys, mode: Mode) {
+pub(super) fn count_arrivals(query: &mut redis::Pipeline, realm: &Realm) {
     for kind in ARRIVAL_ENTRIES {
-        query.cmd("LLEN").arg(account.audit_index(mode, None, Some(kind)));
+        query.cmd("LLEN").arg(realm.audit_index(None, Some(kind)));
     }
 }
 
 /// Estimates the average length in bytes of the account's own lines among the `all` lines of its log.
-pub(super) async fn own_bytes(
-    store: &Store,
-    account: &AccountKeys,
-    mode: Mode,
-    all: u64,
-) -> Result<u64, StoreError> {
-    let list = account.audit(mode);
+pub(super) async fn own_bytes(store: &Store, realm: &Realm, all: u64) -> Result<u64, StoreError> {
+    let list = realm.audit();
     let ranges = parts(all).map(|(first, last)| (&list, first, last));
     let parts: Vec<Vec<Vec<u8>>> = store.each("LRANGE", ranges).await?;
     Ok(typical(&parts))

@@ -4,11 +4,10 @@ use super::{Chain, Head, to_hash};
 use crate::audit::archive;
 use crate::audit::archive::{Archived, FORGET_BATCH, RemovalOutcome};
 use crate::audit::decisions;
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::read::{Answers, Read};
 use crate::{Store, StoreError};
 use domain::entry::Entry;
-use domain::mode::Mode;
 use domain::period::DAY_MS;
 
 /// Segment descriptors read in one round trip.
@@ -34,13 +33,13 @@ impl ArchiveBacklog {
     pub const READS: usize = 3;
 
     /// Returns the reads that it is made from.
-    pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
-        let bucket = keys.bucket();
+    pub fn reads(realm: &Realm) -> Vec<Read> {
+        let bucket = realm.bucket();
         let base = ["seq", "forgotten"].map(str::to_owned);
         vec![
-            Read::fields(bucket, keys.audit_base(mode), &base),
-            Read::list_length(bucket, keys.audit_hashes(mode)),
-            Read::list(bucket, keys.audit(mode), 0, 1),
+            Read::fields(bucket, realm.audit_base(), &base),
+            Read::list_length(bucket, realm.audit_hashes()),
+            Read::list(bucket, realm.audit(), 0, 1),
         ]
     }
 
@@ -84,7 +83,7 @@ impl<'a> Chain<'a> {
 
     /// Reads which part of the chain can be archived.
     pub async fn backlog(&self) -> Result<ArchiveBacklog, StoreError> {
-        let reads = ArchiveBacklog::reads(&self.keys, self.mode);
+        let reads = ArchiveBacklog::reads(&self.realm);
         let mut answers = self.store.many(&reads).await?;
         ArchiveBacklog::from_answers(&mut answers).ok_or_else(|| StoreError::unexpected("an audit chain"))
     }
@@ -98,12 +97,12 @@ impl<'a> Chain<'a> {
             query.atomic();
             query
                 .cmd("HMGET")
-                .arg(self.keys.audit_base(self.mode))
+                .arg(self.realm.audit_base())
                 .arg("seq")
                 .arg("hash");
             query
                 .cmd("LRANGE")
-                .arg(self.keys.audit_segments(self.mode))
+                .arg(self.realm.audit_segments())
                 .arg(first)
                 .arg(first + SEGMENTS_AT_ONCE - 1);
             type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
@@ -126,11 +125,11 @@ impl<'a> Chain<'a> {
     ) -> Result<ArchivedCount, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
-        query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
         query
             .cmd("HGET")
-            .arg(self.keys.audit_archived(self.mode))
-            .arg(AccountKeys::audit_count(agent, kind));
+            .arg(self.realm.audit_archived())
+            .arg(Realm::audit_count(agent, kind));
         let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&query).await?;
         let last = last.unwrap_or(0);
         let every = agent.is_none() && kind.is_none();
@@ -150,7 +149,7 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`]; the script may have run. Safe to retry.
     pub async fn remove_archived(&self, archived: &Archived<'_>) -> Result<RemovalOutcome, StoreError> {
-        archived.execute(self.store, &self.keys, self.mode).await
+        archived.execute(self.store, &self.realm).await
     }
 
     /// Removes the look-ups of decisions with the key parts `starts`; all entries of these decisions must be archived.
@@ -163,13 +162,12 @@ impl<'a> Chain<'a> {
     ) -> Result<u64, StoreError> {
         let keys: Vec<String> = starts
             .into_iter()
-            .map(|start| self.keys.audit_decisions(self.mode, start))
+            .map(|start| self.realm.audit_decisions(start))
             .collect();
-        let account = (&self.keys, self.mode);
         let mut gone = 0;
         for keys in keys.chunks(FORGET_BATCH) {
             let mut query = redis::pipe();
-            query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+            query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
             query.cmd("MGET").arg(keys);
             let (last, texts): (Option<u64>, Vec<Option<String>>) = self.store.pipeline(&query).await?;
             let last = last.unwrap_or(0);
@@ -180,9 +178,9 @@ impl<'a> Chain<'a> {
                 .filter(|(_, text)| decisions::newest(text).is_some_and(|newest| newest <= last))
                 .map(|(key, text)| (key, text.len() as u64))
                 .collect();
-            gone += archive::forget(self.store, account, &texts, 0).await?;
+            gone += archive::forget(self.store, &self.realm, &texts, 0).await?;
         }
-        archive::forget(self.store, account, &[], done).await?;
+        archive::forget(self.store, &self.realm, &[], done).await?;
         Ok(gone)
     }
 }

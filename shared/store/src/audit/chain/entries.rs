@@ -23,10 +23,7 @@ impl Chain<'_> {
         if *first <= archived {
             return Ok(None);
         }
-        let Some(lines) = self
-            .items_of(&self.keys.audit(self.mode), numbers, archived)
-            .await?
-        else {
+        let Some(lines) = self.items_of(&self.realm.audit(), numbers, archived).await? else {
             return Ok(None);
         };
         let mut entries = Vec::with_capacity(lines.len());
@@ -50,9 +47,7 @@ impl Chain<'_> {
     ) -> Result<Option<(Vec<(u64, [u8; 32])>, u64)>, StoreError> {
         let archived = self.extent().await?.archived.seq;
         let live = &numbers[numbers.partition_point(|number| *number <= archived)..];
-        let found = self
-            .items_of(&self.keys.audit_hashes(self.mode), live, archived)
-            .await?;
+        let found = self.items_of(&self.realm.audit_hashes(), live, archived).await?;
         let Some(found) = found else { return Ok(None) };
         let hashes = found.into_iter().map(|(seq, hash)| Ok((seq, to_hash(&hash)?)));
         let hashes: Result<Vec<_>, StoreError> = hashes.collect();
@@ -94,9 +89,7 @@ impl Chain<'_> {
         let mut parts: Vec<&str> = ids.iter().filter_map(|id| decisions::key_part(id)).collect();
         parts.sort_unstable();
         parts.dedup();
-        let keys = parts
-            .iter()
-            .map(|part| self.keys.audit_decisions(self.mode, part));
+        let keys = parts.iter().map(|part| self.realm.audit_decisions(part));
         let texts: Vec<Option<String>> = self.store.each("GET", keys).await?;
         let texts: HashMap<&str, Option<String>> = parts.into_iter().zip(texts).collect();
         let found = ids.iter().map(|id| {

@@ -92,7 +92,7 @@ impl Chain<'_> {
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
     pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
-        let hashes_key = self.keys.audit_hashes(self.mode);
+        let hashes_key = self.realm.audit_hashes();
         for _ in 0..ATTEMPTS {
             let (extent, _) = self.read_extent().await?;
             if first <= extent.archived.seq {
@@ -106,16 +106,12 @@ impl Chain<'_> {
             let last = from + count - 1;
             let mut query = redis::pipe();
             query.atomic();
-            query.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+            query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
             query
                 .cmd("LINDEX")
                 .arg(&hashes_key)
                 .arg(from.checked_sub(1).unwrap_or(NOWHERE));
-            query
-                .cmd("LRANGE")
-                .arg(self.keys.audit(self.mode))
-                .arg(from)
-                .arg(last);
+            query.cmd("LRANGE").arg(self.realm.audit()).arg(from).arg(last);
             query.cmd("LRANGE").arg(&hashes_key).arg(from).arg(last);
             type Found = (Option<u64>, Option<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>);
             let (base, before, lines, hashes): Found = self.store.pipeline(&query).await?;
@@ -177,7 +173,7 @@ impl Chain<'_> {
                 (span.numbers.places(first, last), span.numbers.len())
             }
             (agent, kind) => {
-                let list = self.keys.audit_index(self.mode, agent, kind);
+                let list = self.realm.audit_index(agent, kind);
                 self.listed_within(&list, &span.numbers, part).await?
             }
         };
@@ -197,7 +193,7 @@ impl Chain<'_> {
         kind: Option<&str>,
         end: u64,
     ) -> Result<Option<u64>, StoreError> {
-        let list = self.keys.audit_index(self.mode, agent, kind);
+        let list = self.realm.audit_index(agent, kind);
         for _ in 0..ATTEMPTS {
             let archived = self.archived_count(agent, kind).await?;
             if archived.last > end {
@@ -221,7 +217,7 @@ impl Chain<'_> {
         let Some(part) = decisions::key_part(id) else {
             return Ok(Vec::new());
         };
-        let key = self.keys.audit_decisions(self.mode, part);
+        let key = self.realm.audit_decisions(part);
         let text: Option<String> = self.store.command(redis::cmd("GET").arg(key)).await?;
         Ok(decisions::find(text.as_deref().unwrap_or_default(), id))
     }
@@ -248,7 +244,7 @@ impl Chain<'_> {
             return Ok(LateNumbers::default());
         };
         let earlier = days.next().map(|(day, _)| (day, u64::MAX));
-        let list = self.keys.audit_late(self.mode, found);
+        let list = self.realm.audit_late(found);
         let below = match found == day && before != u64::MAX {
             true => self.place_of(&list, length, before).await?,
             false => length,
@@ -266,7 +262,7 @@ impl Chain<'_> {
     }
 
     async fn late_lengths(&self, (first, end): (u64, u64)) -> Result<Vec<u64>, StoreError> {
-        let lists = (first..end).map(|day| self.keys.audit_late(self.mode, day));
+        let lists = (first..end).map(|day| self.realm.audit_late(day));
         self.store.each("LLEN", lists).await
     }
 
@@ -371,7 +367,7 @@ impl Chain<'_> {
 
 impl Times for Lines<'_> {
     async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
-        let list = self.chain.keys.audit(self.chain.mode);
+        let list = self.chain.realm.audit();
         let ranks: Vec<u64> = places.iter().map(|number| number - self.archived - 1).collect();
         let lines: Vec<Option<Vec<u8>>> = self.chain.store.items_at(&list, &ranks).await?;
         Ok(lines.iter().map(|line| time(line.as_deref())).collect())

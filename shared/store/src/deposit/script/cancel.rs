@@ -37,14 +37,14 @@ pub enum Cancelled {
 /// Cancels the pending deposit with this reference.
 /// Safe to retry.
 pub async fn cancel(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Cancelled, StoreError> {
-    let (account, mode) = (scope.keys(), scope.mode);
-    let Some(deposit) = Deposit::read(store, &account, mode, reference).await? else {
+    let realm = scope.realm();
+    let Some(deposit) = Deposit::read(store, &realm, reference).await? else {
         return Ok(Cancelled::Missing);
     };
     let owner = deposit.owner.as_str();
     let keys = CancelKeys {
-        wallet: account.wallet(mode, owner),
-        deposit: account.deposit(mode, reference),
+        wallet: realm.wallet(owner),
+        deposit: realm.deposit(reference),
     };
     let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
     let args = CancelArgs {
@@ -63,7 +63,7 @@ pub async fn cancel(store: &Store, scope: &Scope<'_>, reference: &str) -> Result
         "missing" => return Ok(Cancelled::Missing),
         _ => return reply.unexpected(),
     };
-    match Deposit::read(store, &account, mode, reference).await? {
+    match Deposit::read(store, &realm, reference).await? {
         Some(deposit) => Ok(Cancelled::Done { deposit, again }),
         None => reply.unexpected(),
     }

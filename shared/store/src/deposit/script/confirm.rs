@@ -69,8 +69,8 @@ impl Confirmation<'_> {
     /// Confirms the deposit.
     /// Safe to retry.
     pub async fn execute(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
-        let (account, mode) = (scope.keys(), scope.mode);
-        let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
+        let realm = scope.realm();
+        let Some(deposit) = Deposit::read(store, &realm, self.reference).await? else {
             return Ok(Confirmed::Missing);
         };
         let mut reply = self.confirm(store, scope, &deposit).await?;
@@ -83,7 +83,7 @@ impl Confirmation<'_> {
             "too_much" => return Ok(Confirmed::TooMuch),
             _ => return reply.unexpected(),
         };
-        match Deposit::read(store, &account, mode, self.reference).await? {
+        match Deposit::read(store, &realm, self.reference).await? {
             Some(deposit) => Ok(Confirmed::Done { deposit, again }),
             None => reply.unexpected(),
         }

@@ -113,7 +113,7 @@ impl NewEscrow<'_> {
         number: Number,
         row: Option<&Transit>,
     ) -> Result<Reply, StoreError> {
-        let (account, mode) = (requester.scope.keys(), requester.scope.mode);
+        let realm = requester.scope.realm();
         let elsewhere = self.crosses_accounts();
         let payee_owner = if elsewhere {
             &self.payer.owner
@@ -122,21 +122,21 @@ impl NewEscrow<'_> {
         };
         let intent = self.intent(requester, Some(number.get()));
         let keys = CreateKeys {
-            payer: account.wallet(mode, &self.payer.owner),
-            payee: account.wallet(mode, payee_owner),
-            intent: account.intent(mode, &requester.once.id),
-            intent_index: intent.place().index(&account, mode),
-            escrow: account.escrow(mode, number.get()),
-            escrows: account.escrows(mode),
+            payer: realm.wallet(&self.payer.owner),
+            payee: realm.wallet(payee_owner),
+            intent: realm.intent(&requester.once.id),
+            intent_index: intent.place().index(&realm),
+            escrow: realm.escrow(number.get()),
+            escrows: realm.escrows(),
             place: Bucket::escrow_place(number),
-            transit: account.bucket().transit(),
+            transit: realm.bucket().transit(),
         };
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
         let own = self.fields(&from, &to, &requester.once.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
         let event = self.event(requester, Some(number.get()));
-        let (place, number) = (format!("{} {mode}", requester.scope.account), number.to_string());
+        let (place, number) = (realm.to_string(), number.to_string());
         let row_id = row.map_or("", |row| row.id.as_str());
         let row = row.map(serde_json::to_string).transpose();
         let row = row.map_err(|_| StoreError::unexpected("transit row"))?;

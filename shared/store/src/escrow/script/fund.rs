@@ -79,7 +79,7 @@ async fn execute(
     escrow: &Escrow,
     payee_closed: bool,
 ) -> Result<Reply, StoreError> {
-    let (account, mode, once) = (requester.scope.keys(), requester.scope.mode, requester.once);
+    let (realm, once) = (requester.scope.realm(), requester.once);
     let kind = TransactionType::EscrowFund;
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_of(escrow.number);
@@ -98,15 +98,15 @@ async fn execute(
     };
     let here = if escrow.crosses_accounts() { payer } else { payee };
     let keys = FundKeys {
-        transactions: account.transactions(mode),
-        payer: account.leg(mode, &payer.owner, kind.as_str()),
-        intent: account.intent(mode, &once.id),
-        spare_intent: account.intent(mode, &once.spare_id),
-        intent_index: intent.place().index(&account, mode),
-        escrow: account.escrow(mode, escrow.number),
-        payer_open: account.open_escrows(mode, &payer.owner),
-        payee: account.wallet(mode, &here.owner),
-        payee_open: account.open_escrows(mode, &here.owner),
+        transactions: realm.transactions(),
+        payer: realm.leg(&payer.owner, kind.as_str()),
+        intent: realm.intent(&once.id),
+        spare_intent: realm.intent(&once.spare_id),
+        intent_index: intent.place().index(&realm),
+        escrow: realm.escrow(escrow.number),
+        payer_open: realm.open_escrows(&payer.owner),
+        payee: realm.wallet(&here.owner),
+        payee_open: realm.open_escrows(&here.owner),
     };
     let transaction = mint_transaction()?;
     let tail = Tail {

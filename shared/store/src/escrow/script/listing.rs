@@ -47,10 +47,10 @@ pub(crate) async fn list_with_payee(
     mode: Mode,
     number: u64,
 ) -> Result<(), StoreError> {
-    let account = payee.keys();
+    let realm = payee.realm(mode);
     let keys = ListKeys {
-        account: &account.record(),
-        escrows: &account.escrows(mode),
+        account: &realm.record(),
+        escrows: &realm.escrows(),
     };
     let args = ListArgs {
         number: &number.to_string(),

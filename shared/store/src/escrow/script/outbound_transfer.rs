@@ -98,11 +98,11 @@ pub(crate) async fn deliver_now(store: &Store, transit: Option<&Transit>) -> Res
 /// the same step: money that finds no room all the same waits in transit.
 pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) -> Result<bool, StoreError> {
     let Party { owner, wallet, .. } = &escrow.payee;
-    let (account, mode) = (escrow.payee.keys(), escrow.mode);
-    let named = Wallet::of_owner(store, &account, mode, owner).await?;
+    let realm = escrow.payee.realm(escrow.mode);
+    let named = Wallet::of_owner(store, &realm, owner).await?;
     let receiver = match named.filter(|found| found.number == *wallet) {
         Some(found) => Some(found),
-        None => Wallet::of_owner(store, &account, mode, USER).await?,
+        None => Wallet::of_owner(store, &realm, USER).await?,
     };
     Ok(receiver.is_none_or(|found| found.balance.saturating_add(escrow.amount) <= most))
 }
@@ -110,7 +110,7 @@ pub(crate) async fn has_payee_room(store: &Store, escrow: &Escrow, most: Nanos) 
 /// Delivers the transit row that an earlier attempt of the payee left: the first decision counts.
 pub(crate) async fn deliver_pending(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     let mut query = redis::cmd("HMGET");
-    query.arg(escrow.payer.keys().bucket().transit());
+    query.arg(escrow.payer.realm(escrow.mode).keys().bucket().transit());
     for status in [EscrowStatus::Released, EscrowStatus::Disputed] {
         query.arg(transit_id(escrow.number, status.as_str()));
     }

@@ -132,8 +132,8 @@ impl Step<'_> {
     }
 
     fn keys(&self, target: Option<Target<'_>>) -> ResolveKeys {
-        let (escrow, mode) = (self.escrow, self.escrow.mode);
-        let account = escrow.payer.keys();
+        let escrow = self.escrow;
+        let realm = escrow.payer.realm(escrow.mode);
         let (owner, _) = target.unwrap_or((&escrow.payer.owner, 0));
         let kind = self
             .credit
@@ -145,22 +145,20 @@ impl Step<'_> {
         };
         let kept = self.keeps_intent();
         // Declared keys that are not touched.
-        let unused = || account.record();
+        let unused = || realm.record();
         ResolveKeys {
-            transactions: account.transactions(mode),
-            receiver: account.leg(mode, owner, kind.as_str()),
-            escrow: account.escrow(mode, escrow.number),
-            siblings: account.escrow_siblings(mode, escrow.number),
-            payer_open: account.open_escrows(mode, &escrow.payer.owner),
-            payee_open: account.open_escrows(mode, &here.owner),
-            transit: account.bucket().transit(),
-            intent: kept.map_or_else(unused, |(requester, _)| account.intent(mode, &requester.once.id)),
-            spare_intent: kept.map_or_else(unused, |(requester, _)| {
-                account.intent(mode, &requester.once.spare_id)
-            }),
+            transactions: realm.transactions(),
+            receiver: realm.leg(owner, kind.as_str()),
+            escrow: realm.escrow(escrow.number),
+            siblings: realm.escrow_siblings(escrow.number),
+            payer_open: realm.open_escrows(&escrow.payer.owner),
+            payee_open: realm.open_escrows(&here.owner),
+            transit: realm.bucket().transit(),
+            intent: kept.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.id)),
+            spare_intent: kept.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.spare_id)),
             intent_index: kept.map_or_else(
                 || std::array::from_fn(|_| unused()),
-                |(_, intent)| intent.place().index(&account, mode),
+                |(_, intent)| intent.place().index(&realm),
             ),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::keys;
+use crate::keys::Realm;
 
 /// A number of this bucket.
 fn number(bucket: Bucket) -> Number {
@@ -110,59 +111,59 @@ fn every_name_of_an_account_is_read_back() {
 
 #[test]
 fn every_name_of_a_mode_is_read_back() {
-    let keys = AccountKeys::new(ACCT);
-    for mode in [Mode::Live, Mode::Test] {
-        let deposit = keys.deposit(mode, "ref");
+    for mode in Mode::ALL {
+        let realm = Realm::new(ACCT, mode);
+        let deposit = realm.deposit("ref");
         let hash = deposit.rsplit_once('/').unwrap().1;
         for (name, key) in [
             (
-                keys.run(mode, "a:b", "c:d"),
+                realm.run("a:b", "c:d"),
                 ModeKey::Run {
                     agent: "a:b",
                     run: "c:d",
                 },
             ),
-            (keys.runs(mode, "a:b"), ModeKey::Runs("a:b")),
-            (keys.all_runs(mode), ModeKey::AllRuns),
-            (keys.agent(mode, "txns"), ModeKey::Agent("txns")),
-            (keys.agents(mode), ModeKey::Agents),
-            (keys.policies(mode), ModeKey::Policies),
-            (keys.policy(mode, "pol_1"), ModeKey::Policy("pol_1")),
-            (keys.account_policies(mode), ModeKey::AccountPolicies),
-            (keys.audit(mode), ModeKey::Audit),
-            (keys.audit_hashes(mode), ModeKey::AuditHashes),
-            (keys.audit_base(mode), ModeKey::AuditBase),
-            (keys.audit_segments(mode), ModeKey::AuditSegments),
-            (keys.audit_archived(mode), ModeKey::AuditArchived),
+            (realm.runs("a:b"), ModeKey::Runs("a:b")),
+            (realm.all_runs(), ModeKey::AllRuns),
+            (realm.agent("txns"), ModeKey::Agent("txns")),
+            (realm.agents(), ModeKey::Agents),
+            (realm.policies(), ModeKey::Policies),
+            (realm.policy("pol_1"), ModeKey::Policy("pol_1")),
+            (realm.account_policies(), ModeKey::AccountPolicies),
+            (realm.audit(), ModeKey::Audit),
+            (realm.audit_hashes(), ModeKey::AuditHashes),
+            (realm.audit_base(), ModeKey::AuditBase),
+            (realm.audit_segments(), ModeKey::AuditSegments),
+            (realm.audit_archived(), ModeKey::AuditArchived),
             (
-                keys.audit_decisions(mode, "01KAH3V"),
+                realm.audit_decisions("01KAH3V"),
                 ModeKey::AuditDecisions("01KAH3V"),
             ),
-            (keys.audit_day(mode, 20_777), ModeKey::AuditDay(20_777)),
-            (keys.audit_late(mode, 20_777), ModeKey::AuditLate(20_777)),
-            (keys.audit_kept(mode), ModeKey::AuditKept),
-            (keys.notices(mode, "d20777"), ModeKey::Notices("d20777")),
-            (keys.notices(mode, "m202611"), ModeKey::Notices("m202611")),
-            (keys.frozen_agents(mode), ModeKey::FrozenAgents),
-            (keys.wallet(mode, USER), ModeKey::UserWallet),
-            (keys.wallet(mode, "bot"), ModeKey::Agent("bot")),
-            (keys.closed_wallet(mode, 7), ModeKey::ClosedWallet(7)),
-            (keys.open_escrows(mode, USER), ModeKey::OpenEscrows(USER)),
-            (keys.transactions(mode), ModeKey::Transactions),
-            (keys.escrow(mode, 3), ModeKey::Escrow(3)),
-            (keys.escrow_siblings(mode, 3), ModeKey::EscrowSiblings(3)),
-            (keys.escrows(mode), ModeKey::Escrows),
-            (keys.intent(mode, "int_1"), ModeKey::Intent("int_1")),
-            (keys.intent_segments(mode), ModeKey::IntentSegments),
+            (realm.audit_day(20_777), ModeKey::AuditDay(20_777)),
+            (realm.audit_late(20_777), ModeKey::AuditLate(20_777)),
+            (realm.audit_kept(), ModeKey::AuditKept),
+            (realm.notices("d20777"), ModeKey::Notices("d20777")),
+            (realm.notices("m202611"), ModeKey::Notices("m202611")),
+            (realm.frozen_agents(), ModeKey::FrozenAgents),
+            (realm.wallet(USER), ModeKey::UserWallet),
+            (realm.wallet("bot"), ModeKey::Agent("bot")),
+            (realm.closed_wallet(7), ModeKey::ClosedWallet(7)),
+            (realm.open_escrows(USER), ModeKey::OpenEscrows(USER)),
+            (realm.transactions(), ModeKey::Transactions),
+            (realm.escrow(3), ModeKey::Escrow(3)),
+            (realm.escrow_siblings(3), ModeKey::EscrowSiblings(3)),
+            (realm.escrows(), ModeKey::Escrows),
+            (realm.intent("int_1"), ModeKey::Intent("int_1")),
+            (realm.intent_segments(), ModeKey::IntentSegments),
             (deposit.clone(), ModeKey::Deposit(hash)),
-            (keys.webhooks(mode), ModeKey::Webhooks),
-            (keys.violations(mode), ModeKey::Violations),
-            (keys.violations_waiting(mode), ModeKey::ViolationsWaiting),
-            (keys.violations_order(mode), ModeKey::ViolationsOrder),
-            (keys.webhook(mode, "wh_1"), ModeKey::Webhook("wh_1")),
-            (keys.deliveries(mode, "wh_1"), ModeKey::Deliveries("wh_1")),
+            (realm.webhooks(), ModeKey::Webhooks),
+            (realm.violations(), ModeKey::Violations),
+            (realm.violations_waiting(), ModeKey::ViolationsWaiting),
+            (realm.violations_order(), ModeKey::ViolationsOrder),
+            (realm.webhook("wh_1"), ModeKey::Webhook("wh_1")),
+            (realm.deliveries("wh_1"), ModeKey::Deliveries("wh_1")),
             (
-                keys.deliveries_in(mode, "wh_1", DeliverySet::Parked),
+                realm.deliveries_in("wh_1", DeliverySet::Parked),
                 ModeKey::DeliveriesIn("wh_1", DeliverySet::Parked),
             ),
         ] {
@@ -173,21 +174,21 @@ fn every_name_of_a_mode_is_read_back() {
 
 #[test]
 fn every_list_is_read_back() {
-    let (keys, mode) = (AccountKeys::new(ACCT), Mode::Live);
+    let realm = Realm::new(ACCT, Mode::Live);
     let read = |name: &str, key: ModeKey<'_>| {
-        assert_eq!(Key::parse(name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+        assert_eq!(Key::parse(name), Some(Key::Mode(ACCT, Mode::Live, key)), "{name}");
     };
     let all = TransactionType::ALL.iter().copied();
     for kind in all.clone() {
         read(
-            &keys.transactions_of_type(mode, kind.as_str()),
+            &realm.transactions_of_type(kind.as_str()),
             ModeKey::TransactionsOfType(kind),
         );
     }
     // An agent may have the name of a type, or of the word before the number of a closed wallet.
     for holder in [USER, "bot", "spend", "closed", "closed/17"] {
         for kind in all.clone().map(Some).chain([None]) {
-            let name = keys.transactions_of_wallet(mode, holder, kind.map(TransactionType::as_str));
+            let name = realm.transactions_of_wallet(holder, kind.map(TransactionType::as_str));
             read(&name, ModeKey::TransactionsOfWallet { holder, kind });
         }
     }
@@ -199,21 +200,25 @@ fn every_list_is_read_back() {
         IntentIndex::Agent(USER),
     ];
     for index in kinds.chain(states).chain(agents) {
-        read(&keys.intents(mode, index), ModeKey::Intents(index));
+        read(&realm.intents(index), ModeKey::Intents(index));
     }
 }
 
 #[test]
 fn every_index_of_the_trail_is_read_back() {
-    let (keys, mode) = (AccountKeys::new(ACCT), Mode::Test);
+    let realm = Realm::new(ACCT, Mode::Test);
     for (agent, kind) in [
         (Some("bot"), None),
         (None, Some("agent.frozen")),
         (Some("a:b"), Some("x.y")),
     ] {
-        let name = keys.audit_index(mode, agent, kind);
+        let name = realm.audit_index(agent, kind);
         let key = ModeKey::AuditIndex { agent, kind };
-        assert_eq!(Key::parse(&name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+        assert_eq!(
+            Key::parse(&name),
+            Some(Key::Mode(ACCT, Mode::Test, key)),
+            "{name}"
+        );
     }
 }
 

@@ -1,11 +1,10 @@
 //! Reads deliveries of a webhook: a page, the newest, or one.
 
 use super::{Delivery, State};
-use crate::keys::{AccountKeys, DeliverySet};
+use crate::keys::{DeliverySet, Realm};
 use crate::page::{Order, Page, Part};
 use crate::{Store, StoreError};
 use domain::event::EventName;
-use domain::mode::Mode;
 
 /// Deliveries read in one round trip by a search.
 const SCANNED: usize = 500;
@@ -61,10 +60,8 @@ fn number_text(number: u64) -> String {
 /// The deliveries of a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct Deliveries<'a> {
-    /// Keys of its account.
-    pub account: &'a AccountKeys,
-    /// `live` or `test`.
-    pub mode: Mode,
+    /// Account and mode.
+    pub realm: &'a Realm,
     /// Webhook id, `wh_…`.
     pub webhook: &'a str,
 }
@@ -81,7 +78,7 @@ impl Deliveries<'_> {
     /// Returns the newest `most` deliveries, newest first; bounded work at any count.
     pub async fn newest(self, store: &Store, most: u64) -> Result<Vec<Delivery>, StoreError> {
         let mut query = redis::cmd("HGET");
-        let webhook = self.account.webhook(self.mode, self.webhook);
+        let webhook = self.realm.webhook(self.webhook);
         query.arg(webhook).arg("next");
         let last: Option<u64> = store.command(&query).await?;
         let last = last.unwrap_or(0);
@@ -173,10 +170,10 @@ impl Deliveries<'_> {
     }
 
     fn texts(self) -> String {
-        self.account.deliveries(self.mode, self.webhook)
+        self.realm.deliveries(self.webhook)
     }
 
     fn set(self, set: DeliverySet) -> String {
-        self.account.deliveries_in(self.mode, self.webhook, set)
+        self.realm.deliveries_in(self.webhook, set)
     }
 }

@@ -2,10 +2,9 @@
 //! counted or wait in the current minute (decision D72).
 
 use crate::account::ModeField;
-use crate::keys::AccountKeys;
+use crate::keys::Realm;
 use crate::{Store, StoreError};
 use domain::event::violations::{Group, Minute, Tally, Waiting};
-use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Fields of the counts that are not agent ids.
@@ -31,7 +30,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// Reads the dispatch state of `account` in `mode`.
-    pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+    pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let mut query = redis::pipe();
         query.atomic();
         let fields = [
@@ -44,13 +43,9 @@ impl Cursor {
         ];
         query
             .cmd("HMGET")
-            .arg(account.record())
-            .arg(fields.map(|field| field.name(mode)).as_slice());
-        query
-            .cmd("HMGET")
-            .arg(account.violations(mode))
-            .arg(MINUTE)
-            .arg(AGENTS);
+            .arg(realm.record())
+            .arg(fields.map(|field| field.name(realm.mode())).as_slice());
+        query.cmd("HMGET").arg(realm.violations()).arg(MINUTE).arg(AGENTS);
         type Found = (Vec<Option<u64>>, (Option<u64>, Option<u64>));
         let (record, (minute, agents)): Found = store.pipeline(&query).await?;
         let number = |at: usize| record.get(at).copied().flatten();
@@ -76,7 +71,7 @@ impl Cursor {
     pub async fn tally(
         &self,
         store: &Store,
-        (account, mode): (&AccountKeys, Mode),
+        realm: &Realm,
         groups: &BTreeSet<Group>,
     ) -> Result<Tally, StoreError> {
         if groups.is_empty() {
@@ -93,11 +88,8 @@ impl Cursor {
         let agents: Vec<&str> = agents.into_iter().collect();
         let mut query = redis::pipe();
         query.atomic();
-        query.cmd("HMGET").arg(account.violations(mode)).arg(&agents);
-        query
-            .cmd("HMGET")
-            .arg(account.violations_waiting(mode))
-            .arg(&texts);
+        query.cmd("HMGET").arg(realm.violations()).arg(&agents);
+        query.cmd("HMGET").arg(realm.violations_waiting()).arg(&texts);
         let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&query).await?;
         let counted = agents.into_iter().zip(counts);
         let counted = counted.filter_map(|(agent, count)| Some((agent.to_owned(), count?)));
@@ -113,14 +105,10 @@ impl Cursor {
 }
 
 /// Returns the `most` longest-waiting coalesced violations. A malformed one is an error.
-pub async fn waiting(
-    store: &Store,
-    (account, mode): (&AccountKeys, Mode),
-    most: usize,
-) -> Result<Vec<(Group, Waiting)>, StoreError> {
+pub async fn waiting(store: &Store, realm: &Realm, most: usize) -> Result<Vec<(Group, Waiting)>, StoreError> {
     let mut range = redis::cmd("ZRANGE");
     range
-        .arg(account.violations_order(mode))
+        .arg(realm.violations_order())
         .arg(0)
         .arg(most.saturating_sub(1));
     let names: Vec<String> = store.command(&range).await?;
@@ -128,7 +116,7 @@ pub async fn waiting(
         return Ok(Vec::new());
     }
     let mut query = redis::cmd("HMGET");
-    query.arg(account.violations_waiting(mode)).arg(&names);
+    query.arg(realm.violations_waiting()).arg(&names);
     let texts: Vec<Option<String>> = store.command(&query).await?;
     let unexpected_reply = || StoreError::unexpected("coalesced violations");
     let found = names.iter().zip(texts).map(|(name, text)| {

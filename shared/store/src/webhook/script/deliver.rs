@@ -2,7 +2,7 @@
 
 use super::{Endpoint, READY, TRIM};
 use crate::connection::batch::Batch;
-use crate::keys::{AccountKeys, Bucket, DeliverySet};
+use crate::keys::{Bucket, DeliverySet};
 use crate::read::Read;
 use crate::script::change::CLOCK;
 use crate::script::reply::Reply;
@@ -115,19 +115,18 @@ impl Lease {
     /// # Errors
     /// [`StoreError`]; the lease may be taken.
     pub async fn take(&self, store: &Store, most: usize) -> Result<TakeOutcome, StoreError> {
-        let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let account = AccountKeys::new(&self.endpoint.account);
-        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let Endpoint { realm, webhook } = &self.endpoint;
+        let set = |set| realm.deliveries_in(webhook, set);
         let keys = TakeKeys {
-            account: account.record(),
-            ready: account.bucket().webhooks_ready(),
-            webhook: account.webhook(*mode, webhook),
+            account: realm.record(),
+            ready: realm.bucket().webhooks_ready(),
+            webhook: realm.webhook(webhook),
             due: set(DeliverySet::Due),
             parked: set(DeliverySet::Parked),
-            deliveries: account.deliveries(*mode, webhook),
+            deliveries: realm.deliveries(webhook),
         };
         let args = TakeArgs {
-            mode: mode.as_str(),
+            mode: realm.mode().as_str(),
             member: &self.endpoint.member(),
             token: &self.token,
             lease_life: &self.life.as_millis().to_string(),
@@ -155,14 +154,13 @@ impl Lease {
         attempt: &AttemptOutcome<'_>,
         history_max: u64,
     ) -> Result<bool, StoreError> {
-        let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let account = AccountKeys::new(&self.endpoint.account);
-        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let Endpoint { realm, webhook } = &self.endpoint;
+        let set = |set| realm.deliveries_in(webhook, set);
         let keys = FinishKeys {
-            account: account.record(),
+            account: realm.record(),
             due: set(DeliverySet::Due),
             parked: set(DeliverySet::Parked),
-            deliveries: account.deliveries(*mode, webhook),
+            deliveries: realm.deliveries(webhook),
             delivered: set(DeliverySet::Delivered),
             failed: set(DeliverySet::Failed),
         };
@@ -173,7 +171,7 @@ impl Lease {
             Next::Park => ("park", Duration::ZERO),
         };
         let args = FinishArgs {
-            mode: mode.as_str(),
+            mode: realm.mode().as_str(),
             number: attempt.number,
             before: attempt.before,
             after: &attempt.after.text(),
@@ -190,18 +188,17 @@ impl Lease {
     /// # Errors
     /// [`StoreError`]; the lease then expires.
     pub async fn release(&self, store: &Store) -> Result<(), StoreError> {
-        let Endpoint { mode, webhook, .. } = &self.endpoint;
-        let account = AccountKeys::new(&self.endpoint.account);
-        let set = |set| account.deliveries_in(*mode, webhook, set);
+        let Endpoint { realm, webhook } = &self.endpoint;
+        let set = |set| realm.deliveries_in(webhook, set);
         let keys = ReleaseKeys {
-            account: account.record(),
-            ready: account.bucket().webhooks_ready(),
-            webhook: account.webhook(*mode, webhook),
+            account: realm.record(),
+            ready: realm.bucket().webhooks_ready(),
+            webhook: realm.webhook(webhook),
             due: set(DeliverySet::Due),
             parked: set(DeliverySet::Parked),
         };
         let args = ReleaseArgs {
-            mode: mode.as_str(),
+            mode: realm.mode().as_str(),
             member: &self.endpoint.member(),
             token: &self.token,
         };

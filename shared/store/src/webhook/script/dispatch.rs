@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::{Endpoint, READY, TRIM};
-use crate::keys::{AccountKeys, DeliverySet};
+use crate::keys::{DeliverySet, Realm};
 use crate::script::change::CLOCK;
 use crate::script::names::Inputs;
 use crate::script::{Script, script};
@@ -11,7 +11,6 @@ use crate::webhook::delivery::{Delivery, DeliveryEvent};
 use crate::{Store, StoreError};
 use domain::event::EventName;
 use domain::event::violations::{Coalesced, Group, Tally, Waiting};
-use domain::mode::Mode;
 use std::time::Duration;
 
 const MADE: &str = include_str!("../made.lua");
@@ -61,10 +60,8 @@ pub struct WebhookDeliveries {
 /// Arguments of both scripts.
 #[derive(Debug)]
 pub struct Step<'a> {
-    /// Account id, `acct_…`.
-    pub account: &'a str,
-    /// `live` or `test`.
-    pub mode: Mode,
+    /// Account and mode.
+    pub realm: &'a Realm,
     /// Cursor as read.
     pub cursor: Cursor,
     /// All webhooks, including those without new events, since parked deliveries may become due.
@@ -128,24 +125,24 @@ impl From<&Waiting> for DeliveryEvent {
 
 impl Step<'_> {
     fn keys(&self) -> DispatchKeys {
-        let (account, mode) = (AccountKeys::new(self.account), self.mode);
+        let realm = self.realm;
         let webhook_keys = |batch: &WebhookDeliveries| -> [String; WEBHOOK_KEYS] {
-            let set = |set| account.deliveries_in(mode, &batch.webhook, set);
+            let set = |set| realm.deliveries_in(&batch.webhook, set);
             [
-                account.webhook(mode, &batch.webhook),
+                realm.webhook(&batch.webhook),
                 set(DeliverySet::Due),
                 set(DeliverySet::Parked),
-                account.deliveries(mode, &batch.webhook),
+                realm.deliveries(&batch.webhook),
                 set(DeliverySet::Delivered),
                 set(DeliverySet::Failed),
             ]
         };
         DispatchKeys {
-            account: account.record(),
-            ready: account.bucket().webhooks_ready(),
-            violations: account.violations(mode),
-            waiting: account.violations_waiting(mode),
-            waiting_order: account.violations_order(mode),
+            account: realm.record(),
+            ready: realm.bucket().webhooks_ready(),
+            violations: realm.violations(),
+            waiting: realm.violations_waiting(),
+            waiting_order: realm.violations_order(),
             webhooks: self.batches.iter().flat_map(webhook_keys).collect(),
         }
     }
@@ -154,8 +151,7 @@ impl Step<'_> {
     fn webhook_args(&self) -> impl Iterator<Item = String> {
         self.batches.iter().flat_map(|batch| {
             let endpoint = Endpoint {
-                account: self.account.to_owned(),
-                mode: self.mode,
+                realm: self.realm.clone(),
                 webhook: batch.webhook.clone(),
             };
             let head = [endpoint.member(), batch.deliveries.len().to_string()];
@@ -202,7 +198,7 @@ impl Dispatch<'_> {
         }
         changes.extend(step.webhook_args());
         let args = DispatchArgs {
-            mode: step.mode.as_str().to_owned(),
+            mode: step.realm.mode().as_str().to_owned(),
             version: step.cursor.version.to_string(),
             dispatched: step.cursor.dispatched.to_string(),
             last: self.last.to_string(),
@@ -231,7 +227,7 @@ impl DispatchCoalesced<'_> {
         let step = &self.step;
         let groups = self.groups.iter().map(Group::text);
         let args = DispatchCoalescedArgs {
-            mode: step.mode.as_str().to_owned(),
+            mode: step.realm.mode().as_str().to_owned(),
             version: step.cursor.version.to_string(),
             dispatched: step.cursor.dispatched.to_string(),
             events: step.cursor.events.to_string(),

@@ -46,13 +46,9 @@ pub async fn redeliver(
     id: &str,
     waiting_max: u64,
 ) -> Result<Redelivered, StoreError> {
-    let is_it =
-        |seq: u64, event: EventName| delivery_id(scope.account, scope.mode, webhook, seq, event) == id;
-    let deliveries = Deliveries {
-        account: &scope.keys(),
-        mode: scope.mode,
-        webhook,
-    };
+    let realm = &scope.realm();
+    let is_it = |seq: u64, event: EventName| delivery_id(realm, webhook, seq, event) == id;
+    let deliveries = Deliveries { realm, webhook };
     for _ in 0..ATTEMPTS {
         let Some(stored) = deliveries.find(store, is_it).await? else {
             return Ok(Redelivered::Missing);
@@ -72,14 +68,14 @@ async fn attempt(
     stored: StoredDelivery,
     waiting_max: u64,
 ) -> Result<Option<Redelivered>, StoreError> {
-    let (account, endpoint) = (scope.keys(), Endpoint::new(scope, webhook));
-    let set = |set| account.deliveries_in(scope.mode, webhook, set);
+    let (realm, endpoint) = (scope.realm(), Endpoint::new(scope, webhook));
+    let set = |set| realm.deliveries_in(webhook, set);
     let keys = RedeliverKeys {
-        webhook: account.webhook(scope.mode, webhook),
-        ready: account.bucket().webhooks_ready(),
+        webhook: realm.webhook(webhook),
+        ready: realm.bucket().webhooks_ready(),
         due: set(DeliverySet::Due),
         parked: set(DeliverySet::Parked),
-        deliveries: account.deliveries(scope.mode, webhook),
+        deliveries: realm.deliveries(webhook),
         delivered: set(DeliverySet::Delivered),
         failed: set(DeliverySet::Failed),
     };
