@@ -53,7 +53,7 @@ fn parse_decimal(text: &str) -> Result<Nanos, AmountError> {
         None => (false, text),
     };
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
+        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent).ok_or(AmountError::NotANumber)?),
         None => (text, 0),
     };
     let (whole, fraction) = match mantissa.split_once('.') {
@@ -72,15 +72,15 @@ fn parse_decimal(text: &str) -> Result<Nanos, AmountError> {
     }
 }
 
-/// Parses the exponent, saturated: beyond ±10,000 no amount is valid.
-fn parse_exponent(text: &str) -> Result<i64, AmountError> {
+/// Parses the exponent of an amount or a price, saturated: beyond ±10,000 none is valid.
+pub(crate) fn parse_exponent(text: &str) -> Option<i64> {
     let (sign, digits) = match text.as_bytes().first() {
         Some(b'-') => (-1, &text[1..]),
         Some(b'+') => (1, &text[1..]),
         _ => (1, text),
     };
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(AmountError::NotANumber);
+        return None;
     }
     let digits = digits.trim_start_matches('0');
     let size = if digits.len() > 4 {
@@ -88,7 +88,7 @@ fn parse_exponent(text: &str) -> Result<i64, AmountError> {
     } else {
         digits.parse().unwrap_or(0)
     };
-    Ok(sign * size)
+    Some(sign * size)
 }
 
 /// Returns `whole.fraction × 10^exponent` USD in nano-USD. Refuses more than nine fraction digits, even if they are

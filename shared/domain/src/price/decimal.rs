@@ -1,5 +1,7 @@
 //! Decimal text to scaled integers and back, exactly: `"2.50"` USD per million tokens, `5e-07` USD per token.
 
+use crate::amount::parse_exponent;
+
 /// The largest price: 10¹⁵ pico-USD, which is 1,000 USD for one token or one call. It keeps every product of a
 /// price and a 64-bit count within 128 bits.
 pub(super) const MAX_PICOS: u64 = 1_000_000_000_000_000;
@@ -65,7 +67,10 @@ fn parse_decimal(text: &str) -> Result<(String, i64), DecimalError> {
         return Err(DecimalError::Negative);
     }
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
+        Some((mantissa, exponent)) => (
+            mantissa,
+            parse_exponent(exponent).ok_or(DecimalError::NotANumber)?,
+        ),
         None => (text, 0),
     };
     let (whole, fraction) = match mantissa.split_once('.') {
@@ -103,24 +108,6 @@ fn is_digits(text: &str) -> bool {
 /// Converts a length to the signed type of the shifts.
 fn length(len: usize) -> Result<i64, DecimalError> {
     i64::try_from(len).map_err(|_| DecimalError::TooLarge)
-}
-
-/// Parses the exponent. More than four digits, positive or negative, cannot belong to a price.
-fn parse_exponent(text: &str) -> Result<i64, DecimalError> {
-    let (sign, digits) = match text.as_bytes().first() {
-        Some(b'-') => (-1, &text[1..]),
-        Some(b'+') => (1, &text[1..]),
-        _ => (1, text),
-    };
-    if !is_digits(digits) {
-        return Err(DecimalError::NotANumber);
-    }
-    let size: i64 = match digits.trim_start_matches('0') {
-        "" => 0,
-        digits if digits.len() <= 4 => digits.parse().map_err(|_| DecimalError::NotANumber)?,
-        _ => 10_000,
-    };
-    Ok(sign * size)
 }
 
 #[cfg(test)]
