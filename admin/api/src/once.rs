@@ -24,7 +24,7 @@ pub(super) struct IntentId {
     is_known: bool,
     /// Whether the request has an idempotency key.
     has_key: bool,
-    /// In ms since 1970; from [`IntentId::read`], by the store's clock: timelines are hashed with it, and servers'
+    /// In ms since 1970. From [`IntentId::read`] by the store's clock: timelines are hashed with it, and servers'
     /// clocks differ.
     pub(super) at_ms: u64,
 }
@@ -37,40 +37,30 @@ impl IntentId {
     pub(super) async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let spare_id = Kind::Intent.mint(now_ms())?;
         let clock = async { Ok(server_clock::now_ms(&call.state.store).await?) };
-        let read = tokio::try_join!(Self::of_key(call, body, &spare_id), clock);
-        let (keyed, at_ms) = read.map_err(|problem: Problem| problem.with("intent_id", spare_id))?;
-        Ok(Self { at_ms, ..keyed })
+        let read = Self::of_key(call, body, &spare_id, clock).await;
+        read.map_err(|problem| problem.with("intent_id", spare_id))
     }
 
-    /// Reads the idempotency key. A key in the body that is the id of an intent of the account and mode refers to that
-    /// intent. Any other key is mapped to an id by a keyed hash, never to that of an archived intent.
+    /// Reads the idempotency key while `clock` reads the time of the request.
     ///
     /// # Errors
-    /// 400 for a malformed key, 422 if all ids of the key are used up, 503.
-    async fn of_key(call: &Call, body: &Fields<'_>, spare_id: &str) -> Result<Self, Problem> {
+    /// Those of `clock`; 400 for a malformed key, 422 if all ids of the key are used up, 503.
+    async fn of_key(
+        call: &Call,
+        body: &Fields<'_>,
+        spare_id: &str,
+        clock: impl Future<Output = Result<u64, Problem>>,
+    ) -> Result<Self, Problem> {
         let key = IdempotencyKey::from_request(call.headers(), body)?;
-        let realm = &call.realm();
-        let intents = Intents::new(&call.state.store, &call.state.archive, realm.clone());
-        let named = |id, found, is_known| Self {
+        let ((id, found, is_known), at_ms) = tokio::try_join!(find(call, key.as_ref()), clock)?;
+        Ok(Self {
             id,
             spare_id: spare_id.to_owned(),
             found,
             is_known,
             has_key: key.is_some(),
-            at_ms: now_ms(),
-        };
-        if let Some(IdempotencyKey::Body(id)) = &key
-            && Kind::Intent.has_form(id)
-            && let Some(record) = intents.read(id).await?
-        {
-            return Ok(named(id.clone(), RequestLookup::Record(Box::new(record)), true));
-        }
-        let Some(key) = key.as_ref().map(IdempotencyKey::as_str) else {
-            return Ok(named(Kind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
-        };
-        let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
-        let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
-        Ok(named(id, found, false))
+            at_ms,
+        })
     }
 
     /// Returns the identity of the request: the id, and the fingerprint of `request`, which contains every relevant
@@ -133,7 +123,7 @@ pub(super) async fn identify(
     request: &Value,
 ) -> Result<(Once, Option<IntentRecord>, Option<Duration>), Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
-    let keyed = IntentId::of_key(call, body, &spare_id).await?;
+    let keyed = IntentId::of_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
     let once = keyed.once(route, request)?;
     let record = keyed.before(call, &once).await?;
     let record_life = keyed.has_key.then_some(call.state.idempotency_life);
@@ -176,6 +166,26 @@ async fn require_safe(call: &Call, once: &Once) -> Result<(), Problem> {
         true => Ok(()),
         false => Err(Code::ServiceUnavailable.into()),
     }
+}
+
+/// Returns the id for a key, the record with this id, and whether the key is the intent's own id. A key in the body
+/// that is the id of an intent of the account and mode refers to that intent. Any other key is mapped to an id by a
+/// keyed hash, never to that of an archived intent.
+async fn find(call: &Call, key: Option<&IdempotencyKey>) -> Result<(String, RequestLookup, bool), Problem> {
+    let realm = &call.realm();
+    let intents = Intents::new(&call.state.store, &call.state.archive, realm.clone());
+    if let Some(IdempotencyKey::Body(id)) = key
+        && Kind::Intent.has_form(id)
+        && let Some(record) = intents.read(id).await?
+    {
+        return Ok((id.clone(), RequestLookup::Record(Box::new(record)), true));
+    }
+    let Some(key) = key.map(IdempotencyKey::as_str) else {
+        return Ok((Kind::Intent.mint(now_ms())?, RequestLookup::Nothing, false));
+    };
+    let id_of = |generation| Once::id_of(&call.caller.check_secret, realm, key, generation);
+    let (id, found) = intents.of_key(id_of).await?.ok_or_else(used_up)?;
+    Ok((id, found, false))
 }
 
 /// Returns the 422 for a key whose ids all belong to archived intents.
