@@ -221,6 +221,21 @@ impl Store {
         answer
     }
 
+    /// Reads the text at `key` and parses it; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] with `kind`, if `parse` does not accept the text.
+    pub(crate) async fn lookup<T>(
+        &self,
+        key: String,
+        kind: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let text: Option<String> = self.command(redis::cmd("GET").arg(key)).await?;
+        text.map(|text| parse(&text).ok_or_else(|| StoreError::unexpected(kind)))
+            .transpose()
+    }
+
     /// Reads the record at `key` and parses its fields; `None` if there is no record.
     ///
     /// # Errors

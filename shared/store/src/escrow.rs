@@ -140,11 +140,7 @@ impl Escrow {
     /// Reads the payer's realm of the escrow `number`.
     pub(super) async fn place(store: &Store, number: u64) -> Result<Option<Realm>, StoreError> {
         let key = Self::place_key(number);
-        let place: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        let unexpected_reply = || StoreError::unexpected("place of an escrow");
-        place
-            .map(|place| Realm::parse(&place).ok_or_else(unexpected_reply))
-            .transpose()
+        store.lookup(key, "place of an escrow", Realm::parse).await
     }
 
     /// Lists the escrows with the account as a party, newest first. Skips numbers whose escrow was never written

@@ -76,14 +76,17 @@ impl Invitation {
         now_ms: u64,
     ) -> Result<Option<(String, Self)>, StoreError> {
         let key = keys::invitation_lookup(token_hash);
-        let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        let Some(text) = text else { return Ok(None) };
-        let (account, id) = text
-            .split_once(' ')
-            .ok_or_else(|| StoreError::unexpected("invitation look-up"))?;
-        let open = Self::list(store, &AccountKeys::new(account), now_ms).await?;
+        let parse = |text: &str| {
+            let (account, id) = text.split_once(' ')?;
+            Some((account.to_owned(), id.to_owned()))
+        };
+        let found = store.lookup(key, "invitation look-up", parse).await?;
+        let Some((account, id)) = found else {
+            return Ok(None);
+        };
+        let open = Self::list(store, &AccountKeys::new(&account), now_ms).await?;
         let found = open.into_iter().find(|invitation| invitation.body.id == id);
-        Ok(found.map(|invitation| (account.to_owned(), invitation)))
+        Ok(found.map(|invitation| (account, invitation)))
     }
 }
 

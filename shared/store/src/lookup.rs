@@ -51,12 +51,8 @@ impl ApiKeyOwner {
 
     /// Finds the owner of the key with this hash; `None` if the key does not exist.
     pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
-        let text: Option<String> = store
-            .command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex)))
-            .await?;
-        let unexpected_reply = || StoreError::unexpected("API key look-up");
-        text.map(|text| Self::parse(&text).ok_or_else(unexpected_reply))
-            .transpose()
+        let key = keys::api_key_lookup(sha256_hex);
+        store.lookup(key, "API key look-up", Self::parse).await
     }
 }
 
@@ -108,14 +104,7 @@ impl VirtualKeyOwner {
     /// Finds the owner of the key with this hash; `None` if the key does not exist.
     pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
         let key = keys::virtual_key_lookup(sha256_hex);
-        let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        match text {
-            None => Ok(None),
-            Some(text) => match Self::parse(&text) {
-                Some(owner) => Ok(Some(owner)),
-                None => Err(StoreError::unexpected("virtual key look-up")),
-            },
-        }
+        store.lookup(key, "virtual key look-up", Self::parse).await
     }
 }
 

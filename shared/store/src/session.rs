@@ -35,13 +35,12 @@ impl SessionPlace {
     /// Finds the location of the session of the token with this hash.
     pub async fn find(store: &Store, token_hash: &str) -> Result<Option<Self>, StoreError> {
         let key = keys::session_lookup(token_hash);
-        let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        let Some(text) = text else { return Ok(None) };
-        let mut words = text.split(' ').map(str::to_owned);
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some(account), Some(user), Some(id), None) => Ok(Some(Self { account, user, id })),
-            _ => Err(StoreError::unexpected("session look-up")),
-        }
+        let parse = |text: &str| {
+            let mut words = text.split(' ').map(str::to_owned);
+            let (account, user, id) = (words.next()?, words.next()?, words.next()?);
+            words.next().is_none().then_some(Self { account, user, id })
+        };
+        store.lookup(key, "session look-up", parse).await
     }
 }
 

@@ -90,34 +90,28 @@ impl WalletPlace {
         let number = carried.or_else(|| Number::from_u64(name.parse().ok()?));
         if let Some(number) = number {
             let place = Bucket::wallet_place(number);
-            let text: Option<String> = store.command(redis::cmd("GET").arg(place)).await?;
-            let found = text.map(|text| Self::parse(number.get(), &text)).transpose()?;
-            match found {
+            let parse = |text: &str| Self::parse(number.get(), text);
+            match store.lookup(place, "place of a wallet", parse).await? {
                 Some((place, id)) if carried.is_none() || id == name => return Ok(Some(place)),
                 _ if carried.is_none() => return Ok(None),
                 // Random bits in an id of an earlier version may look like a number.
                 _ => {}
             }
         }
-        let lookup = keys::wallet_lookup(name);
-        let text: Option<String> = store.command(redis::cmd("GET").arg(lookup)).await?;
-        text.map(|text| Self::parse_earlier(&text)).transpose()
+        let key = keys::wallet_lookup(name);
+        store.lookup(key, "wallet look-up", Self::parse_earlier).await
     }
 
     /// Parses `<account> <mode> <owner> <wallet id>`; returns the id, too.
-    pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
+    pub fn parse(number: u64, text: &str) -> Option<(Self, String)> {
         let mut words = text.split(' ');
-        let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
-        parsed().ok_or_else(|| StoreError::unexpected("place of a wallet"))
+        Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()))
     }
 
     /// Parses `<account> <mode> <owner> <number>`, the look-up of an earlier version.
-    pub(crate) fn parse_earlier(text: &str) -> Result<Self, StoreError> {
-        let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
-            let number = number.parse().ok()?;
-            Self::parse_words(&mut place.split(' '), number)
-        });
-        parsed.ok_or_else(|| StoreError::unexpected("wallet look-up"))
+    pub(crate) fn parse_earlier(text: &str) -> Option<Self> {
+        let (place, number) = text.rsplit_once(' ')?;
+        Self::parse_words(&mut place.split(' '), number.parse().ok()?)
     }
 
     fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
@@ -245,10 +239,10 @@ mod tests {
         assert_eq!((read, id.as_str()), (place.clone(), "wal_1"));
         assert_eq!(WalletPlace::parse_earlier("acct_1 test bot 17").unwrap(), place);
         for bad in ["", "acct_1", "acct_1 test bot", "acct_1 prod bot wal_1"] {
-            assert!(WalletPlace::parse(17, bad).is_err(), "{bad:?}");
+            assert!(WalletPlace::parse(17, bad).is_none(), "{bad:?}");
         }
         for bad in ["", "17", "acct_1 test bot wal_1", "acct_1 test 17"] {
-            assert!(WalletPlace::parse_earlier(bad).is_err(), "{bad:?}");
+            assert!(WalletPlace::parse_earlier(bad).is_none(), "{bad:?}");
         }
     }
 }

@@ -220,7 +220,7 @@ async fn forget_keys(
     }
     let (mut revoked, mut active) = (Vec::new(), 0);
     for first in (0..count).step_by(KEYS_AT_ONCE) {
-        let ids = keys_at(&realm.keys(), agent, first, KEYS_AT_ONCE);
+        let ids = keys_at(realm.keys(), agent, first, KEYS_AT_ONCE);
         let ids: Vec<String> = store.command(&ids).await?;
         if ids.is_empty() {
             break;
@@ -264,7 +264,7 @@ async fn try_delete(
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
     // Reading one key more than the limit makes the script detect keys that it was not given.
-    query.add_command(keys_at(&realm.keys(), agent, 0, KEYS_AT_ONCE + 1));
+    query.add_command(keys_at(realm.keys(), agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
         store.pipeline(&query).await?;
     let Some(number) = number else {

@@ -173,11 +173,10 @@ pub async fn issue_reset(
 /// Finds account and e-mail of the reset token with this hash.
 pub async fn find_reset(store: &Store, token_hash: &str) -> Result<Option<(String, String)>, StoreError> {
     let key = keys::reset_lookup(token_hash);
-    let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-    let Some(text) = text else { return Ok(None) };
-    let mut words = text.splitn(3, ' ').map(str::to_owned);
-    match (words.next(), words.next(), words.next()) {
-        (Some(account), Some(_user), Some(email)) => Ok(Some((account, email))),
-        _ => Err(StoreError::unexpected("reset look-up")),
-    }
+    let parse = |text: &str| {
+        let mut words = text.splitn(3, ' ').map(str::to_owned);
+        let (account, _user, email) = (words.next()?, words.next()?, words.next()?);
+        Some((account, email))
+    };
+    store.lookup(key, "reset look-up", parse).await
 }
