@@ -17,8 +17,8 @@ pub struct Offer {
     pub listed: u64,
     /// Whether a replica may have followed within `repl-backlog-ttl` (an hour by default): the server has synchronised
     /// one since its start, and keeps the backlog that the replica would need to follow again. A backup
-    /// (`redis-cli --rdb`) leaves the same traces. So a cluster has to list a node that may be it, if only a failed one,
-    /// and on a single server [`FOLLOWED`](crate::keys::FOLLOWED) counts instead.
+    /// (`redis-cli --rdb`) leaves the same traces. So a cluster has to list a node that may be it, if only a failed
+    /// one, and on a single server [`FOLLOWED`](crate::keys::FOLLOWED) counts instead.
     pub had_replica: bool,
     /// `run_id` of the server's process.
     pub run_id: String,
