@@ -48,7 +48,7 @@ fn create() -> Doc {
         .must("fromWalletId", wallet(), "The payer's wallet, one of yours.")
         .must(
             "toWalletId",
-            wallet(),
+            wallet().eg("supplier-bot"),
             "The payee's wallet; another account's by number or id.",
         )
         .must("amount", amount(), "USD, above zero.")

@@ -30,7 +30,7 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
         )
         .must(
             "to",
-            wallet(),
+            wallet().eg("supplier-bot"),
             "Any wallet of the same mode; another account's by number or id.",
         )
         .must("amount", amount(), "USD, above zero.")

@@ -46,7 +46,7 @@ pub(super) const PAGES: &[Page] = &[
         path: "escrow resolve",
         about: "Decides a disputed escrow for good: all of its money goes to the payee, or back to the payer. Look \
                 at it with `escrow show` first.",
-        changes: "the escrow and one wallet; audited with both parties, as escrow.released or escrow.refunded by `operator`.",
+        changes: "the escrow and one wallet; audited as escrow.resolve, and in another account of the payee as escrow.released or escrow.refunded, by `operator`.",
         examples: &["tollgate-admin escrow resolve --escrow 17 --to payer"],
         refused: "there is no such escrow, it is not disputed, or the wallet cannot hold that much",
     },

@@ -40,7 +40,7 @@ function columns(wallets) {
 }
 
 function None({ create }) {
-  const line = curl('/escrow/create', { body: '{"fromWalletId":"user","toWalletId":17,"amount":25}' });
+  const line = curl('/escrow/create', { body: '{"fromWalletId":"user","toWalletId":29325641145957,"amount":25}' });
   return html`<${Empty} title="There is no escrow yet.">
     <p>The payer funds it, and the money is out of reach of both. When the work is done it is released to the payee; when it is not, either side disputes it.</p>
     ${create && html`<p>${create}</p>`}
