@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Longest body that is read on the thread that serves its caller, in bytes: handing it to another thread costs about as
-/// much as reading some KiB.
+/// Longest body that is read on the thread that serves its caller, in bytes: handing it to another thread costs about
+/// as much as reading some KiB.
 const READ_IN_PLACE_MAX: usize = 256 * 1024;
 
 /// Returns whether a body of this length is read beside the threads that serve callers.

@@ -32,6 +32,8 @@ async fn a_block_is_reported_of_when_the_replica_has_it() {
         assert!(is_unconfirmed(&answer), "{what:?}: {answer:?}");
     }
     replica.resume();
+    // It has seconds of work to catch up with on a busy machine.
+    replica.wait_in_step_with(&master);
     assert_eq!(
         change_list(&store, Change::Unblock).await.unwrap(),
         Changed::AlreadySo

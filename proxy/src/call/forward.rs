@@ -160,8 +160,8 @@ impl Forwarder {
         }
     }
 
-    /// Decodes an answer, reads its usage and removes keys from it. The call's deadline is over by then: what this takes
-    /// is bounded by the longest answer.
+    /// Decodes an answer, reads its usage and removes keys from it. The call's deadline is over by then: what this
+    /// takes is bounded by the longest answer.
     async fn inspect(
         &self,
         endpoint: Endpoint,

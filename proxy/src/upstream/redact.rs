@@ -15,8 +15,9 @@ pub(super) const REPLACEMENT: &[u8] = b"[redacted]";
 /// Characters that replace the middle of a masked key, also as a JSON escape.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
-/// Returns whether an answer with this uncompressed body is an error, which may echo a key: by its status, or because its JSON, or a choice in it,
-/// has an `error`. Some providers (OpenRouter) report errors with status 200, and so does OpenAI for a failed response.
+/// Returns whether an answer with this uncompressed body is an error, which may echo a key: by its status, or because
+/// its JSON, or a choice in it, has an `error`. Some providers (OpenRouter) report errors with status 200, and so does
+/// OpenAI for a failed response.
 pub(super) fn is_error(status: StatusCode, plain: Option<&[u8]>) -> bool {
     /// Created once: preparing a search costs more than searching an answer.
     static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""error""#));
