@@ -5,7 +5,7 @@ use crate::scripts::Scripts;
 use crate::snapshot::{self, Window};
 use domain::denial_window::KIND;
 use domain::entry::{EndedBy, HoldOutcome};
-use domain::measured::{CallEnd, Endpoint, Measured};
+use domain::measured::{Billing, CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::period::Period;
 use domain::plan::Plan;
@@ -86,6 +86,7 @@ fn measured(cost: u64) -> Option<Measured> {
         first_byte_ms: None,
         end: CallEnd::Completed,
         extensions: 0,
+        billing: Billing::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::upstream::{Upstream, Upstreams, usage};
 use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
-use domain::measured::{CallEnd, Endpoint, Measured};
+use domain::measured::{Billing, CallEnd, Endpoint, Measured};
 use domain::money::Nanos;
 use domain::names;
 use domain::price::{BadCost, CallShape, PriceTable, ServedCall, Usage};
@@ -143,6 +143,7 @@ impl CallRequest {
             first_byte_ms: None,
             end,
             extensions: 0,
+            billing: Billing::default(),
         }
     }
 

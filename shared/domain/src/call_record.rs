@@ -3,6 +3,7 @@
 use crate::denial_window;
 use crate::entry::{Entry, HoldOutcome};
 use crate::id::made_at_ms;
+use crate::measured::Billing;
 use crate::money::Nanos;
 use crate::period::DAY_MS;
 use serde_json::{Map, Value};
@@ -42,6 +43,8 @@ pub struct CallRecord {
     pub run: Option<String>,
     /// The requested model.
     pub model: Option<String>,
+    /// Version of the price table of its estimate and its charge.
+    pub price_version: Option<String>,
     /// Estimate, if there was one.
     pub estimate: Option<Nanos>,
     /// Charged amount.
@@ -80,6 +83,8 @@ pub struct Measures {
     pub end: Option<String>,
     /// How often the hold was extended.
     pub extensions: Option<u64>,
+    /// The details of the charge. The default is an ordinary call, and one without measurements.
+    pub billing: Billing,
 }
 
 impl CallRecord {
@@ -106,6 +111,7 @@ impl CallRecord {
             key_id: text(data, "keyId"),
             run: text(data, "runId"),
             model: text(data, "model"),
+            price_version: text(data, "priceVersion"),
             estimate: nanos(data, "estimateNanos"),
             cost: nanos(data, "chargedNanos").unwrap_or_default(),
             outcome: text(data, "outcome").unwrap_or_else(|| DENIED.to_owned()),
@@ -161,6 +167,11 @@ impl Measures {
             first_byte_ms: number(call, "firstByteMs"),
             end: text(call, "end"),
             extensions: number(call, "extensions"),
+            billing: call
+                .get("billing")
+                .and_then(Value::as_object)
+                .map(Billing::from_json)
+                .unwrap_or_default(),
         }
     }
 }

@@ -2,6 +2,10 @@
 //! object `call` of its entry. Entries are hashed with it, so a word or field never changes its meaning; a new one
 //! needs a new [line version](crate::entry::LINE_VERSION).
 
+mod billing;
+
+pub use billing::{Billing, UNSPELT};
+
 use serde_json::{Value, json};
 
 /// Largest count of tokens and of milliseconds in a word. A larger one is written as unknown.
@@ -10,7 +14,7 @@ pub(crate) const NUMBER_MAX: u64 = 1_000_000_000;
 pub const UPSTREAM_NAME_MAX: usize = 40;
 /// Initial capacity for a word, in bytes.
 const WORD_BYTES: usize = 80;
-/// Number of parts of a word.
+/// Number of parts of a word before those of [`Billing`].
 const PARTS: usize = 10;
 
 /// Measurements of one call. Unknown ones are `None`.
@@ -36,6 +40,8 @@ pub struct Measured {
     pub end: CallEnd,
     /// How often the hold was raised while the answer was streamed.
     pub extensions: u32,
+    /// The details of the charge.
+    pub billing: Billing,
 }
 
 crate::words! {
@@ -84,8 +90,9 @@ pub fn is_upstream_name(name: &str) -> bool {
 
 impl Measured {
     /// Returns the word of the audit line, without a space:
-    /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`. Unknown
-    /// values are empty, and so are names and numbers that [`parse`](Self::parse) would refuse.
+    /// `<endpoint>,<0|1>,<upstream>,<input>,<cached>,<output>,<latency>,<first byte>,<end>,<extensions>`, and
+    /// `,<key>=<value>` for each detail of [`Billing`] that is not the default. Unknown values are empty, and so are
+    /// names and numbers that [`parse`](Self::parse) would refuse.
     pub fn to_word(&self) -> String {
         let mut word = String::with_capacity(WORD_BYTES);
         let mut push = |part: &str| word.push_str(part);
@@ -116,12 +123,14 @@ impl Measured {
         push(self.end.as_str());
         push(",");
         push(digits.format(self.extensions));
+        self.billing.push_to(&mut word);
         word
     }
 
     /// Parses the word of [`to_word`](Self::to_word); `None` if malformed.
     pub fn parse(word: &str) -> Option<Self> {
         let parts: Vec<&str> = word.split(',').collect();
+        let (parts, details) = parts.split_at_checked(PARTS)?;
         let [
             endpoint,
             streamed,
@@ -133,7 +142,7 @@ impl Measured {
             first_byte,
             end,
             extensions,
-        ] = <[&str; PARTS]>::try_from(parts).ok()?;
+        ] = *<&[&str; PARTS]>::try_from(parts).ok()?;
         let upstream = match upstream {
             "" => None,
             name => Some(is_upstream_name(name).then(|| name.to_owned())?),
@@ -153,12 +162,13 @@ impl Measured {
             first_byte_ms: number(first_byte)?,
             end: CallEnd::parse(end)?,
             extensions: digits(extensions)?.parse().ok()?,
+            billing: Billing::parse(details)?,
         })
     }
 
-    /// Returns the object `call` of an entry.
+    /// Returns the object `call` of an entry. It has `billing` only if the word has a detail of it.
     pub fn shown(&self) -> Value {
-        json!({
+        let mut call = json!({
             "endpoint": self.endpoint.as_str(),
             "stream": self.streamed,
             "upstream": self.upstream,
@@ -169,7 +179,11 @@ impl Measured {
             "firstByteMs": self.first_byte_ms,
             "end": self.end.as_str(),
             "extensions": self.extensions,
-        })
+        });
+        if let (Some(billing), Some(call)) = (self.billing.shown(), call.as_object_mut()) {
+            call.insert("billing".to_owned(), billing);
+        }
+        call
     }
 }
 
