@@ -73,7 +73,7 @@ pub fn settlement(name: HoldName, estimate: u64, cost: u64) -> Settle {
     }
 }
 
-/// The measurements of a call of this cost: none for an odd cost.
+/// The measurements of a call of this cost: none for an odd cost, with details of its charge for a multiple of four.
 fn measured(cost: u64) -> Option<Measured> {
     cost.is_multiple_of(2).then_some(Measured {
         endpoint: Endpoint::Chat,
@@ -86,7 +86,10 @@ fn measured(cost: u64) -> Option<Measured> {
         first_byte_ms: None,
         end: CallEnd::Completed,
         extensions: 0,
-        billing: Billing::default(),
+        billing: Billing {
+            tier_reported: cost.is_multiple_of(4).then(|| "flex".to_owned()),
+            ..Billing::default()
+        },
     })
 }
 

@@ -31,7 +31,8 @@ const SHOWN_MAX: usize = 1000;
 /// | 1 | |
 /// | 2 | the [measurements](crate::measured::Measured) in the line of a call that ended |
 /// | 3 | [who](EndedBy) ended a call's hold, where it was not its edge |
-pub const LINE_VERSION: u64 = 3;
+/// | 4 | the [details of the charge](crate::measured::Billing) in the measurements |
+pub const LINE_VERSION: u64 = 4;
 
 /// An audit entry: one event.
 #[derive(Debug, Clone, PartialEq)]

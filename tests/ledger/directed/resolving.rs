@@ -179,12 +179,16 @@ async fn kept(bench: &Bench<'_>) -> Checked {
             world.settle(&call.name, estimate, 5).await?;
         }
         // The line of a hold that the operator ends by hand says so, for an open hold and for a kept one.
-        for (life, reason) in [(LONG, None), (NOW, Some("invoice 17".to_owned()))] {
+        for (life, reason, cost) in [
+            (LONG, None, 6),
+            (NOW, Some("invoice 17".to_owned()), 6),
+            (LONG, None, 8),
+        ] {
             let by_hand = approved(&mut world, named, estimate, life).await?;
             let hold = world.hold(&by_hand);
             world.reap(&hold).await?;
             let operator = EndedBy::Operator { reason };
-            world.settle_for(&operator, &by_hand.name, estimate, 6).await?;
+            world.settle_for(&operator, &by_hand.name, estimate, cost).await?;
         }
         // An unknown cost leaves the charge as it was.
         let unknown = approved(&mut world, named, estimate, NOW).await?;

@@ -401,6 +401,7 @@ impl Model {
         let text = self.hold_text(charge);
         let (how, id) = (how.as_str(), &charge.id);
         let version = match (ended_by, measured) {
+            (_, Some(measured)) if !measured.billing.is_ordinary() => "v4 ",
             (Some(_), _) => "v3 ",
             (None, Some(_)) => "v2 ",
             (None, None) => "",

@@ -88,6 +88,8 @@ impl<'a> Memo<'a> {
 const MEASURED_SINCE: u64 = 2;
 /// The first version whose lines may say who ended the hold.
 const ENDED_BY_SINCE: u64 = 3;
+/// The first version whose measurements may have details of the charge.
+const BILLING_SINCE: u64 = 4;
 
 /// Parses the text after number, time and version.
 pub(super) fn read(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
@@ -107,7 +109,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
     let (ended_by, rest) = ended_by(version >= ENDED_BY_SINCE, words.next()?);
-    let (measured, hold) = measured(version >= MEASURED_SINCE, rest)?;
+    let (measured, hold) = measured(version, rest)?;
     let mut words = hold.splitn(6, ' ');
     if words.next()? != "H" {
         return None;
@@ -163,13 +165,17 @@ fn ended_by(may_be_there: bool, text: &str) -> (Option<EndedBy>, &str) {
 }
 
 /// Separates the measurements from the text of the hold.
-fn measured(may_be_there: bool, text: &str) -> Option<(Option<Measured>, &str)> {
+fn measured(version: u64, text: &str) -> Option<(Option<Measured>, &str)> {
     let (word, hold) = text.split_once(' ')?;
-    match word {
-        "H" => Some((None, text)),
-        word if may_be_there => Some((Some(Measured::parse(word)?), hold)),
-        _ => None,
+    if word == "H" {
+        return Some((None, text));
     }
+    let measured = Measured::parse(word)?;
+    let since = match measured.billing.is_ordinary() {
+        true => MEASURED_SINCE,
+        false => BILLING_SINCE,
+    };
+    (version >= since).then_some((Some(measured), hold))
 }
 
 /// Parses `<reason> <allow id> <estimate> <checks> <memo>`.

@@ -2,6 +2,7 @@
 //! change.
 
 use super::*;
+use crate::call_record::CallRecord;
 use crate::chain::{GENESIS, entry_hash};
 
 const DENIED: &[u8] = b"7 1795000000123 D daily_limit allow_01KAH3V9J80123456789ABCDEF 750000000 \
@@ -91,6 +92,61 @@ fn measurements_of_a_call_are_an_object_of_its_entry() {
         let entry = Entry::of_line(10, line.as_bytes());
         assert_eq!(entry.kind != UNREADABLE, is_readable, "{line}");
     }
+}
+
+/// Lines of an earlier version were hashed without these details, so only words that have some show them.
+#[test]
+fn details_of_a_charge_are_in_lines_of_the_fourth_version() {
+    let plain = String::from_utf8(MEASURED.to_vec()).unwrap();
+    let line = |version: &str, ended_by: &str, details: &str| {
+        let id = "allow_01KAH3V9J80123456789ABCDEG ";
+        let line = plain.replacen("v2 ", version, 1);
+        let line = line.replacen(id, &format!("{id}{ended_by}"), 1);
+        line.replacen("completed,0", &format!("completed,0{details}"), 1)
+    };
+    let entry = |version: &str, ended_by: &str, details: &str| {
+        Entry::of_line(10, line(version, ended_by, details).as_bytes())
+    };
+    assert_eq!(
+        entry("v4 ", "", ""),
+        Entry::of_line(10, MEASURED),
+        "it is the same"
+    );
+    for (version, ended_by) in [
+        ("", ""),
+        ("v1 ", ""),
+        ("v2 ", ""),
+        ("v3 ", ""),
+        ("v3 ", "operator "),
+    ] {
+        assert_eq!(
+            entry(version, ended_by, ",tier=flex").kind,
+            UNREADABLE,
+            "{version}"
+        );
+    }
+    assert_eq!(entry("v4 ", "", ",flex").kind, UNREADABLE);
+    let tier = entry("v4 ", "", ",tier=flex,reasoning=3");
+    assert_eq!(
+        tier.data["call"]["billing"],
+        json!({"reasoningTokens": 3, "tierReported": "flex"})
+    );
+    let both = entry("v4 ", "operator ", ",tier=flex,reasoning=3");
+    assert_eq!((both.actor.as_str(), &both.data), ("operator", &tier.data));
+    assert_eq!(
+        CallRecord::of_entry(&tier)
+            .unwrap()
+            .measures
+            .billing
+            .reasoning_tokens,
+        3
+    );
+    let sealed = sealed(10, line("v4 ", "", ",tier=flex,reasoning=3").as_bytes());
+    assert!(sealed.contains(
+        r#""call":{"billing":{"reasoningTokens":3,"tierReported":"flex"},"cachedTokens":4,"end":"completed","#
+    ));
+    let hash = "bae60bc648454bc0bd269e0ea2a7a87eaaab10c7c6fdb1b192be12230d60e744";
+    assert!(sealed.ends_with(&format!("\"hash\":\"{hash}\"}}")), "{sealed}");
 }
 
 /// A hold that another than its edge ended names that one as the actor; the key stays in the details. Lines of an

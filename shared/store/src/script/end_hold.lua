@@ -13,7 +13,7 @@
 -- `measured_text` has the edge's measurements of the call, or is empty. A line with measurements has version 2, which
 -- an earlier release neither seals nor shows (shared/domain/src/entry.rs). `ended_by_text` names who ended the hold,
 -- by a word of shared/domain/src/entry/ended_by.rs; it is empty if the hold's edge did. A line with this word has
--- version 3.
+-- version 3. A line whose measurements have details of the charge, as in `tier=flex`, has version 4.
 local function end_hold(value_text, open, how_text, cost_text, measured_text, ended_by_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts are below 2^53
@@ -40,6 +40,9 @@ local function end_hold(value_text, open, how_text, cost_text, measured_text, en
   if ended_by_text ~= '' then
     version_text = 'v3 '
     call_text = ended_by_text .. ' ' .. call_text
+  end
+  if string.find(measured_text, '=') then
+    version_text = 'v4 '
   end
   call('RPUSH', KEYS.audit_log, format('%d %d ', seq, now_ms) .. version_text .. 'A ' .. how_text .. ' ' .. cost_text .. ' '
     .. ARGV.allow_id .. ' ' .. call_text)
