@@ -6,7 +6,7 @@ use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::CallEnd;
 use domain::money::Nanos;
-use domain::price::{Usage, reported_cost};
+use domain::price::{ActualCost, Usage, reported_cost};
 use sse::Filter;
 
 /// The final charge of a call.
@@ -18,6 +18,12 @@ pub struct Bill {
     pub how: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
+    /// `service_tier` of the answer, if it or that of the request changes a price.
+    pub tier_reported: Option<String>,
+    /// Whether the cost includes a web search, by the usage.
+    pub web_search: bool,
+    /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
+    pub reported_cost: Option<Nanos>,
 }
 
 impl Bill {
@@ -35,7 +41,11 @@ impl Bill {
         let actual = usage
             .as_ref()
             .and_then(|usage| request.actual_cost(usage, reported.service_tier.as_deref()));
-        Self::new(actual, request.counted_cost(reported.cost), estimate, usage)
+        let bill = Self::new(actual, request.counted_cost(reported.cost), estimate, usage);
+        Self {
+            tier_reported: request.notable_tier(reported.service_tier.as_deref()),
+            ..bill
+        }
     }
 
     /// Computes the charge of a stream that ended with `end`, at `held` if its usage is not that of the whole answer.
@@ -55,24 +65,37 @@ impl Bill {
         let so_far = usage
             .as_ref()
             .and_then(|usage| request.actual_cost(usage, filter.service_tier()));
-        if so_far.is_some() && filter.usage_is_whole(end == CallEnd::Completed) {
-            return Self::new(so_far, reported, held, usage);
+        let bill = if so_far.is_some() && filter.usage_is_whole(end == CallEnd::Completed) {
+            Self::new(so_far, reported, held, usage)
+        } else {
+            let seen = stream_request.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
+            let so_far = so_far.map(|actual| actual.cost);
+            let held = [so_far, seen].into_iter().flatten().fold(held, Nanos::max);
+            Self::new(None, reported, held, None)
+        };
+        Self {
+            tier_reported: request.notable_tier(filter.service_tier()),
+            ..bill
         }
-        let seen = stream_request.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
-        let held = [so_far, seen].into_iter().flatten().fold(held, Nanos::max);
-        Self::new(None, reported, held, None)
     }
 
     /// Charges `actual`, the cost of the usage of the whole answer, or `held` if it is not known. The charge is never
     /// less than the cost that the provider reports, if reported costs are used. `held` is never less than the
     /// estimate, since reasoning is not seen.
-    fn new(actual: Option<Nanos>, reported: Option<Nanos>, held: Nanos, usage: Option<Usage>) -> Self {
-        let (cost, how) = match actual {
-            Some(cost) => (cost, HoldOutcome::Settled),
+    fn new(actual: Option<ActualCost>, reported: Option<Nanos>, held: Nanos, usage: Option<Usage>) -> Self {
+        let (computed, how) = match actual {
+            Some(actual) => (actual.cost, HoldOutcome::Settled),
             None => (held, HoldOutcome::Estimated),
         };
-        let cost = cost.max(reported.unwrap_or(Nanos::ZERO));
-        Self { cost, how, usage }
+        let reported_cost = reported.filter(|reported| *reported > computed);
+        Self {
+            cost: reported_cost.unwrap_or(computed),
+            how,
+            usage,
+            tier_reported: None,
+            web_search: actual.is_some_and(|actual| actual.web_search),
+            reported_cost,
+        }
     }
 
     const fn without_usage(cost: Nanos, how: HoldOutcome) -> Self {
@@ -80,6 +103,9 @@ impl Bill {
             cost,
             how,
             usage: None,
+            tier_reported: None,
+            web_search: false,
+            reported_cost: None,
         }
     }
 
@@ -267,20 +293,101 @@ mod tests {
     #[test]
     fn only_the_usage_of_a_success_is_measured() {
         const CACHED: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":4}}}"#;
-        let measured = |answer| {
-            let usage = Bill::of_whole(&request(), ESTIMATE, &answer).usage;
-            let took = std::time::Duration::from_micros(812_999);
-            let measured = request().measured(usage.as_ref(), CallEnd::Completed, took);
-            measured.to_word()
-        };
         for (answer, word) in [
             (answer(200, CACHED), "chat.completions,0,,9,4,12,812,,completed,0"),
             (answer(200, "{}"), "chat.completions,0,,,,,812,,completed,0"),
-            (answer(429, USAGE), "chat.completions,0,,,,,812,,completed,0"),
-            (answer(500, USAGE), "chat.completions,0,,,,,812,,completed,0"),
+            (
+                answer(201, "{}"),
+                "chat.completions,0,,,,,812,,completed,0,status=201",
+            ),
+            (
+                answer(429, USAGE),
+                "chat.completions,0,,,,,812,,completed,0,status=429",
+            ),
+            (
+                answer(500, USAGE),
+                "chat.completions,0,,,,,812,,completed,0,status=500",
+            ),
             (Err(Failure::Timeout), "chat.completions,0,,,,,812,,completed,0"),
         ] {
-            assert_eq!(measured(answer), word);
+            assert_eq!(word_of(&request(), &answer), word);
         }
+    }
+
+    /// Returns the measurements of a call with this answer in the audit trail.
+    fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
+        let bill = Bill::of_whole(request, ESTIMATE, answer);
+        let status = answer.as_ref().ok().map(|answer| answer.status);
+        let took = std::time::Duration::from_micros(812_999);
+        request
+            .measured(&bill, status, CallEnd::Completed, took)
+            .to_word()
+    }
+
+    /// Returns the details in the measurements; empty for an ordinary call.
+    fn details(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
+        let word = word_of(request, answer);
+        let (_, details) = word.split_once(",completed,0").unwrap();
+        details.to_owned()
+    }
+
+    /// A tier that changes no price is not recorded: nearly every answer reports `default`.
+    #[test]
+    fn tiers_are_recorded_unless_both_are_ordinary() {
+        for (asked, reported, recorded) in [
+            (None, None, ""),
+            (None, Some("default"), ""),
+            (None, Some("auto"), ""),
+            (Some("auto"), Some("default"), ""),
+            (Some("default"), None, ""),
+            (None, Some("flex"), ",tier=flex"),
+            (Some("flex"), Some("flex"), ",asked=flex,tier=flex"),
+            (Some("flex"), Some("default"), ",asked=flex,tier=default"),
+            (Some("auto"), Some("priority"), ",asked=auto,tier=priority"),
+            (Some("flex"), None, ",asked=flex"),
+            (Some("Flex 2"), Some("flex"), ",asked=?,tier=flex"),
+        ] {
+            let request = CallRequest {
+                service_tier: asked.map(str::to_owned),
+                ..request()
+            };
+            let tier = reported.map_or(String::new(), |tier| format!(r#","service_tier":"{tier}""#));
+            let body = format!(r#"{{"usage":{{"prompt_tokens":9,"completion_tokens":12}}{tier}}}"#);
+            assert_eq!(
+                details(&request, &answer(200, &body)),
+                recorded,
+                "{asked:?} {reported:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_else_determines_the_charge_is_recorded() {
+        const DETAILED: &str = r#"{"usage":{"prompt_tokens":900,"completion_tokens":120,
+            "prompt_tokens_details":{"cached_tokens":100,"audio_tokens":50,"cache_write_tokens":400,
+            "cache_write_tokens_details":{"ttl_12h_tokens":300,"ttl_30m_tokens":100}},
+            "completion_tokens_details":{"reasoning_tokens":80,"audio_tokens":20},"cost":0.2}}"#;
+        let tokens = ",reasoning=80,written=400,written12h=300,written30m=100,audioin=50,audioout=20";
+        assert_eq!(details(&request(), &answer(200, DETAILED)), tokens);
+        let asking = CallRequest {
+            web_search: true,
+            long_cache: true,
+            upstream: crate::fixture::upstream_of("[upstream]\nreported_cost = true\n"),
+            ..request()
+        };
+        assert_eq!(
+            details(&asking, &answer(200, DETAILED)),
+            format!("{tokens},search=1,longcache=1,cost=200000000")
+        );
+        assert_eq!(details(&asking, &answer(200, USAGE)), ",search=1,longcache=1");
+        // Without usage the estimate is charged, or the reported cost.
+        assert_eq!(details(&asking, &answer(200, "{}")), "");
+        let cost_alone = answer(200, r#"{"usage":{"cost":0.2}}"#);
+        assert_eq!(details(&asking, &cost_alone), ",cost=200000000");
+        let cheaper = answer(
+            200,
+            r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"cost":0.0001}}"#,
+        );
+        assert_eq!(details(&asking, &cheaper), ",search=1,longcache=1");
     }
 }

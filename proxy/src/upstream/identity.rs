@@ -106,6 +106,16 @@ impl Identity {
         self.name.is_none()
     }
 
+    /// Returns the prefix of its models in the price table, if it is not the default one of its name.
+    pub fn notable_price_prefix(&self) -> Option<&str> {
+        let (name, prefix) = (
+            self.name.as_deref().unwrap_or_default(),
+            self.price_prefix.as_str(),
+        );
+        let default = if name.is_empty() { "" } else { "/" };
+        (prefix.strip_prefix(name) != Some(default)).then_some(prefix)
+    }
+
     /// Returns the name of `model` in the price table.
     pub fn price_name<'a>(&self, model: &'a str) -> Cow<'a, str> {
         match self.price_prefix.as_str() {
@@ -160,6 +170,17 @@ mod tests {
             ("upstreams.azure".into(), "azure/m".into())
         );
         assert!(!azure.reports_tier() && !azure.is_openai());
+        // The record of a call names a prefix from which its upstream's name does not follow.
+        let notable = |prefix: &str| {
+            let mut settings = settings.upstreams.all()[0].clone();
+            settings.price_prefix = prefix.to_owned();
+            let identity = Identity::named(&settings, 1);
+            identity.notable_price_prefix().map(str::to_owned)
+        };
+        assert_eq!((default.notable_price_prefix(), notable("azure/")), (None, None));
+        for prefix in ["", "azure", "azure//", "/", "other/"] {
+            assert_eq!(notable(prefix).as_deref(), Some(prefix), "{prefix:?}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod text;
 mod tier;
 mod usage;
 
-pub use cost::ServedCall;
+pub use cost::{ActualCost, ServedCall};
 pub use entry::ModelEntry;
 pub use error::PriceError;
 pub use estimate::CallShape;

@@ -25,6 +25,15 @@ pub struct ServedCall<'a> {
     pub long_cache: bool,
 }
 
+/// The real cost of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActualCost {
+    /// The amount, rounded up to the nano.
+    pub cost: Nanos,
+    /// Whether it includes a web search.
+    pub web_search: bool,
+}
+
 impl ServedCall<'_> {
     /// Returns the number of tokens written to the cache for longer than the default.
     const fn long_written(&self) -> u64 {
@@ -39,11 +48,11 @@ impl ServedCall<'_> {
 }
 
 impl PriceTable {
-    /// Computes the cost of the call, rounded up to the nano; `None` above [`Nanos::MAX`].
+    /// Computes the cost of the call; `None` above [`Nanos::MAX`].
     ///
     /// `usage` does not say whether written and cached tokens are text or audio. They count as text first, written ones
     /// before cached ones. This never charges too little: audio has no cache discount on this endpoint.
-    pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
+    pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<ActualCost> {
         let (price, usage) = (self.price_of(call.model), call.usage);
         let rates = match call.tier_reported {
             Some(tier) => *price.rates(Some(tier), &self.tier_names, usage.prompt_tokens),
@@ -54,8 +63,8 @@ impl PriceTable {
         let long_written = call.long_written().min(written);
         let cached = usage.cached_tokens.min(text - written);
         let spoken = usage.completion_audio_tokens.min(usage.completion_tokens);
-        let searches = u128::from(price.searches(call.model, call.web_search));
-        PicoSum::ZERO
+        let web_search = price.searches(call.model, call.web_search);
+        let cost = PicoSum::ZERO
             .plus(u128::from(text - cached - written), rates.input_picos)
             .plus(u128::from(cached), rates.cached_input_picos)
             .plus(u128::from(written - long_written), rates.cache_write_picos)
@@ -63,8 +72,9 @@ impl PriceTable {
             .plus(u128::from(usage.prompt_audio_tokens), rates.audio_input_picos)
             .plus(u128::from(usage.completion_tokens - spoken), rates.output_picos)
             .plus(u128::from(spoken), rates.audio_output_picos)
-            .plus(searches, price.web_search_picos)
-            .round_up()
+            .plus(u128::from(web_search), price.web_search_picos)
+            .round_up()?;
+        Some(ActualCost { cost, web_search })
     }
 }
 

@@ -138,6 +138,11 @@ impl PriceTable {
         self.prices.get(self.names.known(model)?)
     }
 
+    /// Returns whether `service_tier` has the meaning of a request without one.
+    pub fn is_default_tier(&self, service_tier: Option<&str>) -> bool {
+        self.tier_names.canonical(service_tier) == self.tier_names.canonical(None)
+    }
+
     /// Returns the published figures that price this model; `None` for a model priced as the dearest.
     pub fn entry(&self, model: &str) -> Option<&ModelEntry> {
         self.content.models.get(self.known(model)?.name())

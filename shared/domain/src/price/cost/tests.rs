@@ -21,7 +21,29 @@ fn call<'a>(model: &'a str, usage: &'a Usage) -> ServedCall<'a> {
 }
 
 fn nanos(call: ServedCall<'_>) -> u64 {
-    builtin().actual_cost(&call).unwrap().get()
+    builtin().actual_cost(&call).unwrap().cost.get()
+}
+
+/// The record of a call says whether it paid for a search.
+#[test]
+fn a_search_is_part_of_the_cost() {
+    let usage = usage(r#"{"prompt_tokens": 9, "completion_tokens": 12}"#);
+    for (model, requested, web_search) in [
+        ("gpt-4o", false, false),
+        ("gpt-4o", true, true),
+        ("gpt-4o-search-preview", false, true),
+        ("gpt-99-search", false, true),
+    ] {
+        let call = ServedCall {
+            web_search: requested,
+            ..call(model, &usage)
+        };
+        assert_eq!(
+            builtin().actual_cost(&call).unwrap().web_search,
+            web_search,
+            "{model}"
+        );
+    }
 }
 
 #[test]
@@ -143,7 +165,7 @@ fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
             completion_audio_tokens: spoken,
             reasoning_tokens: 0,
         };
-        table.actual_cost(&call("m", &usage)).unwrap().get()
+        table.actual_cost(&call("m", &usage)).unwrap().cost.get()
     };
     let completion = 1_000 * 1_000;
     // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, audio at 10,000.
@@ -216,7 +238,11 @@ fn without_a_report_the_auto_tier_is_the_least() {
             tier_asked,
             ..call("o3", &usage)
         };
-        assert_eq!(table.actual_cost(&call).unwrap().get(), cost, "{tier_asked:?}");
+        assert_eq!(
+            table.actual_cost(&call).unwrap().cost.get(),
+            cost,
+            "{tier_asked:?}"
+        );
     }
 }
 
@@ -293,12 +319,12 @@ fn rounds_up_once() {
         r#"{"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2}}"#,
     );
     // 400 + 2 × 100 + 400 pico-USD are exactly one nano-USD.
-    assert_eq!(table.actual_cost(&call("m", &usage)).unwrap().get(), 1);
+    assert_eq!(table.actual_cost(&call("m", &usage)).unwrap().cost.get(), 1);
     let more = Usage {
         cached_tokens: 1,
         ..usage
     };
-    assert_eq!(table.actual_cost(&call("m", &more)).unwrap().get(), 2);
+    assert_eq!(table.actual_cost(&call("m", &more)).unwrap().cost.get(), 2);
 }
 
 /// Returns a call for tier `asked` whose usage equals the tokens that were held, and both amounts.
@@ -325,7 +351,7 @@ fn held_and_charged(
     };
     [
         builtin().estimate(&shape).unwrap().get(),
-        builtin().actual_cost(&served).unwrap().get(),
+        builtin().actual_cost(&served).unwrap().cost.get(),
     ]
 }
 
@@ -363,7 +389,7 @@ proptest! {
         let _ = builtin().actual_cost(&call("gpt-audio", &odd));
         let cached = Usage { cached_tokens, ..plain };
         prop_assert!(
-            builtin().actual_cost(&call("gpt-4o", &cached)) <= builtin().actual_cost(&call("gpt-4o", &plain))
+            nanos(call("gpt-4o", &cached)) <= nanos(call("gpt-4o", &plain))
         );
     }
 }

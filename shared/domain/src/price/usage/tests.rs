@@ -321,14 +321,15 @@ fn cost(prompt: u64, completion: u64, details: [Option<u64>; 7]) -> Option<Nanos
         audio_input = \"20\", audio_output = \"40\" }";
     static TABLE: LazyLock<PriceTable> = LazyLock::new(|| of_models(MODEL));
     let usage = parse(&json_of(prompt, completion, details))?;
-    TABLE.actual_cost(&ServedCall {
+    let call = ServedCall {
         model: "m",
         tier_asked: None,
         tier_reported: None,
         usage: &usage,
         web_search: false,
         long_cache: false,
-    })
+    };
+    Some(TABLE.actual_cost(&call)?.cost)
 }
 
 proptest! {
