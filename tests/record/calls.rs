@@ -56,7 +56,8 @@ async fn a_call_is_listed_with_what_it_cost() {
             "latencyMs": call["latencyMs"], "firstByteMs": call["firstByteMs"], "end": "completed", "extensions": 0,
             "outcome": "settled", "reason": null, "count": 1,
             "chargedOn": text(&decision, "/at")[..10],
-            "auditSeq": decision["auditSeq"], "hash": decision["history"][0]["hash"] })
+            "auditSeq": decision["auditSeq"], "hash": decision["history"][0]["hash"],
+            "priceVersion": decision["priceVersion"], "billing": null })
     );
     fresh(text(settled, "/at"));
 
@@ -284,7 +285,10 @@ async fn an_export_has_the_calls_of_its_filters() {
         lines[1].starts_with(&denied) && lines[1].contains(",denied,daily_limit,1,"),
         "{text}"
     );
-    assert!(lines[0].ends_with(",count,chargedOn,auditSeq,hash"), "{text}");
+    assert!(
+        lines[0].contains(",count,chargedOn,auditSeq,hash,priceVersion,"),
+        "{text}"
+    );
     for line in &lines[1..] {
         let [id, seq, hash] = [0, 25, 26].map(|column| line.split(',').nth(column).unwrap());
         let entry = client

@@ -4,6 +4,7 @@
 mod doc;
 
 pub(crate) use doc::section;
+pub(crate) use measured::BillingView;
 
 mod explain;
 mod measured;

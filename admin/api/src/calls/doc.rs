@@ -35,7 +35,7 @@ fn export() -> Doc {
         .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)
 }
 
-const EXAMPLE: &str = "id,at,endedAt,agentId,agentName,runId,keyId,keyName,model,endpoint,stream,upstream,inputTokens,cachedTokens,outputTokens,estimatedUsd,costUsd,latencyMs,firstByteMs,end,extensions,outcome,reason,count,chargedOn,auditSeq,hash\r\n";
+const EXAMPLE: &str = "id,at,endedAt,agentId,agentName,runId,keyId,keyName,model,endpoint,stream,upstream,inputTokens,cachedTokens,outputTokens,estimatedUsd,costUsd,latencyMs,firstByteMs,end,extensions,outcome,reason,count,chargedOn,auditSeq,hash,priceVersion,tierAsked,tierReported,reasoningTokens,cacheWriteTokens,cacheWrite12hTokens,cacheWrite30mTokens,audioInputTokens,audioOutputTokens,webSearch,longCache,reportedCostUsd,pricePrefix,providerStatus\r\n";
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,22 @@
 //! A call as shown in lists and exports.
 
 use crate::call_trail;
+use crate::decision::BillingView;
 use crate::state::Call;
 use domain::call_record::CallRecord;
+use domain::measured::Billing;
 use domain::money::Nanos;
 use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::Problem;
 use endpoint::doc::is;
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashMap;
 use store::names::{self, Names};
 use utoipa::ToSchema;
 
 /// The columns of a CSV file, in the order of [`CallView::cells`].
-pub(super) const COLUMNS: [&str; 27] = [
+pub(super) const COLUMNS: [&str; 41] = [
     "id",
     "at",
     "endedAt",
@@ -41,6 +44,20 @@ pub(super) const COLUMNS: [&str; 27] = [
     "chargedOn",
     "auditSeq",
     "hash",
+    "priceVersion",
+    "tierAsked",
+    "tierReported",
+    "reasoningTokens",
+    "cacheWriteTokens",
+    "cacheWrite12hTokens",
+    "cacheWrite30mTokens",
+    "audioInputTokens",
+    "audioOutputTokens",
+    "webSearch",
+    "longCache",
+    "reportedCostUsd",
+    "pricePrefix",
+    "providerStatus",
 ];
 
 /// What is shown of some calls that is not in their entries: the names of agents and virtual keys, and the hashes.
@@ -149,6 +166,14 @@ pub(super) struct CallView<'a> {
     /// The hash of that entry.
     #[schema(value_type = is::Sha256)]
     hash: String,
+    /// Version of the price table of its estimate and its charge.
+    #[schema(value_type = Option<String>, example = "5d1e0c4f8a2b6397")]
+    price_version: Option<&'a str>,
+    /// What determined the charge beside model and tokens; null for an ordinary call.
+    #[schema(value_type = Option<BillingView>)]
+    billing: Option<Value>,
+    #[serde(skip)]
+    details: &'a Billing,
 }
 
 impl<'a> CallView<'a> {
@@ -189,6 +214,9 @@ impl<'a> CallView<'a> {
                 .get(&call.audit_seq)
                 .map(hex::encode)
                 .unwrap_or_default(),
+            price_version: call.price_version.as_deref(),
+            billing: measures.billing.shown(),
+            details: &measures.billing,
         }
     }
 
@@ -196,6 +224,9 @@ impl<'a> CallView<'a> {
     pub(super) fn cells(self) -> [String; COLUMNS.len()] {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let details = self.details;
+        let tokens = |tokens: u64| number(Some(tokens).filter(|tokens| *tokens > 0));
+        let flag = |is_set: bool| text(is_set.then_some("true"));
         [
             self.id.to_owned(),
             self.at,
@@ -224,6 +255,23 @@ impl<'a> CallView<'a> {
             self.charged_on.unwrap_or_default(),
             self.audit_seq.to_string(),
             self.hash,
+            text(self.price_version),
+            text(details.tier_asked.as_deref()),
+            text(details.tier_reported.as_deref()),
+            tokens(details.reasoning_tokens),
+            tokens(details.cache_write_tokens),
+            tokens(details.cache_write_12h_tokens),
+            tokens(details.cache_write_30m_tokens),
+            tokens(details.audio_input_tokens),
+            tokens(details.audio_output_tokens),
+            flag(details.web_search),
+            flag(details.long_cache),
+            details
+                .reported_cost
+                .map(|cost| cost.to_string())
+                .unwrap_or_default(),
+            text(details.price_prefix.as_deref()),
+            number(details.provider_status.map(u64::from)),
         ]
     }
 }

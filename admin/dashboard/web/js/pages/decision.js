@@ -49,6 +49,7 @@ function Body({ decision }) {
     ['Estimate', html`<${Money} of=${decision.estimateUsd} none="none made" />`],
     ['Charged', html`<${Money} of=${decision.chargedUsd} />`],
     ['Real cost', html`<${Money} of=${decision.actualUsd} none="not known" />`],
+    ...charged(decision.call?.billing),
     ['Price table', html`<${Id} of=${decision.priceVersion} />`],
   ]} /><//>
     </div>
@@ -62,15 +63,42 @@ function Body({ decision }) {
 function measured(call) {
   if (!call) return [];
   const tokens = (number) => (number === null ? 'not known' : number.toLocaleString('en-US'));
+  const billing = call.billing ?? {};
+  const parts = (...list) => {
+    const words = list.filter(([number]) => number > 0).map(([number, word]) => `${tokens(number)} ${word}`);
+    return words.length > 0 && `, of which ${words.join(', ')}`;
+  };
+  const lifetimes = [[billing.cacheWrite12hTokens, '12 hours'], [billing.cacheWrite30mTokens, '30 minutes']]
+    .filter(([number]) => number > 0).map(([number, time]) => `${tokens(number)} for ${time}`);
+  const written = lifetimes.length > 0 ? `written to the cache (${lifetimes.join(', ')})` : 'written to the cache';
   return [
     call.endpoint && ['Endpoint', html`${plainWord(call.endpoint)}${call.stream && ', streamed'}`],
     call.upstream && ['Upstream', html`<${Name} of=${call.upstream} />`],
-    ['Tokens in', html`${tokens(call.inputTokens)}${call.cachedTokens > 0 && `, of which ${tokens(call.cachedTokens)} cached`}`],
-    ['Tokens out', tokens(call.outputTokens)],
+    ['Tokens in', html`${tokens(call.inputTokens)}${parts([call.cachedTokens, 'cached'], [billing.cacheWriteTokens, written], [billing.audioInputTokens, 'sound'])}`],
+    ['Tokens out', html`${tokens(call.outputTokens)}${parts([billing.reasoningTokens, 'reasoning'], [billing.audioOutputTokens, 'sound'])}`],
     call.latencyMs !== null && ['Took', html`${duration(call.latencyMs)}${call.firstByteMs !== null && `, first byte after ${duration(call.firstByteMs)}`}`],
-    call.end && ['Exchange with the provider', plainWord(call.end)],
+    call.end && ['Exchange with the provider', html`${plainWord(call.end)}${billing.providerStatus && `, status ${billing.providerStatus}`}`],
     call.extensions > 0 && ['Hold raised', count(call.extensions, 'time')],
   ];
+}
+
+/** What determined the charge beside model and tokens, where it is not that of an ordinary call. */
+function charged(billing) {
+  if (!billing) return [];
+  return [
+    (billing.tierAsked || billing.tierReported) && ['Service tier', html`<bdi>${tier(billing)}</bdi>`],
+    billing.webSearch && ['Web search', 'charged'],
+    billing.longCache && ['Cache lifetime', 'requested longer than the default'],
+    billing.reportedCostUsd !== undefined && ['Reported by the provider', html`<${Money} of=${billing.reportedCostUsd} />, more than computed`],
+    billing.pricePrefix !== undefined && ['Priced as', billing.pricePrefix ? html`<${Name} of=${`${billing.pricePrefix}…`} />` : 'a model of the default upstream'],
+  ];
+}
+
+/** The tier that was billed, and the requested one where it is another. */
+function tier({ tierAsked, tierReported }) {
+  if (!tierReported) return `${tierAsked} requested, none reported`;
+  if (!tierAsked) return `${tierReported}, none requested`;
+  return tierAsked === tierReported ? tierReported : `${tierReported}, ${tierAsked} requested`;
 }
 
 /** Amounts have their exact nanos beside them; counts have not. */

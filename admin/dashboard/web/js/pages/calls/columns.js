@@ -39,7 +39,8 @@ function Outcome({ call }) {
 }
 
 /** How a call went to the provider, where it is not the plain way. */
-function way({ endpoint, stream, upstream }) {
-  const words = [endpoint && endpoint !== 'chat.completions' && plainWord(endpoint), stream && 'streamed', upstream && `by ${upstream}`].filter(Boolean);
+function way({ endpoint, stream, upstream, billing }) {
+  const tier = billing?.tierReported ?? billing?.tierAsked;
+  const words = [endpoint && endpoint !== 'chat.completions' && plainWord(endpoint), stream && 'streamed', upstream && `by ${upstream}`, tier && `tier ${tier}`].filter(Boolean);
   return words.length > 0 ? words.join(', ') : null;
 }
