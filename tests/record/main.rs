@@ -15,6 +15,7 @@ mod dry_run;
 mod insight;
 mod intents;
 mod rate_windows;
+mod recompute;
 mod runs;
 mod sealers;
 mod stage;
