@@ -4,10 +4,12 @@ use super::call_request::{CallRequest, StreamRequest};
 use crate::upstream::usage;
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
-use domain::measured::CallEnd;
+use domain::measured::{Billing, CallEnd, Measured};
 use domain::money::Nanos;
 use domain::price::{ActualCost, Usage, reported_cost};
+use http::StatusCode;
 use sse::Filter;
+use std::time::Duration;
 
 /// The final charge of a call.
 #[derive(Debug)]
@@ -109,6 +111,61 @@ impl Bill {
         }
     }
 
+    /// Builds the measurements of the call for the audit trail. Those of a stream alone (first byte, extensions) are left
+    /// out.
+    pub fn measured(
+        &self,
+        request: &CallRequest,
+        status: Option<StatusCode>,
+        end: CallEnd,
+        latency: Duration,
+    ) -> Measured {
+        let usage = self.usage.as_ref();
+        Measured {
+            endpoint: request.endpoint,
+            streamed: request.stream.is_some(),
+            upstream: request.upstream.identity().name.clone(),
+            input_tokens: usage.map(|usage| usage.prompt_tokens),
+            cached_tokens: usage.map(|usage| usage.cached_tokens),
+            output_tokens: usage.map(|usage| usage.completion_tokens),
+            latency_ms: u64::try_from(latency.as_millis()).ok(),
+            first_byte_ms: None,
+            end,
+            extensions: 0,
+            billing: self.details(request, status),
+        }
+    }
+
+    /// Returns the details from which the charge can be recomputed.
+    fn details(&self, request: &CallRequest, status: Option<StatusCode>) -> Billing {
+        let [tier_asked, tier_reported] = request.notable_tiers(self.tier_reported.as_deref());
+        let prefix = request.upstream.identity().notable_price_prefix();
+        let billing = Billing {
+            tier_asked: tier_asked.map(str::to_owned),
+            tier_reported: tier_reported.map(str::to_owned),
+            web_search: self.web_search,
+            reported_cost: self.reported_cost,
+            price_prefix: prefix.map(str::to_owned),
+            provider_status: status
+                .filter(|status| *status != StatusCode::OK)
+                .map(|status| status.as_u16()),
+            ..Billing::default()
+        };
+        match &self.usage {
+            Some(usage) => Billing {
+                reasoning_tokens: usage.reasoning_tokens,
+                cache_write_tokens: usage.cache_write_tokens,
+                cache_write_12h_tokens: usage.cache_write_12h_tokens,
+                cache_write_30m_tokens: usage.cache_write_30m_tokens,
+                audio_input_tokens: usage.prompt_audio_tokens,
+                audio_output_tokens: usage.completion_audio_tokens,
+                long_cache: request.long_cache,
+                ..billing
+            },
+            None => billing,
+        }
+    }
+
     /// Returns the cost if the provider's usage determined it.
     pub fn actual(&self) -> Option<Nanos> {
         (self.how == HoldOutcome::Settled).then_some(self.cost)
@@ -124,7 +181,7 @@ mod tests {
     use bytes::Bytes;
     use domain::measured::Endpoint;
     use domain::price::{DEFAULT_PRICES, PriceTable};
-    use http::{HeaderMap, StatusCode};
+    use http::HeaderMap;
     use std::sync::Arc;
 
     const ESTIMATE: Nanos = Nanos::from_stored(1_000_000);
@@ -318,10 +375,8 @@ mod tests {
     fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
         let bill = Bill::of_whole(request, ESTIMATE, answer);
         let status = answer.as_ref().ok().map(|answer| answer.status);
-        let took = std::time::Duration::from_micros(812_999);
-        request
-            .measured(&bill, status, CallEnd::Completed, took)
-            .to_word()
+        let took = Duration::from_micros(812_999);
+        bill.measured(request, status, CallEnd::Completed, took).to_word()
     }
 
     /// Returns the details in the measurements; empty for an ordinary call.

@@ -1,6 +1,5 @@
 //! Step 3: parses and validates the whole request, and computes its estimate (specification §4.4 step 4).
 
-use super::bill::Bill;
 use super::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
@@ -8,17 +7,16 @@ use crate::upstream::{Upstream, Upstreams, usage};
 use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
-use domain::measured::{Billing, CallEnd, Endpoint, Measured};
+use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::names;
 use domain::price::{ActualCost, BadCost, CallShape, PriceTable, ServedCall, Usage};
+use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
-use http::{HeaderMap, StatusCode};
 use settings::upstreams::StreamUsage;
 use sse::Format;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Name of the header that asks for the real cost at the end of a stream.
 const STREAM_COST_HEADER: HeaderName = HeaderName::from_static("x-service-stream-cost");
@@ -131,59 +129,6 @@ impl CallRequest {
         })
     }
 
-    /// Builds the measurements of the audit trail. Those of a stream alone (first byte, extensions) are left out.
-    pub fn measured(
-        &self,
-        bill: &Bill,
-        status: Option<StatusCode>,
-        end: CallEnd,
-        latency: Duration,
-    ) -> Measured {
-        let usage = bill.usage.as_ref();
-        Measured {
-            endpoint: self.endpoint,
-            streamed: self.stream.is_some(),
-            upstream: self.upstream.identity().name.clone(),
-            input_tokens: usage.map(|usage| usage.prompt_tokens),
-            cached_tokens: usage.map(|usage| usage.cached_tokens),
-            output_tokens: usage.map(|usage| usage.completion_tokens),
-            latency_ms: u64::try_from(latency.as_millis()).ok(),
-            first_byte_ms: None,
-            end,
-            extensions: 0,
-            billing: self.billing(bill, status),
-        }
-    }
-
-    /// Returns the details from which the charge can be recomputed.
-    fn billing(&self, bill: &Bill, status: Option<StatusCode>) -> Billing {
-        let [tier_asked, tier_reported] = self.notable_tiers(bill.tier_reported.as_deref());
-        let billing = Billing {
-            tier_asked: tier_asked.map(str::to_owned),
-            tier_reported: tier_reported.map(str::to_owned),
-            web_search: bill.web_search,
-            reported_cost: bill.reported_cost,
-            price_prefix: self.upstream.identity().notable_price_prefix().map(str::to_owned),
-            provider_status: status
-                .filter(|status| *status != StatusCode::OK)
-                .map(|status| status.as_u16()),
-            ..Billing::default()
-        };
-        match &bill.usage {
-            Some(usage) => Billing {
-                reasoning_tokens: usage.reasoning_tokens,
-                cache_write_tokens: usage.cache_write_tokens,
-                cache_write_12h_tokens: usage.cache_write_12h_tokens,
-                cache_write_30m_tokens: usage.cache_write_30m_tokens,
-                audio_input_tokens: usage.prompt_audio_tokens,
-                audio_output_tokens: usage.completion_audio_tokens,
-                long_cache: self.long_cache,
-                ..billing
-            },
-            None => billing,
-        }
-    }
-
     /// Returns the reported tier, unless it and the requested one have the meaning of a request without a tier.
     pub fn notable_tier(&self, reported: Option<&str>) -> Option<String> {
         let [_, reported] = self.notable_tiers(reported);
@@ -192,7 +137,7 @@ impl CallRequest {
 
     /// Returns the requested and the reported tier. Neither if both have the meaning of a request without a tier: they
     /// change no price.
-    fn notable_tiers<'a>(&'a self, reported: Option<&'a str>) -> [Option<&'a str>; 2] {
+    pub fn notable_tiers<'a>(&'a self, reported: Option<&'a str>) -> [Option<&'a str>; 2] {
         let tiers = [self.service_tier.as_deref(), reported];
         match tiers.iter().all(|tier| self.prices.is_default_tier(*tier)) {
             true => [None, None],

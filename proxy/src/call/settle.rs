@@ -157,7 +157,7 @@ impl Settler {
 
 /// Builds the measurements of the audit trail.
 fn measured(request: &CallRequest, bill: &Bill, exchange: &EndedExchange) -> Measured {
-    let measured = request.measured(bill, exchange.status, exchange.end, exchange.took);
+    let measured = bill.measured(request, exchange.status, exchange.end, exchange.took);
     let Some(stream) = &exchange.stream else {
         return measured;
     };
