@@ -111,8 +111,8 @@ impl Bill {
         }
     }
 
-    /// Builds the measurements of the call for the audit trail. Those of a stream alone (first byte, extensions) are left
-    /// out.
+    /// Builds the measurements of the call for the audit trail. Those of a stream alone (first byte, extensions) are
+    /// left out.
     pub fn measured(
         &self,
         request: &CallRequest,
