@@ -60,7 +60,9 @@ impl Stage {
             .and_then(|status| u16::try_from(status).ok());
         let status = status.expect("a status");
         let message = word(&with["message"]).to_owned();
+        let usage = with["usage"].clone();
         self.upstream.set(move |_| match status {
+            200 if !usage.is_null() => Answer::chat_with_usage(usage.clone()),
             200 => Answer::chat(9, 12),
             _ => Answer::error(status, "as_told", &message),
         });

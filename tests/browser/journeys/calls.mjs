@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { api, chat } from '../kit/calls.mjs';
 import { play } from '../kit/journey.mjs';
 import { account } from '../kit/stage.mjs';
-import { deposit, worker } from '../kit/fixture.mjs';
+import { deposit, provider, worker } from '../kit/fixture.mjs';
 
 await play(async (journey) => {
   const acme = await account('Acme Robotics', 'startup', ['viewer']);
@@ -136,5 +136,22 @@ await play(async (journey) => {
     assert.match(await item.innerText(), /Invoice reader/);
     await vera.sees(/^Daily cap, 96(\.\d)? %$/, vera.section('Closest to a limit'));
     await vera.look('attention');
+  });
+
+  await journey.step('a decision says what determined the charge, where the call is not an ordinary one', async () => {
+    await provider(200, '', {
+      prompt_tokens: 1900, completion_tokens: 120,
+      prompt_tokens_details: { cached_tokens: 100, cache_write_tokens: 400, cache_write_tokens_details: { ttl_12h_tokens: 300 } },
+      completion_tokens_details: { reasoning_tokens: 80 },
+    });
+    const { headers } = await chat(reader.key, { run: 'run-4', tier: 'flex' });
+    await provider(200);
+    await vera.menu('Calls');
+    await vera.sees(vera.row('run-4').getByText('tier flex', { exact: true }));
+    await vera.open(`/decisions/${headers.get('x-service-allow-id')}`);
+    await vera.sees('1,900, of which 100 cached, 400 written to the cache (300 for 12 hours)', vera.section('The call'));
+    await vera.sees('120, of which 80 reasoning', vera.section('The call'));
+    await vera.sees('flex requested, none reported', vera.section('The money'));
+    await vera.look('decision');
   });
 });

@@ -20,10 +20,10 @@ export function api(key) {
 }
 
 /** A call of the edge with a virtual key: `{status, headers, json}`. */
-export function chat(key, { run, text = 'hello' } = {}) {
+export function chat(key, { run, text = 'hello', tier } = {}) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   if (run) headers['x-service-run-id'] = run;
-  const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: text }] });
+  const body = JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: text }], service_tier: tier });
   return fetch(`${plan.edge}/v1/chat/completions`, { method: 'POST', headers, body }).then(async (response) => ({
     status: response.status,
     headers: response.headers,

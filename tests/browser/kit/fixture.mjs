@@ -101,8 +101,8 @@ async function agreements(call, from, to, say) {
   return made;
 }
 
-/** The answer of the provider from now on. */
-export const provider = (status, message = '') => ask('provider', { status, message });
+/** The answer of the provider from now on; of a success with this usage. */
+export const provider = (status, message = '', usage = null) => ask('provider', { status, message, usage });
 
 /** Past days with spending by some agents and a few refusals, as the sealer keeps them: a chart needs more than today. */
 export async function history(account, agents, days) {
