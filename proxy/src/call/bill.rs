@@ -22,7 +22,7 @@ pub struct Bill {
     pub usage: Option<Usage>,
     /// `service_tier` of the answer, if it or that of the request changes a price.
     pub tier_reported: Option<String>,
-    /// Whether the cost includes a web search, by the usage.
+    /// Whether the cost includes a web search.
     pub web_search: bool,
     /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
     pub reported_cost: Option<Nanos>,
@@ -40,13 +40,12 @@ impl Bill {
             return Self::without_usage(estimate, HoldOutcome::Estimated);
         };
         let usage = reported.usage;
-        let actual = usage
-            .as_ref()
-            .and_then(|usage| request.actual_cost(usage, reported.service_tier.as_deref()));
-        let bill = Self::new(actual, request.counted_cost(reported.cost), estimate, usage);
+        let tier = reported.service_tier.as_deref();
+        let actual = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
         Self {
-            tier_reported: request.notable_tier(reported.service_tier.as_deref()),
-            ..bill
+            usage,
+            tier_reported: request.notable_tier(tier),
+            ..Self::new(actual, request.counted_cost(reported.cost), estimate)
         }
     }
 
@@ -64,19 +63,20 @@ impl Bill {
         // The filter has the last cost, too. It is read again so that an invalid one is logged, once a stream.
         let last = json.and_then(|json| request.counted_cost(reported_cost(json)));
         let reported = last.max(filter.cost_nanos().map(Nanos::from_stored));
-        let so_far = usage
-            .as_ref()
-            .and_then(|usage| request.actual_cost(usage, filter.service_tier()));
-        let bill = if so_far.is_some() && filter.usage_is_whole(end == CallEnd::Completed) {
-            Self::new(so_far, reported, held, usage)
+        let tier = filter.service_tier();
+        let so_far = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
+        let is_whole = so_far.is_some() && filter.usage_is_whole(end == CallEnd::Completed);
+        let bill = if is_whole {
+            Self::new(so_far, reported, held)
         } else {
-            let seen = stream_request.cost_of_seen(request, filter.text_bytes(), filter.service_tier());
+            let seen = stream_request.cost_of_seen(request, filter.text_bytes(), tier);
             let so_far = so_far.map(|actual| actual.cost);
             let held = [so_far, seen].into_iter().flatten().fold(held, Nanos::max);
-            Self::new(None, reported, held, None)
+            Self::new(None, reported, held)
         };
         Self {
-            tier_reported: request.notable_tier(filter.service_tier()),
+            usage: usage.filter(|_| is_whole),
+            tier_reported: request.notable_tier(tier),
             ..bill
         }
     }
@@ -84,19 +84,16 @@ impl Bill {
     /// Charges `actual`, the cost of the usage of the whole answer, or `held` if it is not known. The charge is never
     /// less than the cost that the provider reports, if reported costs are used. `held` is never less than the
     /// estimate, since reasoning is not seen.
-    fn new(actual: Option<ActualCost>, reported: Option<Nanos>, held: Nanos, usage: Option<Usage>) -> Self {
+    fn new(actual: Option<ActualCost>, reported: Option<Nanos>, held: Nanos) -> Self {
         let (computed, how) = match actual {
             Some(actual) => (actual.cost, HoldOutcome::Settled),
             None => (held, HoldOutcome::Estimated),
         };
         let reported_cost = reported.filter(|reported| *reported > computed);
         Self {
-            cost: reported_cost.unwrap_or(computed),
-            how,
-            usage,
-            tier_reported: None,
             web_search: actual.is_some_and(|actual| actual.web_search),
             reported_cost,
+            ..Self::without_usage(reported_cost.unwrap_or(computed), how)
         }
     }
 

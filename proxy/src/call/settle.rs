@@ -16,7 +16,7 @@ use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the exchange with the provider ended.
+/// The end of the exchange with the provider.
 #[derive(Debug)]
 pub struct EndedExchange {
     /// For the audit trail.
@@ -36,7 +36,7 @@ pub struct EndedExchange {
 pub struct EndedStream {
     /// Time from sending the request to the first byte of the body; `None` if the body was empty.
     pub first_byte: Option<Duration>,
-    /// How often the hold was raised.
+    /// Number of times the hold was raised.
     pub extensions: u32,
 }
 

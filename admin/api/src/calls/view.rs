@@ -9,8 +9,7 @@ use domain::money::Nanos;
 use domain::timestamp::{date_from_day, iso_from_ms};
 use endpoint::Problem;
 use endpoint::doc::is;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use store::names::{self, Names};
 use utoipa::ToSchema;
@@ -169,11 +168,15 @@ pub(super) struct CallView<'a> {
     /// Version of the price table of its estimate and its charge.
     #[schema(value_type = Option<String>, example = "5d1e0c4f8a2b6397")]
     price_version: Option<&'a str>,
-    /// What determined the charge beside model and tokens; null for an ordinary call.
+    /// The details of the charge beside model and tokens; null for an ordinary call.
+    #[serde(serialize_with = "shown")]
     #[schema(value_type = Option<BillingView>)]
-    billing: Option<Value>,
-    #[serde(skip)]
-    details: &'a Billing,
+    billing: &'a Billing,
+}
+
+/// Writes the object of a detail that is not the default, or null.
+fn shown<S: Serializer>(billing: &&Billing, serializer: S) -> Result<S::Ok, S::Error> {
+    billing.shown().serialize(serializer)
 }
 
 impl<'a> CallView<'a> {
@@ -215,8 +218,7 @@ impl<'a> CallView<'a> {
                 .map(hex::encode)
                 .unwrap_or_default(),
             price_version: call.price_version.as_deref(),
-            billing: measures.billing.shown(),
-            details: &measures.billing,
+            billing: &measures.billing,
         }
     }
 
@@ -224,7 +226,7 @@ impl<'a> CallView<'a> {
     pub(super) fn cells(self) -> [String; COLUMNS.len()] {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-        let details = self.details;
+        let billing = self.billing;
         let tokens = |tokens: u64| number(Some(tokens).filter(|tokens| *tokens > 0));
         let flag = |is_set: bool| text(is_set.then_some("true"));
         [
@@ -256,22 +258,22 @@ impl<'a> CallView<'a> {
             self.audit_seq.to_string(),
             self.hash,
             text(self.price_version),
-            text(details.tier_asked.as_deref()),
-            text(details.tier_reported.as_deref()),
-            tokens(details.reasoning_tokens),
-            tokens(details.cache_write_tokens),
-            tokens(details.cache_write_12h_tokens),
-            tokens(details.cache_write_30m_tokens),
-            tokens(details.audio_input_tokens),
-            tokens(details.audio_output_tokens),
-            flag(details.web_search),
-            flag(details.long_cache),
-            details
+            text(billing.tier_asked.as_deref()),
+            text(billing.tier_reported.as_deref()),
+            tokens(billing.reasoning_tokens),
+            tokens(billing.cache_write_tokens),
+            tokens(billing.cache_write_12h_tokens),
+            tokens(billing.cache_write_30m_tokens),
+            tokens(billing.audio_input_tokens),
+            tokens(billing.audio_output_tokens),
+            flag(billing.web_search),
+            flag(billing.long_cache),
+            billing
                 .reported_cost
                 .map(|cost| cost.to_string())
                 .unwrap_or_default(),
-            text(details.price_prefix.as_deref()),
-            number(details.provider_status.map(u64::from)),
+            text(billing.price_prefix.as_deref()),
+            number(billing.provider_status.map(u64::from)),
         ]
     }
 }

@@ -37,13 +37,13 @@ pub(super) struct MeasuredView {
     /// Number of times the hold was raised while the answer was streamed.
     #[schema(example = 0)]
     extensions: u32,
-    /// What determined the charge beside model and tokens. Absent for an ordinary call.
+    /// The details of the charge beside model and tokens. Absent for an ordinary call.
     #[schema(required = false)]
     billing: BillingView,
 }
 
-/// What determined the charge of a call beside its model, the tokens of prompt and answer and the cached ones. It has
-/// only the fields that are not 0, false or unknown.
+/// The details of a call's charge beside its model, the tokens of prompt and answer and the cached ones: only the
+/// fields that are not 0, false or unknown.
 #[derive(ToSchema)]
 #[schema(as = BillingDetails, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes an object that is made elsewhere")]
