@@ -1,4 +1,4 @@
-//! Runs the script of a journey and answers its requests, until it ends or its time is over.
+//! Runs the script of a journey and answers its requests, until it ends or makes no progress.
 
 use crate::chromium;
 use crate::stage::Stage;
@@ -8,12 +8,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Longest time of a journey; the script gives up [`EARLIER`] before that and reports its position.
-const TIME: Duration = Duration::from_secs(180);
-/// Time before the test's limit at which the script gives up.
-const EARLIER: Duration = Duration::from_secs(15);
+/// Longest time of a step, with a browser for each of the tests that run beside it. The script gives up then, and
+/// reports its position.
+const STEP_TIME: Duration = Duration::from_secs(60);
+/// Longest time without a line from the script, which writes one after each step. Longer than a step by the time of the
+/// report.
+const SILENCE: Duration = STEP_TIME.saturating_add(Duration::from_secs(30));
 /// Variable that names a folder for screenshots of all pages. Without it there are only those of failures, in
 /// `target/browser-screenshots`: each takes as long as everything else that is done to a page.
 const SCREENSHOTS: &str = "TOLLGATE_SCREENSHOTS";
@@ -68,7 +70,7 @@ impl Stage {
             "chromium": chromium::program(),
             "screenshots": screenshots(),
             "picturesOfAll": std::env::var_os(SCREENSHOTS).is_some(),
-            "timeMs": u64::try_from((TIME - EARLIER).as_millis()).expect("a short time"),
+            "stepMs": u64::try_from(STEP_TIME.as_millis()).expect("a short time"),
         })
     }
 
@@ -88,9 +90,9 @@ impl Stage {
                 .map_while(Result::ok)
                 .try_for_each(|line| copy.send(line))
         });
-        let (end, mut said) = (Instant::now() + TIME, String::new());
+        let mut said = String::new();
         loop {
-            match received.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            match received.recv_timeout(SILENCE) {
                 Ok(line) => match question(&line) {
                     Some(question) => {
                         let ask = question["ask"].as_str().unwrap_or_default();

@@ -30,11 +30,12 @@ class Journey {
     this.at = 'the beginning';
   }
 
-  /** A part of the story, named in what is told when it fails. */
+  /** A part of the story, named in what is told when it fails. A journey may have any number of them: each has a time
+   * of its own. */
   async step(name, act) {
     this.at = name;
     const began = Date.now();
-    const result = await act();
+    const result = await within(plan.stepMs, act());
     console.log(`  ${name} (${Date.now() - began} ms)`);
     return result;
   }
@@ -93,17 +94,22 @@ function launch() {
   return chromium.launch({ executablePath: plan.chromium, args, timeout: 60_000 });
 }
 
+/** The result of `act`, or an error when it takes longer than `ms`. */
+async function within(ms, act) {
+  let over;
+  const time = new Promise((_, reject) => {
+    over = setTimeout(() => reject(new Error(`it took longer than ${ms} ms`)), ms);
+  });
+  return Promise.race([act, time]).finally(() => clearTimeout(over));
+}
+
 /** Plays a story; the process ends with 0 when nothing is wrong. */
 export async function play(story) {
   const browser = await launch();
   const journey = new Journey(browser);
-  let over;
-  const time = new Promise((_, reject) => {
-    over = setTimeout(() => reject(new Error('the time of the journey is over')), plan.timeMs);
-  });
   let failed = null;
   try {
-    await Promise.race([story(journey), time]);
+    await story(journey);
   } catch (error) {
     failed = error;
   }
@@ -111,7 +117,6 @@ export async function play(story) {
   if (failed) console.log(`At "${journey.at}": ${failed.stack ?? failed}`);
   for (const fault of faults) console.log(`FAULT ${fault}`);
   if (failed || faults.length > 0) await journey.report();
-  clearTimeout(over);
   await browser.close();
   process.exit(failed || faults.length > 0 ? 1 : 0);
 }

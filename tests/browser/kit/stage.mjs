@@ -18,7 +18,7 @@ lines.on('close', () => process.exit(3));
 const next = () =>
   arrived.length > 0 ? Promise.resolve(arrived.shift()) : new Promise((resolve) => waiting.push(resolve));
 
-/** Addresses, programs and bounds: `name, base, edge, packages, chromium, screenshots, picturesOfAll, timeMs`. */
+/** Addresses, programs and bounds: `name, base, edge, packages, chromium, screenshots, picturesOfAll, stepMs`. */
 export const plan = await next();
 
 /** Packages stand where the test has installed them, not beside this file. */
