@@ -29,12 +29,13 @@ const KINDS: [Kind; 11] = [
 ];
 
 /// Scripts whose call does not name the account.
-const UNNAMED: [&str; 8] = [
+const UNNAMED: [&str; 9] = [
     "account_create",
     "attempts_take",
     "blocked_change",
     "fence",
     "number_draw",
+    "price_table_keep",
     "refuse",
     "replace_prices",
     "reseal_checkpoint_key",

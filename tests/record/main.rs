@@ -14,6 +14,7 @@ mod decisions;
 mod dry_run;
 mod insight;
 mod intents;
+mod price_tables;
 mod rate_windows;
 mod recompute;
 mod runs;

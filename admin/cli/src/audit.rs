@@ -1,7 +1,9 @@
-//! `tollgate-admin audit`: verify and export the audit trail, and show the key that signs its checkpoints.
+//! `tollgate-admin audit`: verify and export the audit trail, recompute its charges, and show the key that signs its
+//! checkpoints.
 
 mod export;
 mod manifests;
+mod recompute;
 mod verify;
 
 use super::context::Context;
@@ -27,6 +29,8 @@ pub(super) enum Audit {
     Verify(Box<verify::Verify>),
     /// Write an audit trail as JSON Lines, one entry per line
     Export(export::Export),
+    /// Recompute the charges of calls from their records and the kept price tables; exit code 1 if one is different
+    Recompute(recompute::Recompute),
     /// Make missing or changed manifests of the archive again
     Manifests(manifests::Manifests),
     /// Show the public key that proves signed checkpoints
@@ -65,6 +69,7 @@ impl Audit {
         match self {
             Self::Verify(verify) => verify.run(settings).await,
             Self::Export(export) => export.run(&Context::open(settings).await?).await,
+            Self::Recompute(recompute) => recompute.run(&Context::open(settings).await?).await,
             Self::Manifests(manifests) => manifests.run(&Context::open(settings).await?).await,
             Self::Key => key(&Context::open(settings).await?).await,
         }

@@ -20,6 +20,7 @@ mod ledger;
 mod master_keys;
 mod output;
 mod password;
+mod price_tables;
 mod prices;
 mod report;
 mod sandbox;

@@ -1,15 +1,21 @@
 //! `tollgate-admin prices`: the operator's imported prices, which take precedence over the file (decisions D32, D65).
 
 use super::context::Context;
+use super::price_tables::PriceTables;
+use super::table::table as tabulated;
+use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
+use archive::Archive;
 use clap::Subcommand;
 use domain::price::{Imported, ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, import_litellm};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use store::prices as replace_prices;
+use store::prices::tables;
 use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
@@ -32,14 +38,24 @@ pub(super) enum Prices {
     Show {
         /// The model as a request names it; an unknown one has the highest prices of the table
         model: String,
+        /// The prices of this version (`priceVersion` of a call) in place of those in force
+        #[arg(long, value_name = "VERSION", value_parser = value::price_version)]
+        version: Option<String>,
     },
+    /// List the versions of the price tables that were kept, by which charges can be recomputed
+    Versions,
 }
 
 impl Prices {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::Import { file, provider } => import(context, &file, &provider).await,
-            Self::Show { model } => show(context, &model).await,
+            Self::Show { model, version: None } => show(context, &model).await,
+            Self::Show {
+                model,
+                version: Some(version),
+            } => show_kept(context, &model, &version).await,
+            Self::Versions => versions(context).await,
         }
     }
 }
@@ -107,32 +123,74 @@ fn imported_report(imported: &Imported, table: &PriceTable) -> Report {
 }
 
 async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
+    let (table, overlay) = in_force(context).await?;
+    let is_imported = |name: &str| overlay.models().any(|(imported, _)| imported == name);
+    let source = |name: &str| if is_imported(name) { "import" } else { "file" };
+    Ok(shown(&table, model, source))
+}
+
+/// Shows the prices of an earlier table.
+async fn show_kept(context: &Context, model: &str, version: &str) -> Result<Report, Failure> {
+    let archive = Archive::from_settings(&context.settings.audit)?;
+    let table = PriceTables::new(&context.store, &archive).get(version).await?;
+    let table = table.ok_or_else(|| {
+        let message = format!("no price table of version {version} was kept; `prices versions` lists them");
+        Failure::refused("NOT_FOUND", message)
+    })?;
+    Ok(shown(&table, model, |_| "kept"))
+}
+
+fn shown(table: &PriceTable, model: &str, source: impl Fn(&str) -> &'static str) -> Report {
+    let version = table.version();
+    let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
+        let text =
+            format!("{model} is not in the price table: it costs the dearest figures of each kind in it.");
+        let document = json!({ "models": [{ "model": model, "known": false }], "priceVersion": version });
+        return Report::new(text, document);
+    };
+    let name = price.name();
+    let source = source(name);
+    let document = json!({ "model": model, "known": true, "entry": name, "source": source, "prices": entry });
+    Report::new(
+        format!(
+            "{model} is priced as {name} ({source}, table version {version}), USD per million tokens\n{}",
+            lines(entry)
+        ),
+        json!({ "models": [document], "priceVersion": version }),
+    )
+}
+
+async fn versions(context: &Context) -> Result<Report, Failure> {
+    let archive = Archive::from_settings(&context.settings.audit)?;
+    // The store first: a table leaves it when it is in the archive.
+    let offered = tables::offered(&context.store).await?;
+    let archived: BTreeSet<String> = archive.price_versions().await?.into_iter().collect();
+    let (table, _) = in_force(context).await?;
+    let all: BTreeSet<&String> = offered.iter().chain(&archived).collect();
+    let mut rows = Vec::new();
+    let mut documents = Vec::new();
+    for version in all {
+        let (is_archived, is_in_force) = (archived.contains(version), table.version() == version);
+        let place = if is_archived { "archive" } else { "store" };
+        let now = if is_in_force { "in force" } else { "" };
+        rows.push(vec![version.clone(), place.to_owned(), now.to_owned()]);
+        documents.push(json!({ "version": version, "archived": is_archived, "inForce": is_in_force }));
+    }
+    Ok(Report::new(
+        tabulated(&["VERSION", "KEPT IN", ""], &rows),
+        json!({ "versions": documents, "priceVersion": table.version() }),
+    ))
+}
+
+/// Returns the table that the configuration and the imports yield, and the imports.
+async fn in_force(context: &Context) -> Result<(PriceTable, PriceOverlay), Failure> {
     let base = context.settings.prices()?;
     let stored = replace_prices::read(&context.store).await?;
     let overlay = overlay(stored.as_deref())?;
     let table = PriceTable::merge(&base, &overlay).map_err(|error| {
         Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
     })?;
-    let version = table.version();
-    let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
-        let text =
-            format!("{model} is not in the price table: it costs the dearest figures of each kind in it.");
-        let document = json!({ "models": [{ "model": model, "known": false }], "priceVersion": version });
-        return Ok(Report::new(text, document));
-    };
-    let name = price.name();
-    let source = match overlay.models().any(|(imported, _)| imported == name) {
-        true => "import",
-        false => "file",
-    };
-    let document = json!({ "model": model, "known": true, "entry": name, "source": source, "prices": entry });
-    Ok(Report::new(
-        format!(
-            "{model} is priced as {name} ({source}, table version {version}), USD per million tokens\n{}",
-            lines(entry)
-        ),
-        json!({ "models": [document], "priceVersion": version }),
-    ))
+    Ok((table, overlay))
 }
 
 /// Returns one line for each service tier, and one for each long-context tier.

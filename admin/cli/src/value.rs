@@ -6,7 +6,9 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::names;
 use domain::permission::Permission;
+use domain::price::PriceTable;
 use domain::printable;
+use domain::timestamp::day_from_date;
 use domain::{self, amount};
 use endpoint::WalletName;
 use ipnet::IpNet;
@@ -31,6 +33,19 @@ pub(super) fn id(text: &str) -> Result<String, String> {
     match (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain) {
         true => Ok(text.to_owned()),
         false => Err("an id has 1 to 64 letters, digits and underscores".to_owned()),
+    }
+}
+
+/// Parses a UTC day, such as 2026-11-28, in days since 1970.
+pub(super) fn day(text: &str) -> Result<u64, String> {
+    day_from_date(text).ok_or_else(|| "a day is written as 2026-11-28".to_owned())
+}
+
+/// Parses the version of a price table.
+pub(super) fn price_version(text: &str) -> Result<String, String> {
+    match PriceTable::is_version(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a version has 16 digits of 0-9 and a-f, as priceVersion shows it".to_owned()),
     }
 }
 

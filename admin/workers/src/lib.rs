@@ -2,9 +2,10 @@
 //!
 //! [`health`](self) checks the store, `blocked` and `guard` maintain the lists of blocked addresses and refused
 //! accounts, `reaper` ends overdue holds, `transit` delivers money in transit between accounts, `sealer` seals the
-//! audit trail, `checkpointer` signs its end, `archiver` and `intent_archiver` move old data to the archive, `catch_up`
-//! dispatches events of archived entries, `deliverer` delivers webhooks, `threshold_watcher` detects limits that are
-//! nearly reached, and `gauge_collector` counts open items for the metrics.
+//! audit trail, `checkpointer` signs its end, `archiver` and `intent_archiver` move old data to the archive,
+//! `price_keeper` keeps price tables there, `catch_up` dispatches events of archived entries, `deliverer` delivers
+//! webhooks, `threshold_watcher` detects limits that are nearly reached, and `gauge_collector` counts open items for
+//! the metrics.
 //!
 //! Uses the store, the archive, readers of the trail, and webhooks. Contains no HTTP of the management API.
 
@@ -19,6 +20,7 @@ mod guard;
 mod health;
 mod intent_archiver;
 pub mod metrics;
+mod price_keeper;
 mod reaper;
 mod rotation;
 mod sealer;
@@ -119,6 +121,11 @@ impl Workers {
             after_days: audit.archive_intents_after_days,
         };
         workers.spawn(intent_archiver::run(intent_archiver, stopping.clone()));
+        let price_keeper = price_keeper::PriceKeeper {
+            base: Arc::clone(&base),
+            archive: Arc::clone(&archive),
+        };
+        workers.spawn(price_keeper::run(price_keeper, stopping.clone()));
         let trail_sealer = sealer::TrailSealer {
             base: Arc::clone(&base),
             webhooks: Arc::clone(&webhooks),

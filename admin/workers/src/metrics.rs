@@ -26,6 +26,8 @@ domain::words! {
         Guard = "guard",
         /// Moves old intents to the archive.
         IntentArchiver = "intent_archiver",
+        /// Keeps price tables in the archive.
+        PriceKeeper = "price_keeper",
         /// Finds overdue holds.
         Reaper = "reaper",
         /// Seals the audit trail.

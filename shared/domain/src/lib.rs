@@ -27,6 +27,7 @@ pub mod price;
 pub mod printable;
 pub mod rate;
 pub mod reason;
+pub mod recompute;
 pub mod role;
 pub mod schema;
 pub mod spend_cap;

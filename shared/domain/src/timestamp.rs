@@ -24,6 +24,12 @@ pub fn date_from_day(day: u64) -> String {
     text
 }
 
+/// Parses a UTC day of ten characters, such as `2026-11-21`, to days since 1970.
+pub fn day_from_date(text: &str) -> Option<u64> {
+    let at_ms = ms_from_iso(&format!("{text}T00:00:00Z")).filter(|_| text.len() == "2026-11-21".len());
+    Some(at_ms? / DAY_MS)
+}
+
 /// Formats a time for sentences, such as `2026-11-20 22:37 UTC`, with seconds if they are not zero. Fractions of a
 /// second round up, so that an end is never stated too early.
 pub fn spoken_from_ms(at_ms: u64) -> String {
@@ -88,6 +94,21 @@ fn digits(room: &mut [u8], mut value: u64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_day_has_ten_characters() {
+        assert_eq!(day_from_date("1970-01-02"), Some(1));
+        for text in [
+            "",
+            "2026-11-8",
+            "2026-11-31",
+            "2026-11-28T00:00:00Z",
+            "20261128",
+            "1969-12-31",
+        ] {
+            assert_eq!(day_from_date(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn iso_text_round_trips() {

@@ -1,5 +1,7 @@
 //! Twin of `prices/replace.lua`: stores the prices that the operator imported.
 
+pub mod tables;
+
 use crate::script::script;
 use crate::{Store, StoreError, keys};
 

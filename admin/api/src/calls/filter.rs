@@ -11,7 +11,7 @@ use domain::id::Kind;
 use domain::measured::{Endpoint, UPSTREAM_NAME_MAX, is_upstream_name};
 use domain::money::Nanos;
 use domain::period::DAY_MS;
-use domain::timestamp::ms_from_iso;
+use domain::timestamp::day_from_date;
 use endpoint::doc::field;
 use endpoint::{Problem, require_agent_id, require_run_id, time};
 use history::trail::calls::{CallSelection, LateCalls};
@@ -343,11 +343,9 @@ fn day(query: &BTreeMap<String, String>, field: &str) -> Result<Option<u64>, Pro
     let Some(text) = query.get(field) else {
         return Ok(None);
     };
-    // A day of ten characters, so that no time is read as one.
-    let at_ms = ms_from_iso(&format!("{text}T00:00:00Z")).filter(|_| text.len() == "2026-11-27".len());
     let message = || format!("{field} must be a UTC day, such as 2026-11-27.");
-    let at_ms = at_ms.ok_or_else(|| Problem::validation(message()))?;
-    Ok(Some(at_ms / DAY_MS))
+    let day = day_from_date(text).ok_or_else(|| Problem::validation(message()))?;
+    Ok(Some(day))
 }
 
 fn min_amount(query: &BTreeMap<String, String>, field: &str) -> Result<Option<Nanos>, Problem> {

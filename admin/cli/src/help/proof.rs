@@ -60,6 +60,21 @@ pub(super) const PAGES: &[Page] = &[
         refused: "an entry is not what was recorded (the first one is named), or there is no such account",
     },
     Page {
+        path: "audit recompute",
+        about: "Recomputes the charge of each approved call of an account from its entry in the audit trail and the \
+                price table of its version, and names those that are different, at most 100. A charge without usage is \
+                compared with its estimate. Calls that an earlier release recorded lack what a service tier, sound or \
+                cache writes change, and can be named for that. `audit verify` proves the entries themselves. A price \
+                table that was not kept is exit code 3.",
+        changes: "nothing; entries that are waiting are sealed first.",
+        examples: &[
+            "tollgate-admin audit recompute --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
+            "tollgate-admin audit recompute --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC \\\n    \
+             --from 2026-11-01 --to 2026-12-01 --json",
+        ],
+        refused: "a charge is different, or there is no such account",
+    },
+    Page {
         path: "audit export",
         about: "Writes an audit trail as JSON Lines, each entry exactly as it was hashed. With --checkpoint it also \
                 signs where the trail ends, so that later nobody can remove entries unnoticed. --json needs --out.",

@@ -157,7 +157,8 @@ pub(super) const PAGES: &[Page] = &[
                 in `ignored` which costs of imported models are not understood and so not charged. \
                 Another --provider's models are named PROVIDER/MODEL, as its upstream looks them up. A model without \
                 a price costs the dearest of all, so one dear model in the list raises that. The whole table must be \
-                sound before any edge sees it. Each charge records the version of its table.",
+                sound before any edge sees it. Each charge records the version of its table, which is kept in the \
+                archive.",
         changes: "the imported prices in the store; edges and admin servers follow within seconds.",
         examples: &[
             "tollgate-admin prices import model_prices_and_context_window.json --json",
@@ -168,10 +169,22 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "prices show",
         about: "Shows what a model costs in USD per million tokens, under which entry, and whether that comes from \
-                prices.file or an import.",
+                prices.file or an import. With --version, what it cost by an earlier table.",
         changes: "nothing.",
-        examples: &["tollgate-admin prices show gpt-4o-mini"],
-        refused: "the imported prices in the store cannot be read",
+        examples: &[
+            "tollgate-admin prices show gpt-4o-mini",
+            "tollgate-admin prices show gpt-4o-mini --version 5d1e0c4f8a2b6397",
+        ],
+        refused: "the imported prices in the store cannot be read, or no table of that version was kept",
+    },
+    Page {
+        path: "prices versions",
+        about: "Lists the price tables by which edges charged, sorted by version. Each edge offers its table when it \
+                comes into force, and an admin server moves it to `prices/` in the archive within seconds. `in force` is \
+                the table that this machine's prices.file and the imports yield.",
+        changes: "nothing.",
+        examples: &["tollgate-admin prices versions --json"],
+        refused: "the archive cannot be read",
     },
     Page {
         path: "keys rotate",

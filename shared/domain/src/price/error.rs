@@ -31,6 +31,14 @@ pub enum PriceError {
         /// The fault.
         reason: &'static str,
     },
+    /// The text of another table than the named one.
+    #[error("it is the price table of version {found}, not {expected}")]
+    Version {
+        /// The named version.
+        expected: String,
+        /// That of the text.
+        found: String,
+    },
     /// Larger than any plausible price table.
     #[error("the {what} has more than {limit} {unit}")]
     TooLarge {

@@ -7,7 +7,7 @@ use super::lookup::Names;
 use super::model::{Fallback, ModelPrice};
 use super::overlay::PriceOverlay;
 use super::picos::CallPrice;
-use super::text::{Allowances, Content, check_count};
+use super::text::{Allowances, Content, check_count, is_version, version_of};
 use super::tier::TierNames;
 
 /// All known prices. Immutable: a reload or an import builds a new table.
@@ -80,6 +80,39 @@ impl PriceTable {
         }
     }
 
+    /// Parses the text of [`PriceTable::to_text`], of a table of the version `version`.
+    ///
+    /// # Errors
+    /// [`PriceError`], also if the text is that of another version.
+    pub fn from_text(version: &str, text: &str) -> Result<Self, PriceError> {
+        let found = version_of(text);
+        if found != version {
+            return Err(PriceError::Version {
+                expected: version.to_owned(),
+                found,
+            });
+        }
+        // An earlier release can have written the same content otherwise: the version stays that of its text.
+        Ok(Self {
+            version: found,
+            ..Self::build(Content::from_canonical(text)?)?
+        })
+    }
+
+    /// Formats the table as JSON, from which its charges can be recomputed at any time (D48). Its version is the first
+    /// 16 hex digits of the text's SHA-256.
+    ///
+    /// # Errors
+    /// [`PriceError::Json`] if it cannot be written, which no table causes.
+    pub fn to_text(&self) -> Result<String, PriceError> {
+        self.content.to_canonical()
+    }
+
+    /// Returns whether this has the form of a [`version`](Self::version).
+    pub fn is_version(text: &str) -> bool {
+        is_version(text)
+    }
+
     fn build(mut content: Content) -> Result<Self, PriceError> {
         check_count("price table", content.models.len())?;
         let names = Names::from_models(&content.models);
@@ -100,7 +133,7 @@ impl PriceTable {
             reason: "must have at least one model",
         };
         let unknown = ModelPrice::dearest_of(&prices).ok_or(empty)?;
-        let version = content.version()?;
+        let version = version_of(&content.to_canonical()?);
         let tier_names = TierNames {
             auto_tier: content.auto_tier.clone(),
             aliases: content.tier_aliases.clone(),

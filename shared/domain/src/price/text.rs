@@ -1,4 +1,4 @@
-//! The content of a price table: parsing of `config/prices.toml`, and the canonical form that is hashed.
+//! The content of a price table: parsing of `config/prices.toml`, and the canonical form that is hashed and kept.
 
 use super::entry::{ModelEntry, is_model_name};
 use super::error::PriceError;
@@ -63,7 +63,8 @@ const fn part_tokens() -> u64 {
 }
 
 /// A whole table. The order of fields and names is fixed, so that equal content has equal text.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Content {
     pub(super) auto_tier: String,
     pub(super) tier_aliases: BTreeMap<String, String>,
@@ -168,16 +169,39 @@ impl Content {
         Ok(())
     }
 
-    /// Returns a short hash of the content (D48): equal for equal tables on every machine.
-    pub(super) fn version(&self) -> Result<String, PriceError> {
-        let canonical = serde_json::to_vec(self).map_err(|source| PriceError::Json {
+    /// Formats the content as JSON, with prices as exact decimal strings: equal for equal tables on every machine.
+    pub(super) fn to_canonical(&self) -> Result<String, PriceError> {
+        serde_json::to_string(self).map_err(|source| PriceError::Json {
+            what: "price table",
+            source,
+        })
+    }
+
+    /// Parses the text of [`to_canonical`](Self::to_canonical).
+    pub(super) fn from_canonical(text: &str) -> Result<Self, PriceError> {
+        check_size("price table", text)?;
+        let content: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
             what: "price table",
             source,
         })?;
-        let mut version = hex::encode(Sha256::digest(&canonical));
-        version.truncate(VERSION_DIGITS);
-        Ok(version)
+        for (name, entry) in &content.models {
+            entry.check(name)?;
+        }
+        content.check()?;
+        Ok(content)
     }
+}
+
+/// Returns the version of the table with this canonical text (D48): the first 16 hex digits of its SHA-256.
+pub(super) fn version_of(canonical: &str) -> String {
+    let mut version = hex::encode(Sha256::digest(canonical));
+    version.truncate(VERSION_DIGITS);
+    version
+}
+
+/// Returns whether this can be the version of a table.
+pub(super) fn is_version(text: &str) -> bool {
+    text.len() == VERSION_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Refuses a text that is longer than any price table.

@@ -12,6 +12,7 @@
 //! | [`ACCOUNTS`] | Confirmed before the account is created, so every account is listed. |
 //! | [`BLOCKED`] | Confirmed before the operator receives the result of a change. A server that saw a higher version keeps missing ranges blocked, and logs them (`store/blocked/copy.rs`). |
 //! | [`PRICES`] | Confirmed before the operator receives the result of an import. |
+//! | [`PRICE_TABLES`] | Each edge offers its table again every hour. |
 //! | [`STORE`] | Written by the operator, who checks it after a failover (docs/explanation/durability.md); a store without it denies everything. |
 //! | [`REFUSED`] | Renewed by a worker every few seconds. |
 //! | [`FOLLOWED`] | The same, and by changes of money. |
@@ -26,6 +27,8 @@ pub const STORE: &str = "tollgate/store";
 pub const ACCOUNTS: &str = "tollgate/accounts";
 /// The prices that the operator imported. They take precedence over the file.
 pub const PRICES: &str = "tollgate/prices";
+/// Price tables by which edges charge and which the archive does not have yet (hash of version to text).
+pub const PRICE_TABLES: &str = "tollgate/price-tables";
 /// The addresses that both servers refuse (hash of range to `<since ms> <reason>`), and `version` (`<count>-<random>`),
 /// whose count increases with each change.
 pub const BLOCKED: &str = "tollgate/blocked";

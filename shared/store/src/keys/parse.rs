@@ -3,7 +3,7 @@
 use super::audit::EVERY;
 use super::{
     ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE,
-    IntentIndex, PRICES, REFUSED, STORE, Series, Tries, USER, WALLET_NUMBER,
+    IntentIndex, PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER, WALLET_NUMBER,
 };
 use crate::transaction::TransactionType;
 use domain::intent::{Kind, State};
@@ -32,6 +32,7 @@ pub enum GlobalKey {
     Store,
     Accounts,
     Prices,
+    PriceTables,
     Blocked,
     Refused,
     WalletNumber,
@@ -187,6 +188,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         (STORE, GlobalKey::Store),
         (ACCOUNTS, GlobalKey::Accounts),
         (PRICES, GlobalKey::Prices),
+        (PRICE_TABLES, GlobalKey::PriceTables),
         (BLOCKED, GlobalKey::Blocked),
         (REFUSED, GlobalKey::Refused),
         (WALLET_NUMBER, GlobalKey::WalletNumber),

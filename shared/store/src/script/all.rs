@@ -16,6 +16,7 @@ use crate::call::snapshot::SNAPSHOT;
 use crate::call::void::VOID;
 use crate::intent::archive::ARCHIVE_INTENTS;
 use crate::prices::REPLACE_PRICES;
+use crate::prices::tables::KEEP_TABLE;
 use crate::provider_key::reseal::RESEAL;
 use crate::run::end::RUN_END;
 use crate::technical::TECHNICAL;
@@ -92,6 +93,7 @@ pub fn all() -> Vec<&'static Script> {
         &*audit::archive::FORGET,
         &*ARCHIVE_INTENTS,
         &*REPLACE_PRICES,
+        &*KEEP_TABLE,
         &*escrow::script::CREATE,
         &*escrow::script::LIST,
         &*escrow::script::FUND,

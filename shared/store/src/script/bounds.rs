@@ -73,6 +73,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("policy/delete.lua", "DEL", RECORD),
     ("policy/set.lua", "HGETALL", RECORD),
     ("policy/strictest.lua", "HVALS", POLICIES),
+    ("prices/keep.lua", "HKEYS", "TABLES_MAX"),
     ("provider_key/store.lua", "HKEYS", AGENT),
     ("script/prune.lua", "HKEYS", AGENT),
     ("call/reap.lua", "DEL", TEXT),

@@ -155,3 +155,28 @@ proptest! {
         let _ = PriceTable::from_toml(&text);
     }
 }
+
+#[test]
+fn a_table_is_read_back_from_its_text() {
+    let table = PriceTable::builtin().unwrap();
+    let text = table.to_text().unwrap();
+    let read = PriceTable::from_text(table.version(), &text).unwrap();
+    assert_eq!(
+        (read.version(), read.to_text().unwrap()),
+        (table.version(), text.clone())
+    );
+    assert!(PriceTable::is_version(table.version()));
+    for version in [
+        "",
+        "0123456789abcde",
+        "0123456789abcdefa",
+        "0123456789ABCDEF",
+        "0123456789abcdeg",
+    ] {
+        assert!(!PriceTable::is_version(version), "{version}");
+    }
+    let other = text.replacen("\"default\"", "\"flex\"", 1);
+    let wrong = PriceTable::from_text(table.version(), &other).unwrap_err();
+    assert!(wrong.to_string().contains(table.version()), "{wrong}");
+    assert!(PriceTable::from_text(&super::version_of("{}"), "{}").is_err());
+}

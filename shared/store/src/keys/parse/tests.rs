@@ -18,6 +18,7 @@ fn every_global_name_is_read_back() {
         (keys::STORE.to_owned(), GlobalKey::Store),
         (keys::ACCOUNTS.to_owned(), GlobalKey::Accounts),
         (keys::PRICES.to_owned(), GlobalKey::Prices),
+        (keys::PRICE_TABLES.to_owned(), GlobalKey::PriceTables),
         (keys::BLOCKED.to_owned(), GlobalKey::Blocked),
         (keys::REFUSED.to_owned(), GlobalKey::Refused),
         (keys::WALLET_NUMBER.to_owned(), GlobalKey::WalletNumber),
