@@ -191,9 +191,14 @@ pub fn upstream() -> Arc<Upstream> {
 
 /// Creates the default upstream from these settings, for tests that send nothing.
 pub fn upstream_of(settings: &str) -> Arc<Upstream> {
+    upstream_for("", settings)
+}
+
+/// The upstream to which these settings send calls for `model`.
+pub fn upstream_for(model: &str, settings: &str) -> Arc<Upstream> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let settings = load_from(Some(settings), std::iter::empty()).unwrap();
-    Arc::clone(Upstreams::new(&settings, 1).unwrap().default_upstream())
+    Arc::clone(Upstreams::new(&settings, 1).unwrap().choose(model))
 }
 
 /// Creates a fixture on its own runtime, with a checked store. A call that is polled in [`without_timer`] panics at its

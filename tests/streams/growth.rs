@@ -114,19 +114,61 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
     }
 }
 
-/// A call with a limit holds all of it from the start.
+/// A call with a limit holds all of it from the start. The bytes of its text are no measure of tokens that is good enough
+/// to cut it: four times as much passes.
 #[tokio::test]
 async fn a_call_with_a_limit_does_not_grow() {
     let stage = stage().await;
     let actor = stage.actor(daily(100)).await;
     let script = Script::new()
-        .send(tokens(5000))
+        .send(tokens(399))
         .send(usage_frame(90))
         .event("[DONE]");
     stage.provider_streams(script);
     let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 100 })).await;
     assert!(stream.rest().await.ends_with("[DONE]\n\n"));
     assert_eq!(actor.settled().await, 90);
+}
+
+/// A provider that ignores the limit, or goes by another one of the request, does not get round the cap.
+#[tokio::test]
+async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
+    let stage = stage().await;
+    for (limits, passing) in [
+        (json!({ "max_completion_tokens": 100 }), 399),
+        (json!({ "max_completion_tokens": 1, "max_tokens": 128_000 }), 256),
+        (json!({ "max_tokens": 50, "n": 2 }), 399),
+    ] {
+        let actor = stage.actor(daily(200)).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, limits.clone()).await;
+        feed.send(tokens(passing - 1) + &chunk("-ok-"));
+        stream.until("-ok-").await;
+        feed.send(chunk("-no-"));
+        let body = stream.rest().await;
+        assert!(
+            body.contains("hold_exhausted") && !body.contains("-no-"),
+            "{limits} {body}"
+        );
+        feed.wait_for_peer_gone(SOON).await;
+        assert_eq!(
+            actor.settled().await,
+            passing as u64 + 1,
+            "what was seen: {limits}"
+        );
+    }
+    // With room it goes on, and grows by steps that are not those of the small limit.
+    let actor = stage.actor(daily(10_000)).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 1 })).await;
+    feed.send(tokens(256) + &chunk("-on-"));
+    stream.until("-on-").await;
+    charged(&actor, 1025).await;
+    finish(&feed, 300);
+    assert!(stream.rest().await.ends_with("[DONE]\n\n"));
+    assert_eq!(actor.settled().await, 300);
 }
 
 /// Without the switch a stream continues, and its real cost is charged.

@@ -1,7 +1,7 @@
 //! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, while its
 //! hold grows, and in the middle of a response.
 
-use crate::stage::{Actor, HELD, SOON, Stage, body, chunk, finish, open_cap, usage_frame};
+use crate::stage::{Actor, HELD, SOON, Stage, body, chunk, daily, finish, open_cap, usage_frame};
 use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
 use serde_json::json;
 use std::sync::Arc;
@@ -128,6 +128,33 @@ async fn a_caller_who_leaves_while_the_hold_grows_pays_the_real_cost() {
         .await;
         finish(&feed, 1200);
         assert_eq!(actor.settled().await, 1200, "reset: {reset}");
+    }
+}
+
+/// The cap also holds after the caller has left: the provider is not read beyond it.
+#[tokio::test]
+async fn a_caller_who_leaves_does_not_stop_the_growth() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
+    let tokens = |count: usize| chunk(&"four".repeat(count));
+    for reset in [true, false] {
+        let actor = stage.actor(daily(2 * HELD)).await;
+        let feed = Feed::new();
+        stage.provider_streams(Script::new().feed(&feed));
+        let mut stream = stage.open(&actor, json!({})).await;
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        match reset {
+            true => stream.reset(),
+            false => drop(stream),
+        }
+        feed.send(tokens(1000));
+        eventually("the larger hold", SOON, async || {
+            (actor.agent.counters().await.day_nanos == 2 * HELD).then_some(())
+        })
+        .await;
+        feed.send(tokens(1000));
+        feed.wait_for_peer_gone(SOON).await;
+        assert_eq!(actor.settled().await, 2 * HELD, "reset: {reset}");
     }
 }
 

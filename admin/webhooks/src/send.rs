@@ -4,6 +4,7 @@
 //! Each attempt has its own connection, so that it connects to exactly the addresses judged for it, and no state of a
 //! receiver remains.
 
+mod bounded;
 mod connect;
 mod exchange;
 mod failure;

@@ -32,7 +32,8 @@ impl Bill {
     /// Computes the charge of a call by the provider's whole answer.
     pub fn of_whole(request: &CallRequest, estimate: Nanos, answer: &Result<WholeAnswer, Failure>) -> Self {
         let answer = answer.as_ref().ok();
-        if answer.is_some_and(|answer| answer.status.is_client_error()) {
+        let identity = request.upstream.identity();
+        if answer.is_some_and(|answer| identity.releases(answer.status)) {
             return Self::without_usage(Nanos::ZERO, HoldOutcome::Released);
         }
         let success = answer.filter(|answer| answer.status.is_success());
@@ -252,6 +253,25 @@ mod tests {
         ] {
             let bill = bill(&request(), &answer(200, unreadable));
             assert_eq!(bill, ESTIMATED, "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn a_client_error_that_the_upstream_bills_costs_the_estimate() {
+        let section =
+            "[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\nbilled_statuses = [400, 408]\n";
+        let request = CallRequest {
+            upstream: crate::fixture::upstream_for("m", section),
+            ..request()
+        };
+        for (status, expected) in [
+            (399, ESTIMATED),
+            (400, ESTIMATED),
+            (401, RELEASED),
+            (408, ESTIMATED),
+            (409, RELEASED),
+        ] {
+            assert_eq!(bill(&request, &answer(status, USAGE)), expected, "{status}");
         }
     }
 

@@ -274,12 +274,16 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The parameter of a media type that names the character set.
+const CHARSET: &[u8] = b"charset";
+
 /// Returns whether a parameter of a media type names no character set except UTF-8.
 fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
     let parameter = parameter.to_ascii_lowercase();
-    match parameter.strip_prefix(b"charset") {
+    match parameter.strip_prefix(CHARSET) {
         Some(value) => matches!(value, b"=utf-8" | b"=\"utf-8\"" | b"=utf8" | b"=\"utf8\""),
-        None => true,
+        // Within another parameter, it could be one of its own for a reader that divides otherwise.
+        None => !parameter.windows(CHARSET.len()).any(|part| part == CHARSET),
     }
 }
 
@@ -349,6 +353,7 @@ mod tests {
             &[("content-type", "text/plain")],
             &[("content-type", "application/json+x")],
             &[("content-type", "application/json;charset=utf-7")],
+            &[("content-type", "application/json; a=b\tcharset=utf-7")],
             &[("content-type", "application/json; a=b; Charset=\"utf-16\"")],
             &[("content-type", "application/json; charset =utf-7")],
             &[("content-type", "application/json; charset*=utf-7")],

@@ -136,7 +136,7 @@ impl Streams {
         let growth = self
             .extender
             .as_ref()
-            .and_then(|_| Growth::from_request(&request, &stream_request));
+            .map(|_| Growth::from_request(&request, &stream_request));
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
         let endpoint = request.endpoint;
@@ -208,8 +208,9 @@ impl StreamedCall {
 
     /// Passes pieces on, once the hold covers them.
     async fn pass(&mut self, out: Vec<Bytes>) -> Result<(), StreamEnd> {
-        // Usage alone does not mark the end: some providers report it in every chunk.
-        if !self.reader.is_draining() && !self.reader.filter().is_at_end() {
+        // Usage alone does not mark the end: some providers report it in every chunk. The hold also grows after the
+        // caller has left: the provider goes on, and what it bills must fit into the limits.
+        if !self.reader.filter().is_at_end() {
             self.grow().await?;
         }
         self.reader.pass(out).await

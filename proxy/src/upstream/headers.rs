@@ -164,7 +164,10 @@ impl ForwardList {
         trace: Option<&ContinuedTrace>,
     ) -> HeaderLines {
         let nominated = nominated(caller);
-        let is_nominated = |name: &HeaderName| nominated.iter().any(|nominated| nominated == name.as_str());
+        // Without the type of the body its reader would have to guess it.
+        let is_nominated = |name: &HeaderName| {
+            name != header::CONTENT_TYPE && nominated.iter().any(|nominated| nominated == name.as_str())
+        };
         let is_replaced = |name: &HeaderName| trace.is_some_and(|trace| trace.replaces(name));
         let mut outbound = HeaderLines::default();
         outbound.push(&header::HOST, host);
@@ -275,6 +278,21 @@ mod tests {
         let lines = b"\r\nx-many: a\r\nx-many: caf\xe9\r\nx-many: \r\n";
         let found = outbound.0.windows(lines.len()).filter(|window| *window == lines);
         assert_eq!(found.count(), 1, "{:?}", outbound.0);
+    }
+
+    #[test]
+    fn the_type_of_the_body_passes_whatever_the_caller_nominates() {
+        let caller = sent(&[
+            ("content-type", "application/json"),
+            ("x-team", "red"),
+            ("connection", "content-type, x-team"),
+        ]);
+        let lines = lines(&outbound(&["content-type", "x-team"], &caller, None).0);
+        let named = |name: &str| lines.iter().any(|line| line.starts_with(name));
+        assert!(
+            named("content-type: application/json") && !named("x-team"),
+            "{lines:?}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! which its models are priced.
 
 use domain::measured::Endpoint;
+use http::StatusCode;
 use settings::UpstreamSettings;
 use settings::upstreams::{Auth, NamedUpstream, OPENAI, PathTemplate, StreamUsage};
 use std::borrow::Cow;
@@ -34,6 +35,8 @@ pub struct Identity {
     pub price_prefix: String,
     /// Whether the cost that the provider reports is charged if it exceeds the cost by the price table.
     pub reported_cost: bool,
+    /// Client errors (4xx) that the provider can bill, so that the estimate of a call stays charged.
+    pub billed_statuses: Vec<u16>,
     /// Method by which the upstream is made to report the usage of a streamed chat completion.
     pub stream_usage: StreamUsage,
 }
@@ -54,6 +57,7 @@ impl Identity {
             },
             price_prefix: String::new(),
             reported_cost: settings.reported_cost,
+            billed_statuses: Vec::new(),
             stream_usage: settings.stream_usage,
         }
     }
@@ -73,6 +77,7 @@ impl Identity {
             },
             price_prefix: settings.price_prefix.clone(),
             reported_cost: settings.reported_cost,
+            billed_statuses: settings.billed_statuses.clone(),
             stream_usage: settings.stream_usage,
         }
     }
@@ -93,6 +98,12 @@ impl Identity {
             None => "upstream".into(),
             Some(name) => format!("upstreams.{name}").into(),
         }
+    }
+
+    /// Returns whether an answer with this status costs nothing: a client error (specification "Proxy spend ledger"), unless
+    /// the provider bills it.
+    pub fn releases(&self, status: StatusCode) -> bool {
+        status.is_client_error() && !self.billed_statuses.contains(&status.as_u16())
     }
 
     /// Returns whether calls go to OpenAI itself, judged by the names.

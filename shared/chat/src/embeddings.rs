@@ -142,15 +142,15 @@ impl Input {
         Ok(())
     }
 
-    /// Reads an array of token ids; false if it contains anything else.
+    /// Reads an array of token ids; false if it contains anything else, or nothing.
     fn tokens(&mut self, scanner: &mut Scanner<'_>) -> Scan<bool> {
-        let mut all = true;
+        let (before, mut all) = (self.token_ids, true);
         scanner.array(|scanner| {
             let value = scanner.value()?;
             all &= self.token(value);
             Ok(())
         })?;
-        Ok(all)
+        Ok(all && self.token_ids > before)
     }
 
     /// Counts a token id; false if the value is not one. Only digits are accepted: parsers disagree about `1.0` and

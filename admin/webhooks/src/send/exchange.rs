@@ -1,6 +1,7 @@
 //! The request of an attempt, and the parts that are read of its answer: a bounded head and the first bytes of the
 //! body.
 
+use super::bounded::Bounded;
 use super::connect::Stream;
 use super::failure::Failure;
 use crate::target::Target;
@@ -22,6 +23,8 @@ pub(crate) const EXCERPT_MAX: usize = 256;
 const EXCERPT_WAIT: Duration = Duration::from_millis(500);
 /// Longest head of an answer; also the maximum read ahead of an answer.
 const HEAD_MAX: usize = 16 * 1024;
+/// Maximum number of bytes that are read of an answer: its head, some interim ones, and the read-ahead of its body.
+const ANSWER_MAX: usize = 4 * HEAD_MAX;
 /// Maximum number of header lines of an answer.
 const HEADERS_MAX: usize = 100;
 
@@ -53,7 +56,7 @@ pub(super) async fn answer(
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(Bounded::new(stream, ANSWER_MAX)))
         .await
         .map_err(failed)?;
     let mut moving = JoinSet::new();

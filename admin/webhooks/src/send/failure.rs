@@ -1,10 +1,12 @@
 //! Why an attempt failed, as a short text for the owner of the webhook. Never contains a library's text, which could
 //! reveal details of our network.
 
+use super::bounded::TooMuch;
 use crate::resolve::Unresolved;
 use crate::target::BadUrl;
 use http::StatusCode;
 use rustls::CertificateError;
+use std::error::Error as _;
 use std::io;
 
 /// Why an attempt failed.
@@ -46,7 +48,7 @@ pub enum Failure {
     /// The answer is not HTTP.
     #[error("the answer is not HTTP")]
     NotHttp,
-    /// The head of the answer is longer than allowed.
+    /// The head of the answer is longer than allowed, or interim ones are before it without end.
     #[error("the head of the answer is too large")]
     LargeHead,
     /// 3xx.
@@ -95,7 +97,11 @@ impl Failure {
     }
 
     pub(super) fn of_http(error: &hyper::Error) -> Self {
-        if error.is_parse_too_large() {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        let is_too_much = cause
+            .and_then(io::Error::get_ref)
+            .is_some_and(|inner| inner.is::<TooMuch>());
+        if is_too_much || error.is_parse_too_large() {
             Self::LargeHead
         } else if error.is_parse() {
             Self::NotHttp

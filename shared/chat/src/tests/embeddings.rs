@@ -32,7 +32,7 @@ fn inputs_are_counted() {
         ("[\"a\",\"bc\",\"\"]", 3, 3, 0),
         ("[1,2,3]", 0, 0, 3),
         ("[0,4294967295]", 0, 0, 2),
-        ("[[1,2],[3],[]]", 0, 0, 3),
+        ("[[1,2],[3]]", 0, 0, 3),
         (" [ \"a\" , \"b\" ] ", 2, 2, 0),
     ] {
         let body = with(input);
@@ -97,6 +97,8 @@ fn flaws_are_named() {
         ("[[1],1]", 1),
         ("[[1],[\"a\"]]", 1),
         ("[[[1]]]", 0),
+        ("[[]]", 0),
+        ("[[1],[]]", 1),
         ("[1.0]", 0),
         ("[1,2,-1]", 2),
         ("[1e0]", 0),
@@ -166,7 +168,14 @@ fn slowly(input: &Value) -> Option<(u64, u64, u64)> {
             Some((bytes as u64, all.len() as u64, 0))
         }
         Value::Array(all) if all.iter().all(Value::is_array) => {
-            let lists = all.iter().filter_map(Value::as_array).map(|list| ids(list));
+            let filled = all
+                .iter()
+                .filter_map(Value::as_array)
+                .filter(|list| !list.is_empty());
+            let lists = filled.map(|list| ids(list));
+            if lists.clone().count() < all.len() {
+                return None;
+            }
             Some((0, 0, lists.sum::<Option<u64>>()?))
         }
         Value::Array(all) => Some((0, 0, ids(all)?)),

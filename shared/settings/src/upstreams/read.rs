@@ -14,6 +14,8 @@ use toml::{Table, Value};
 
 /// Longest `key_prefix` and `price_prefix`, in characters.
 pub(super) const PREFIX_MAX: usize = 64;
+/// Values of `billed_statuses`.
+const CLIENT_ERRORS: std::ops::RangeInclusive<u16> = 400..=499;
 /// Keys that an upstream inherits from `[upstream]` if they are not set.
 const INHERITED: [&str; 2] = ["timeout_ms", "forward_headers"];
 
@@ -106,7 +108,9 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
         .into_iter()
         .map(|(key, text)| (key.to_owned(), Value::String(text)))
         .collect();
-    settings.insert("models".to_owned(), Value::Array(Vec::new()));
+    for key in ["models", "billed_statuses"] {
+        settings.insert(key.to_owned(), Value::Array(Vec::new()));
+    }
     settings.insert("reported_cost".to_owned(), Value::Boolean(false));
     for key in INHERITED {
         if let Some(value) = upstream.get(key) {
@@ -182,6 +186,7 @@ impl Reader<'_> {
             price_prefix: self.prefix("price_prefix")?,
             forward_headers: self.texts("forward_headers")?,
             reported_cost: self.boolean("reported_cost"),
+            billed_statuses: self.billed_statuses()?,
             stream_usage: self.stream_usage()?,
         })
     }
@@ -229,6 +234,19 @@ impl Reader<'_> {
         let text = self.text("stream_usage");
         StreamUsage::try_from(text.to_owned())
             .map_err(|_| self.wrong("stream_usage", &format!("must be ask or unasked, not `{text}`")))
+    }
+
+    /// Numbers, or texts if they come from the environment.
+    fn billed_statuses(&self) -> Result<Vec<u16>, BadSettings> {
+        let values = self.settings.get("billed_statuses").and_then(Value::as_array);
+        let statuses = values.into_iter().flatten().map(|value| {
+            let text = value.as_str().and_then(|text| text.parse().ok());
+            let number = value.as_integer().and_then(|number| u16::try_from(number).ok());
+            text.or(number).filter(|status| CLIENT_ERRORS.contains(status))
+        });
+        statuses
+            .collect::<Option<_>>()
+            .ok_or_else(|| self.wrong("billed_statuses", "must be a list of statuses from 400 to 499"))
     }
 
     fn models(&self) -> Result<Vec<ModelPattern>, BadSettings> {

@@ -18,6 +18,7 @@ chat_path = "/openai/deployments/{model}/chat/completions"
 query = "api-version=2024-10-21"
 timeout_ms = 5000
 reported_cost = true
+billed_statuses = [400, 408]
 stream_usage = "unasked"
 
 [upstreams.alpha]
@@ -74,6 +75,8 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     assert_eq!(zeta.forward_headers, ["X-Team"]);
     assert!(alpha.forward_headers.is_empty());
     assert!(zeta.reported_cost && !alpha.reported_cost, "not inherited");
+    assert_eq!(zeta.billed_statuses, [400, 408]);
+    assert!(alpha.billed_statuses.is_empty());
     assert_eq!(
         [
             zeta.stream_usage,
@@ -189,6 +192,9 @@ fn every_mistake_names_its_key() {
         (one("price_prefix = \"é\""), "`upstreams.a.price_prefix`"),
         (one("forward_headers = [1]"), "`upstreams.a.forward_headers`"),
         (one("reported_cost = \"yes\""), "`upstreams.a.reported_cost`"),
+        (one("billed_statuses = [399]"), "`upstreams.a.billed_statuses`"),
+        (one("billed_statuses = [500]"), "`upstreams.a.billed_statuses`"),
+        (one("billed_statuses = [\"4xx\"]"), "`upstreams.a.billed_statuses`"),
         (one("stream_usage = \"never\""), "`upstreams.a.stream_usage`"),
         ("[upstream]\nstream_usage = \"never\"\n".to_owned(), "`stream_usage`"),
         (many, &format!("at most {UPSTREAMS_MAX}")),
@@ -276,7 +282,7 @@ fn the_documented_configurations_are_accepted() {
         .filter(|line| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')))
         .map(code)
         .collect();
-    assert_eq!(keys.lines().count(), 14, "{keys}");
+    assert_eq!(keys.lines().count(), 15, "{keys}");
     let settings = from(&format!("[upstreams.azure]\n{keys}")).unwrap();
     let bare = from("[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n").unwrap();
     let (shown, bare) = (&settings.upstreams.all()[0], &bare.upstreams.all()[0]);

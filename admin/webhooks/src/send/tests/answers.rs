@@ -46,7 +46,6 @@ async fn a_silent_peer_is_awaited_until_the_deadline() {
         How::Ignore,
         How::Drip("", b'H'),
         How::Drip("HTTP/1.1 200 OK\r\nx: ", b'x'),
-        How::Flood("", b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
     ] {
         let shown = format!("{how:?}");
         let attempted = attempt(how, SHORT_MS).await;
@@ -189,6 +188,11 @@ async fn a_large_head_is_not_read_to_its_end() {
         answer(&many),
         How::Flood("HTTP/1.1 200 OK\r\n", b"x: y\r\n".to_vec()),
         How::Flood("HTTP/1.1 200 ", vec![b'x'; 1000]),
+        How::Flood("", b"HTTP/1.1 100 Continue\r\n\r\n".to_vec()),
+        How::Flood(
+            "",
+            format!("HTTP/1.1 103 Early Hints\r\n{}\r\n", "x: y\r\n".repeat(90)).into_bytes(),
+        ),
     ] {
         assert_failed(
             &attempt(how, PATIENT_MS).await,
@@ -197,6 +201,8 @@ async fn a_large_head_is_not_read_to_its_end() {
     }
     let fits = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(10_000));
     assert!(attempt(answer(&fits), PATIENT_MS).await.accepted());
+    let hinted = format!("{}{fits}", "HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n".repeat(100));
+    assert!(attempt(answer(&hinted), PATIENT_MS).await.accepted());
 }
 
 #[tokio::test]
