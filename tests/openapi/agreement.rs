@@ -6,6 +6,17 @@ use harness::Reply;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// Pairs of parameters that enclose a span of time, and two values in the order of time.
+const SPANS: [(&str, &str, &str, &str); 2] = [
+    (
+        "from",
+        "to",
+        "2026-11-24T00:00:00.000Z",
+        "2026-11-24T00:00:00.001Z",
+    ),
+    ("chargedFrom", "chargedTo", "2026-11-24", "2026-11-25"),
+];
+
 const UNKNOWN: &str = "nobodyKnowsThis";
 /// The error for a field of a body that has none.
 const WITHOUT_FIELDS: &str = "is not a field here; the body has none";
@@ -77,4 +88,36 @@ async fn queries_have_the_parameters_that_are_documented() {
             reply.text()
         );
     }
+}
+
+#[tokio::test]
+async fn a_span_that_begins_after_its_end_is_refused() {
+    let world = World::start().await;
+    let mut tried = 0;
+    for operation in world.operations() {
+        let parameters = operation.json["parameters"].as_array().expect("parameters");
+        let has = |name: &str| parameters.iter().any(|parameter| parameter["name"] == name);
+        for (from, to, early, late) in SPANS {
+            assert_eq!(has(from), has(to), "{operation}");
+            if !has(from) {
+                continue;
+            }
+            let path = world.path(&operation).await;
+            let reply = world
+                .owner
+                .get(&format!("{path}?{from}={late}&{to}={early}"))
+                .await;
+            assert_eq!(reply.status, 400, "{operation}: {}", reply.text());
+            let expected =
+                json!({ "error": format!("{from} must not be after {to}."), "code": "VALIDATION" });
+            assert_eq!(reply.json(), expected, "{operation}");
+            let reply = world
+                .owner
+                .get(&format!("{path}?{from}={early}&{to}={late}"))
+                .await;
+            assert_eq!(reply.status, 200, "{operation}: {}", reply.text());
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 9, "spans of operations");
 }

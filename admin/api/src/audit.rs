@@ -15,7 +15,7 @@ use domain::entry::Sealed;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{
-    Answer, Code, Paging, Problem, Reply, has_offset, operations, require_agent_id, time, whole_number,
+    Answer, Code, Paging, Problem, Reply, TimeRange, has_offset, operations, require_agent_id, whole_number,
 };
 use futures::TryStreamExt;
 use history::export::{CONTENT_TYPE, Export, ExportError};
@@ -80,11 +80,12 @@ pub async fn list(call: Call) -> Answer {
         require_agent_id("agentId", agent)?;
     }
     let paging = paging(&call, &query)?;
+    let TimeRange { from_ms, to_ms } = TimeRange::of_query(&query)?;
     let filter = Filter {
         agent: query.get("agentId").map(String::as_str),
         kind: query.get("type").map(String::as_str),
-        from_ms: time(&query, "from")?,
-        to_ms: time(&query, "to")?,
+        from_ms,
+        to_ms,
     };
     // Another text must not become the name of a key of the index.
     if filter.kind.is_some_and(|kind| !is_type(kind)) {

@@ -11,7 +11,7 @@ use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Paging, Problem, Reply, operations, require_agent_id, time};
+use endpoint::{Answer, Paging, Problem, Reply, TimeRange, operations, require_agent_id};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
@@ -145,11 +145,12 @@ fn holder(wallet: &Wallet) -> String {
 fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
     let known = TransactionType::ALL.map(TransactionType::as_str);
     let kind = filter::value(query, "type", known, TransactionType::parse)?;
+    let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
     Ok(Filter {
         holder: None,
         kind,
-        from_ms: time(query, "from")?,
-        to_ms: time(query, "to")?,
+        from_ms,
+        to_ms,
     })
 }
 

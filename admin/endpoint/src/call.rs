@@ -12,7 +12,6 @@ use bytes::Bytes;
 use domain::id::{Kind, RANDOM_LEN};
 use domain::names::{NO_DOT_SEGMENT, NO_ID, is_agent_id, is_dot_segment, looks_like_an_id};
 use domain::plan::Plan;
-use domain::timestamp::ms_from_iso;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -318,25 +317,6 @@ pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
         "The account's plan `{name}` is not in this installation's table of plans, so nothing can be decided until its operator has mended that."
     );
     Problem::new(Code::ServiceUnavailable, message)
-}
-
-/// Parses a timestamp of a query, in milliseconds.
-///
-/// # Errors
-/// 400 if it is invalid (decision D56).
-pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
-    let Some(text) = query.get(name) else {
-        return Ok(None);
-    };
-    ms_from_iso(text).map(Some).ok_or_else(|| {
-        let hint = match text.contains(' ') {
-            // A `+` that was not encoded.
-            true => " A `+` in an address is written `%2B`.",
-            false => "",
-        };
-        let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.{hint}");
-        Problem::validation(message)
-    })
 }
 
 /// Refuses an invalid agent id.

@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use domain::period::DAY_MS;
 use domain::timestamp::day_from_date;
 use endpoint::doc::field;
-use endpoint::{Problem, require_agent_id, require_run_id, time};
+use endpoint::{Problem, TimeRange, require_agent_id, require_order, require_run_id};
 use history::trail::calls::{CallSelection, LateCalls};
 use openapi::Json;
 use std::collections::BTreeMap;
@@ -115,6 +115,10 @@ impl CallFilter {
     /// 400 with the name of a malformed parameter.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let names = Self::of_names(query)?;
+        let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
+        let charged = [day(query, "chargedFrom")?, day(query, "chargedTo")?];
+        require_order(["chargedFrom", "chargedTo"], charged)?;
+        let [charged_from, charged_to] = charged;
         let filter = Self {
             endpoint: word(query, "endpoint", endpoints())?,
             upstream: upstream(query)?,
@@ -123,10 +127,10 @@ impl CallFilter {
             min_cost: min_amount(query, "minCostUsd")?,
             min_estimate: min_amount(query, "minEstimatedUsd")?,
             least: least(query)?,
-            from_ms: time(query, "from")?,
-            to_ms: time(query, "to")?,
-            charged_from: day(query, "chargedFrom")?,
-            charged_to: day(query, "chargedTo")?,
+            from_ms,
+            to_ms,
+            charged_from,
+            charged_to,
             ..names
         };
         let kinds = filter.kinds();

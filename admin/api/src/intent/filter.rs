@@ -4,7 +4,7 @@ use super::document::stored;
 use super::is_intent;
 use crate::calls::filter::{run, value};
 use domain::intent::{Kind, State};
-use endpoint::{Problem, require_agent_id, time};
+use endpoint::{Problem, TimeRange, require_agent_id};
 use std::collections::BTreeMap;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
@@ -39,13 +39,14 @@ pub(super) fn read(query: &BTreeMap<String, String>) -> Result<(IntentIndex<'_>,
     if let Some(agent) = agent.filter(|agent| *agent != USER) {
         require_agent_id("agentId", agent)?;
     }
+    let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
     let mut filter = IntentFilter {
         agent,
         kind,
         state,
         run: run(query)?,
-        from_ms: time(query, "from")?,
-        to_ms: time(query, "to")?,
+        from_ms,
+        to_ms,
     };
     Ok((filter.take_index(), filter))
 }

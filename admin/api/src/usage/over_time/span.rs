@@ -3,7 +3,7 @@
 use domain::call_record::CallRecord;
 use domain::period::DAY_MS;
 use domain::timestamp::LAST_MS;
-use endpoint::{Problem, time};
+use endpoint::{Problem, TimeRange};
 use std::collections::BTreeMap;
 
 /// Milliseconds in an hour.
@@ -72,8 +72,11 @@ impl Span {
     ) -> Result<Self, Problem> {
         let step = interval.ms();
         let ceiling = |at_ms: u64| at_ms.div_ceil(step).saturating_mul(step);
-        let to_ms = ceiling(time(query, "to")?.unwrap_or(now_ms + 1));
-        let from_ms = time(query, "from")?.unwrap_or_else(|| to_ms.saturating_sub(DAYS_DEFAULT * DAY_MS));
+        let range = TimeRange::of_query(query)?;
+        let to_ms = ceiling(range.to_ms.unwrap_or(now_ms + 1));
+        let from_ms = range
+            .from_ms
+            .unwrap_or_else(|| to_ms.saturating_sub(DAYS_DEFAULT * DAY_MS));
         let from_ms = from_ms - from_ms % step;
         if to_ms > LAST_MS {
             return Err(Problem::validation("to must lie before 9999-12-30T22:00:00Z."));
@@ -154,6 +157,8 @@ mod tests {
         for (from, to) in [
             ("2026-11-25T00:00:00Z", "2026-11-25T00:00:00Z"),
             ("2026-11-26T00:00:00Z", "2026-11-25T00:00:00Z"),
+            // In the same interval, so the whole one would not be empty.
+            ("2026-11-25T13:00:00Z", "2026-11-25T12:00:00Z"),
         ] {
             assert!(
                 span(Interval::Day, &[("from", from), ("to", to)]).is_err(),
