@@ -109,7 +109,17 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
         "maxSpendPerMonth": 100, "maxSpendPerMonthNanos": "100000000000",
         "maxSpendPerTransaction": null, "maxSpendPerTransactionNanos": null,
         "approvalThreshold": 3, "approvalThresholdNanos": "3000000000",
+    }, "previous": {
+        "currency": "USD", "capEnabled": true, "maxSpendPerDay": 10.5, "maxSpendPerDayNanos": "10500000000",
+        "maxSpendPerMonth": null, "maxSpendPerMonthNanos": null,
+        "maxSpendPerTransaction": 2, "maxSpendPerTransactionNanos": "2000000000",
+        "approvalThreshold": null, "approvalThresholdNanos": null,
     }});
+    // A field that was given its own value is no changed one.
+    let third = json!({ "policyId": id, "new": false,
+        "fields": { "name": "Other", "currency": "USD", "capEnabled": true },
+        "previous": { "name": "Böt limits", "currency": "USDC", "capEnabled": false } });
+    assert_eq!(data(0), third);
     assert_eq!([data(2), data(1)], [first, second]);
 }
 

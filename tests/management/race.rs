@@ -4,9 +4,9 @@ use crate::world::{FULL, World, success, text};
 use crypto::virtual_key::{self, WellFormed};
 use domain::mode::Mode;
 use futures::future::join_all;
-use harness::{Nanos, RawClient, eventually};
+use harness::{Caller, Nanos, RawClient, eventually};
 use secrecy::ExposeSecret;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use store::agent::script::{Created as AgentCreated, NewAgent};
 use store::policy::PolicyRecord;
@@ -70,6 +70,22 @@ async fn exactly_as_many_agents_as_the_plan_allows() {
     assert_eq!(numbers.len(), 5, "wallet numbers are unique");
 }
 
+/// Goes through the changes of an agent's policy: the previous values of each are those that the earlier ones left.
+async fn each_change_names_the_values_that_it_replaced(caller: &Caller, agent: &str) {
+    let path = format!("/v1/audit?type=policy.set&limit=200&agentId={agent}");
+    let listed = success(&caller.get(&path).await, 200);
+    let mut fields = Map::new();
+    for entry in listed["logs"].as_array().expect("entries").iter().rev() {
+        let data = &entry["data"];
+        for (name, previous) in data["previous"].as_object().into_iter().flatten() {
+            let left = fields.get(name).unwrap_or(&Value::Null);
+            assert_eq!(previous, left, "{name}: {entry}");
+            assert_ne!(previous, &data["fields"][name], "{name}: {entry}");
+        }
+        fields.extend(data["fields"].as_object().expect("fields").clone());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
     let world = World::start().await;
@@ -108,6 +124,9 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
         );
     }
     assert_eq!(world.audit_types(&account, Mode::Live).await.len(), 101);
+    for round in 0..5 {
+        each_change_names_the_values_that_it_replaced(&caller, &format!("bot-{round}")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

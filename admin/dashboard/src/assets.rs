@@ -55,6 +55,7 @@ files! {
     "js/pages/api-keys/create.js",
     "js/pages/audit.js",
     "js/pages/audit/chain.js",
+    "js/pages/audit/changes.js",
     "js/pages/audit/entry.js",
     "js/pages/audit/export.js",
     "js/pages/audit/stream.js",

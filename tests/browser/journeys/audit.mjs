@@ -47,6 +47,18 @@ await play(async (journey) => {
     await vera.sees(vera.row('decision.denied').getByText('Agent frozen', { exact: true }));
   });
 
+  await journey.step('a changed limit has its value before and after', async () => {
+    await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 12.5 });
+    await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 7, capEnabled: false });
+    await vera.open('/audit?type=policy.set');
+    await vera.page.getByRole('table', { name: 'Entries' }).getByRole('row').nth(1).getByRole('link').first().click();
+    const table = vera.dialog().getByRole('table', { name: 'What was changed' });
+    assert.deepEqual(await table.getByRole('row').allInnerTexts().then((rows) => rows.map((row) => row.split(/\s*\t\s*/).join(' | ')).sort()),
+      ['Cap | on | off', 'Field | Before | After', 'Per day | $12.50 | $7.00'].sort());
+    await vera.look('changed');
+    await vera.press('Close', vera.dialog());
+  });
+
   await journey.step('page by page, while entries are written', async () => {
     for (let turn = 0; turn < 15; turn += 1) for (const way of ['unfreeze', 'freeze']) await call('POST', `/agents/${other.id}/${way}`);
     await vera.open('/audit');

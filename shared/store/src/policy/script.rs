@@ -1,9 +1,7 @@
 //! Twins of `policy/*.lua`: set and delete policies. A change takes effect in the same step.
 
 use crate::policy::PolicyRecord;
-use crate::script::change::{
-    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown,
-};
+use crate::script::change::{BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -19,7 +17,9 @@ script! {
     /// `target` is the agent, or the hash of account-wide policies for one of those.
     keys: struct PolicyKeys: String { policy, policies, target },
     /// `changes` are for `fields.lua`.
-    args: struct SetArgs<'a>: &'a str { policy_id, reach, state, account_policies_max, expected, changes[..] },
+    args: struct SetArgs<'a>: &'a str {
+        policy_id, reach, state, account_policies_max, read_revision, expected, changes[..]
+    },
 }
 
 script! {
@@ -33,6 +33,13 @@ script! {
 
 /// Maximum number of account-wide policies of an account and mode.
 pub const ACCOUNT_POLICIES_MAX: usize = 100;
+
+/// Maximum number of attempts to set a policy. Each concurrent change of the same policy can cost one.
+const ATTEMPTS: usize = 64;
+/// Revision of a policy that does not exist.
+const NO_REVISION: &str = "0";
+/// Revision of a policy that was last set by a version without revisions.
+const FIRST_REVISION: &str = "1";
 
 impl PolicyKeys {
     fn new(scope: &Scope<'_>, id: &str, agent: Option<&str>) -> Self {
@@ -127,7 +134,7 @@ impl SetPolicy<'_> {
         Err(StoreError::unexpected("a policy that changes all the time"))
     }
 
-    /// Makes one attempt; `None` if the agent's policy was created or deleted between read and script.
+    /// Makes one attempt; `None` if the agent's policy was created, changed or deleted between read and script.
     async fn attempt(
         &self,
         store: &Store,
@@ -140,16 +147,24 @@ impl SetPolicy<'_> {
             true => [self.defaults, self.changes].concat(),
             false => self.changes.to_vec(),
         };
+        let before = match is_new {
+            true => Before::none(),
+            false => Before::read(store, scope, id, &changes).await?,
+        };
         let keys = PolicyKeys::new(scope, id, self.agent);
         let args = SetArgs {
             policy_id: id,
             reach: reach(self.agent),
             state: if is_new { "new" } else { "old" },
             account_policies_max: &ACCOUNT_POLICIES_MAX.to_string(),
+            read_revision: &before.revision,
             expected: &self.expected.word(),
             changes: field_args(&changes),
         };
-        let data = json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) });
+        let mut data = json!({ "policyId": id, "new": is_new, "fields": shown(&changes, form) });
+        if !is_new {
+            data["previous"] = shown(&before.changed, form).into();
+        }
         let event = Event::new("policy.set", data).with_agent(self.agent);
         let mut reply = scope.execute(store, &SET, event, keys, args).await?;
         match reply.word()?.as_str() {
@@ -162,6 +177,48 @@ impl SetPolicy<'_> {
             "changed" => Ok(None),
             _ => reply.unexpected(),
         }
+    }
+}
+
+/// A policy as it was read before a change.
+struct Before {
+    revision: String,
+    /// The fields that the change gives another value, with the values that they had.
+    changed: Vec<FieldChange>,
+}
+
+impl Before {
+    fn none() -> Self {
+        Self {
+            revision: NO_REVISION.to_owned(),
+            changed: Vec::new(),
+        }
+    }
+
+    /// Reads revision and fields in one command. The script compares the revision, so the values are those that it
+    /// replaces.
+    async fn read(
+        store: &Store,
+        scope: &Scope<'_>,
+        id: &str,
+        changes: &[FieldChange],
+    ) -> Result<Self, StoreError> {
+        let mut get = redis::cmd("HMGET");
+        get.arg(scope.realm().policy(id)).arg("revision");
+        for (field, _) in changes {
+            get.arg(*field);
+        }
+        let mut values: Vec<Option<String>> = store.command(&get).await?;
+        let fields = values.split_off(values.len().min(1));
+        let revision = values.pop().flatten();
+        let old = changes.iter().zip(fields);
+        Ok(Self {
+            revision: revision.unwrap_or_else(|| FIRST_REVISION.to_owned()),
+            changed: old
+                .filter(|((_, new), old)| new != old)
+                .map(|((field, _), old)| (*field, old))
+                .collect(),
+        })
     }
 }
 

@@ -2,12 +2,13 @@
 --   the account-wide ones to the account.
 -- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' if the
---   policy must exist; `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted
---   revisions, each between spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
+--   policy must exist; `read_revision` is the revision whose values the entry has as previous ones, '0' for a new policy;
+--   `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted revisions, each between
+--   spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
 -- Returns: {'set', field, value, …} (the whole policy; nothing was written if it was so before)
 --   | {'too_many'} | {'over_budget', kind} | {'no_account'}
 --   | {'mismatch'} (it does not match `expected`; nothing changed)
---   | {'changed'} (the agent's policy is not the one that the caller read; nothing changed, read again)
+--   | {'changed'} (the agent's policy, or its revision, is not the one that was read; nothing changed, read again)
 -- Cost: O(log policies), and O(account-wide policies) for an account-wide one; 15 calls and two per field
 local is_new = ARGV.state == 'new'
 if is_new == (redis.call('EXISTS', KEYS.policy) == 1) then return {'changed'} end
@@ -28,6 +29,8 @@ elseif expected ~= '' then
 end
 local function whole_policy() return {'set', unpack(redis.call('HGETALL', KEYS.policy))} end
 if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return whole_policy() end
+-- The entry has the values of this revision as previous ones.
+if revision ~= ARGV.read_revision then return {'changed'} end
 if is_new and is_full('policies', redis.call('ZCARD', KEYS.policies)) then return over_budget('policies') end
 
 change_fields(@KEYS.policy, @ARGV.changes)

@@ -14,6 +14,7 @@ import { Hash, Source } from '../../ui/hash.js';
 import { Facts, Id } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
 import { AgentLink, By } from '../../ui/who.js';
+import { Changes } from './changes.js';
 
 /** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
 async function find(seq, signal) {
@@ -54,6 +55,7 @@ function Body({ entry, line }) {
     ['Hash', html`<${Hash} of=${entry.hash} what=${`the hash of entry ${entry.seq}`} />`],
     ['Previous hash', html`<${Hash} of=${entry.previousHash} what="the previous hash" />`],
   ]} />
+    <${Changes} data=${entry.data} />
     <${Source} label="As it was hashed" what="the entry’s line" text=${pretty(line)} copy=${line} />
     <${Related} entry=${entry} />
   </div>`;

@@ -1,0 +1,36 @@
+/**
+ * The fields that an entry says were changed, each with its value before and after.
+ */
+import { html } from '../../html.js';
+import { plainWord } from '../../words.js';
+import { Money, Name } from '../../ui/show.js';
+import { Table } from '../../ui/table.js';
+import { LIMITS } from '../agent/policy-facts.js';
+
+const OTHERS = { name: 'Name', capEnabled: 'Cap', currency: 'Currency' };
+/** An amount stands in the entry twice: as a number, and exactly under this ending. */
+const EXACT = 'Nanos';
+
+const isAmount = (field) => LIMITS.some(([name]) => name === field);
+const label = (field) => LIMITS.find(([name]) => name === field)?.[1] ?? OTHERS[field] ?? plainWord(field);
+
+function value(field, of) {
+  if (isAmount(field)) return html`<${Money} of=${of} none="not set" />`;
+  if (typeof of === 'boolean') return of ? 'on' : 'off';
+  return html`<${Name} of=${of} />`;
+}
+
+const COLUMNS = [
+  { label: 'Field', head: true, cell: ({ field }) => label(field) },
+  { label: 'Before', num: true, cell: ({ field, before }) => value(field, before) },
+  { label: 'After', num: true, cell: ({ field, after }) => value(field, after) },
+];
+
+/** @param {{data: object}} props `previous` has the replaced values; entries of earlier versions have none */
+export function Changes({ data }) {
+  const { previous, fields } = data ?? {};
+  if (!previous || !fields) return null;
+  const names = Object.keys(previous).filter((name) => !name.endsWith(EXACT));
+  const rows = names.map((field) => ({ field, before: previous[field], after: fields[field] }));
+  return rows.length > 0 && html`<${Table} caption="What was changed" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.field} />`;
+}
