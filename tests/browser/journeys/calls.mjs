@@ -96,6 +96,21 @@ await play(async (journey) => {
     await vera.sees('Travel desk', vera.section('The call'));
   });
 
+  await journey.step('and leads back to where one came from, with the filters; without that, to the agent', async () => {
+    await vera.open('/calls?outcome=denied');
+    await vera.row('Travel desk').getByRole('link', { name: /a call of Travel desk/ }).click();
+    await vera.heading(/Denied call/);
+    const decision = new URL(vera.page.url()).hash.slice(1);
+    await vera.page.reload();
+    await vera.follow('← Calls');
+    await vera.heading('Calls');
+    assert.match(vera.page.url(), /outcome=denied/);
+    await vera.page.goto('about:blank');
+    await vera.open(decision);
+    await vera.follow('← Decisions of the agent');
+    await vera.heading('Travel desk');
+  });
+
   await journey.step('usage by model, agent, key and run, as chart, table and file', async () => {
     await vera.menu('Usage');
     await vera.sees(/ in 4 calls over 30 days$/);

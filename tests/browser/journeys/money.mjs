@@ -64,6 +64,8 @@ await play(async (journey) => {
     await max.sees('settled', max.page.getByRole('main'));
     assert.equal((await call('GET', `/intents/${id}`)).intent.state, 'settled');
     assert.deepEqual(await balances(), [87.5, 10.25]);
+    // The hashed text has the id; people read who it was.
+    await max.sees(max.section('Timeline').getByTitle(acme.users.manager.id));
   });
 
   await journey.step('intents are narrowed by state and kind together', async () => {

@@ -1,6 +1,6 @@
 /**
- * What Back and a reload find again: how far one had scrolled, and which page of each list was shown. Both stand in the entry
- * of the browser's history, so the address stays one that can be passed on.
+ * What Back and a reload find again: how far one had scrolled, which page of each list was shown, and from which page one
+ * came. All stand in the entry of the browser's history, so the address stays one that can be passed on.
  */
 
 /** Pause after the last scroll before it is noted: browsers bound how often an entry may be written. */
@@ -44,6 +44,14 @@ export const cursorsOf = (list) => history.state?.lists?.[list] ?? [];
 
 /** @param {string} list @param {string[]} cursors */
 export const keepCursors = (list, cursors) => write({ lists: { ...history.state?.lists, [list]: cursors } });
+
+/** Notes the page that led to a new entry of the history. @param {string} address the address that was left */
+export function noteOrigin(address) {
+  if (history.state?.origin === undefined) write({ origin: new URL(address).hash });
+}
+
+/** The hash of the page that led here, such as `#/calls?agentId=bot`: that of the entry before; null if none of ours did. */
+export const origin = () => history.state?.origin || null;
 
 /** Forgets it for what is shown now. */
 export function forget() {

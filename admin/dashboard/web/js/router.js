@@ -1,18 +1,29 @@
 /**
  * Routes behind the hash: `#/agents/my-bot?tab=keys`. Finds the row of `routes.js`, and moves.
  */
+import { noteOrigin, origin } from './back.js';
 import { store, useStore } from './store.js';
 import { ROUTES } from './routes.js';
 
 /** Where the tab is: the row, the parameters of its path, and the query; `entry` counts the entries of the history. */
 export const place = store({ ...read(), entry: 0 });
-addEventListener('hashchange', () => place.set({ ...read(), entry: place.get().entry + 1 }));
+addEventListener('hashchange', (event) => {
+  noteOrigin(event.oldURL);
+  place.set({ ...read(), entry: place.get().entry + 1 });
+});
 
 /** Watches where the tab is. */
 export const usePlace = () => useStore(place);
 
-function read() {
-  const [path, query = ''] = (location.hash.replace(/^#/, '') || '/').split('?');
+/** The page that led here, with its row; null if one came by an address or from signing in. */
+export function cameFrom() {
+  const hash = origin();
+  const from = hash && read(hash);
+  return from?.route && !from.route.open ? { ...from, to: hash } : null;
+}
+
+function read(hash = location.hash) {
+  const [path, query = ''] = (hash.replace(/^#/, '') || '/').split('?');
   const parts = path.split('/').filter(Boolean);
   for (const route of ROUTES) {
     const params = match(route.path.split('/').filter(Boolean), parts);

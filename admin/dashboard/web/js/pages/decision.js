@@ -5,7 +5,7 @@ import { html } from '../html.js';
 import { get, seg } from '../api.js';
 import { useLoad } from '../load.js';
 import { useNamesOf } from '../names.js';
-import { href } from '../router.js';
+import { cameFrom, href } from '../router.js';
 import { Time, duration } from '../time.js';
 import { checkWord, count, isNamedRun, outcomeWord, plainWord } from '../words.js';
 import { CopyableId } from '../ui/hash.js';
@@ -17,13 +17,20 @@ import { AgentLink, By } from '../ui/who.js';
 /** The page. */
 export default function Decision({ params }) {
   const load = useLoad((signal) => get(`/decisions/${seg(params.id)}`, {}, { signal }), [params.id]);
-  const agent = load.data?.decision.agentId;
-  const back = agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: '#/agents', label: 'Agents' };
+  const back = backOf(load.data?.decision.agentId);
   const title = load.data ? (load.data.decision.approved ? 'Approved call' : 'Denied call') : 'Decision';
   return html`<div>
     <${PageHead} title=${title} back=${back} badge=${load.data && html`<${Badge} of=${load.data.decision.outcome} />`}><${CopyableId} of=${params.id} what="the decision’s id" /><//>
     <${Loaded} load=${load} label="Loading the decision">${({ decision }) => html`<${Body} decision=${decision} />`}<//>
   </div>`;
+}
+
+/** Where the page leads back to: to the page that one came from, with its filters, else to the agent. */
+function backOf(agent) {
+  const from = cameFrom();
+  const itself = from?.route.path === '/decisions/:id';
+  if (from && !itself) return { to: from.to, label: from.route.path === '/agents/:id' ? 'Decisions of the agent' : from.route.title, isOrigin: true };
+  return agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: '#/agents', label: 'Agents' };
 }
 
 function Body({ decision }) {

@@ -5,6 +5,7 @@ import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
 import { download } from '../download.js';
 import { useLoad } from '../load.js';
+import { useNamesOf } from '../names.js';
 import { usd } from '../money.js';
 import { href } from '../router.js';
 import { may } from '../session.js';
@@ -93,15 +94,26 @@ function Downstream({ intent }) {
   return html`<p class="muted">${words[intent.state] ?? 'Nothing.'}</p>`;
 }
 
+/** What the timeline says of who decided: the id, since the text is hashed. */
+const BY = /^By (\S+)\.$/;
+
 function Timeline({ intent }) {
+  const names = useNamesOf(intent.timeline.map(({ reasoning }) => BY.exec(reasoning)?.[1] ?? null));
   return html`<${Section} title="Timeline" lead="Each entry holds the hash of the one before it, so none can be changed, added or taken away unseen. The export proves it.">
     <ol class="timeline">${intent.timeline.map((entry, index) => html`<li key=${index} class=${tone(entry.event_type)}>
       <p class="timeline-head"><strong>${entry.action}</strong> <${Time} at=${entry.at} full /></p>
-      ${entry.reasoning && html`<p><bdi class="prewrap">${entry.reasoning}</bdi></p>`}
+      ${entry.reasoning && html`<p><${Reasoning} of=${entry.reasoning} names=${names} /></p>`}
       <p class="hint"><${Money} of=${BigInt(entry.amountNanos)} /></p>
       <p class="hint timeline-hash">Hash <${Hash} of=${entry.entry_hash} what=${`the hash of entry ${index + 1}`} /></p>
     </li>`)}</ol>
   <//>`;
+}
+
+/** The text as it was hashed; in place of an id its name, with the id as the title. */
+function Reasoning({ of, names }) {
+  const id = BY.exec(of)?.[1];
+  const found = id && names.of(id);
+  return found ? html`By <span title=${id}><${Name} of=${found.name} /></span>.` : html`<bdi class="prewrap">${of}</bdi>`;
 }
 
 function tone(event) {

@@ -80,20 +80,31 @@ export function Facts({ rows }) {
   </dl>`;
 }
 
-/** The head of a page. @param {{title: string, back?: {to: string, label: string}, actions?: unknown, badge?: unknown}} props */
+/**
+ * The head of a page.
+ * @param {{title: string, back?: {to: string, label: string, isOrigin?: boolean}, actions?: unknown, badge?: unknown}} props
+ *   `isOrigin`: `to` is the entry before this one, which the browser returns to, with its page of a list
+ */
 export function PageHead({ title, back, badge, actions, children }) {
   useEffect(() => {
     setAbout(title);
     return () => setAbout(null);
   }, [title]);
   return html`<header class="page-head">
-    ${back && html`<a class="back" href=${back.to}>← ${back.label}</a>`}
+    ${back && html`<a class="back" href=${back.to} onClick=${back.isOrigin ? toOrigin : null}>← ${back.label}</a>`}
     <div class="page-head-row">
       <div class="page-title"><h1 tabindex="-1"><bdi title=${title}>${title}</bdi></h1>${badge}</div>
       ${actions && html`<div class="page-actions">${actions}</div>`}
     </div>
     ${children && html`<div class="page-lead">${children}</div>`}
   </header>`;
+}
+
+/** Goes back in the history; the link itself is for another tab. */
+function toOrigin(event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.back();
 }
 
 /** A part of a page with its heading. `flush` leaves out the padding, for tables. */
