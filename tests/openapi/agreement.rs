@@ -121,3 +121,29 @@ async fn a_span_that_begins_after_its_end_is_refused() {
     }
     assert_eq!(tried, 9, "spans of operations");
 }
+
+/// A request of the document that mixes fields which exclude each other would be refused, or mean something else.
+#[tokio::test]
+async fn the_example_of_a_prediction_is_one_call() {
+    let world = World::start().await;
+    let operation = &world.document["paths"]["/api/v1/decisions/dry-run"]["post"];
+    let example = &operation["requestBody"]["content"]["application/json"]["example"];
+    let fields: Vec<&str> = example
+        .as_object()
+        .expect("fields")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        fields,
+        ["agent", "endpoint", "keyId", "messages", "model", "runId"]
+    );
+    let agent = json!({ "botId": example["agent"], "name": "Example" });
+    world.owner.post("/api/v1/wallets/create", agent).await;
+    let mut body = example.clone();
+    // The key of the example does not exist.
+    body["keyId"] = Value::Null;
+    let reply = world.owner.post("/api/v1/decisions/dry-run", body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.json()["model"], example["model"]);
+}

@@ -310,6 +310,18 @@ impl Body {
         self
     }
 
+    /// Omits these fields from the example.
+    pub fn omitting(mut self, names: &[&str]) -> Self {
+        let fields = std::mem::take(&mut self.fields).into_iter();
+        self.fields = fields
+            .map(|field| match names.contains(&field.name) {
+                true => field.not_in_examples(),
+                false => field,
+            })
+            .collect();
+        self
+    }
+
     /// Requires at least one of its fields.
     pub fn some(mut self) -> Self {
         self.is_some = true;

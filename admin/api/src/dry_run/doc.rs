@@ -8,6 +8,9 @@ use endpoint::problem::Code;
 use openapi::{Json, object};
 use serde_json::json;
 
+/// Fields of a spend, which the example of a call does not have.
+const OF_SPENDS: [&str; 4] = ["currency", "recipient", "description", "metadata"];
+
 pub(crate) fn section() -> Section {
     let about = "Why a call was approved or denied, and what would be decided now.";
     Section::new("Predictions", about, vec![predict()])
@@ -32,7 +35,7 @@ fn predict() -> Doc {
         )
         .may(
             "endpoint",
-            string().eg("responses"),
+            string().eg("chat.completions"),
             "The API of the call: `chat.completions` (without it), `responses` or `embeddings`, whose bodies have `input` in place of `messages`.",
         )
         .may(
@@ -47,7 +50,7 @@ fn predict() -> Doc {
         );
     Doc::new("POST /decisions/dry-run", "predict", "Predict a decision")
         .says("Gives either `model`, with the other fields of the body of its `endpoint`, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
-        .takes(fields(body).open())
+        .takes(fields(body).omitting(&OF_SPENDS).open())
         .gives::<Prediction<'_>>(200, "What would be decided, with every check.")
         .refuses(&[Code::NotFound, Code::LiveModeRequired])
 }
