@@ -146,6 +146,48 @@ impl Ids {
     }
 }
 
+/// An OpenAI client that was given the management server's address.
+#[tokio::test]
+async fn a_client_of_the_edge_is_told_its_address() {
+    const EDGE: &str = "https://edge.example";
+    let public = |options: harness::AdminOptions| options.env("TOLLGATE_PROXY__PUBLIC_URL", EDGE);
+    let world = World::start_with(public).await;
+    let caller = world.admin.caller("");
+    for path in ["/v1/chat/completions", "/v1/models", "/v1/responses"] {
+        for method in ["GET", "POST"] {
+            let reply = caller.send(method, path, &[], "{}").await;
+            let sentence = problem(&reply, 404, "NOT_FOUND");
+            assert!(
+                sentence.ends_with("at https://edge.example/v1."),
+                "{path}: {sentence}"
+            );
+        }
+    }
+    let sentence = problem(&caller.get("/api/v1/models").await, 404, "NOT_FOUND");
+    assert!(!sentence.contains(EDGE), "{sentence}");
+}
+
+#[tokio::test]
+async fn head_is_get_without_its_body() {
+    let world = World::start().await;
+    let (_, caller) = world.account("free").await;
+    for (path, status) in [
+        ("/v1/agents", 200),
+        ("/v1/agents/none", 404),
+        ("/api/v1/audit?limit=0", 400),
+    ] {
+        let of_get = caller.get(path).await;
+        let of_head = caller.send("HEAD", path, &[], "").await;
+        assert_eq!((of_get.status, of_head.status), (status, status), "{path}");
+        assert_eq!(of_head.body.len(), 0, "{path}");
+        for name in ["content-type", "content-length"] {
+            assert_eq!(of_head.header(name), of_get.header(name), "{path} {name}");
+        }
+    }
+    let reply = caller.send("HEAD", "/v1/policies/a", &[], "").await;
+    assert_eq!((reply.status, reply.body.len()), (405, 0));
+}
+
 #[tokio::test]
 async fn paths_and_methods_that_do_not_exist() {
     let world = World::start().await;
@@ -161,8 +203,13 @@ async fn paths_and_methods_that_do_not_exist() {
     ] {
         for caller in [&caller, &world.admin.caller("")] {
             let sentence = problem(&caller.get(path).await, 404, "NOT_FOUND");
+            let of_edge = match path.starts_with("/v1/") {
+                true => " Calls of agents go to the edge (`tollgate-proxy`).",
+                false => "",
+            };
             assert_eq!(
-                sentence, "There is no such path; /reference lists those of the API.",
+                sentence,
+                format!("There is no such path; /reference lists those of the API.{of_edge}"),
                 "{path}"
             );
         }

@@ -7,11 +7,14 @@ use crate::problem::{Code, Problem};
 use axum::Router;
 use axum::extract::RawPathParams;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::http::{Method, Request};
+use axum::http::{Method, Request, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Where the paths of OpenAI's API are, which the edge serves.
+const OPENAI: &str = "/v1/";
 
 /// The paths of a service, with the operations of each.
 pub struct Paths {
@@ -63,9 +66,11 @@ impl Paths {
     }
 
     /// Returns the service of these paths and of `pages`. Every request to it, whether it meets a route or not, gets
-    /// its id, its security headers, its log line and its place in the metrics.
-    pub fn into_router(self, pages: Router) -> Router {
+    /// its id, its security headers, its log line and its place in the metrics. `edge` is the configured URL of the edge,
+    /// without `/v1`, which a client of OpenAI's API is told that comes here instead.
+    pub fn into_router(self, pages: Router, edge: Option<&str>) -> Router {
         let mut router = Router::new();
+        let edge = of_edge(edge);
         for (path, methods) in self.paths {
             let problem = no_such_method(&methods.names);
             let refuse = move || async move { problem.into_response() };
@@ -74,7 +79,10 @@ impl Paths {
         router
             .merge(pages)
             .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
-            .fallback(async || no_such_path().into_response())
+            .fallback(move |uri: Uri| {
+                let problem = no_such_path(uri.path(), &edge);
+                async move { problem.into_response() }
+            })
             .layer(from_fn_with_state(self.admission, dispatch::around))
     }
 }
@@ -84,12 +92,19 @@ fn no_such_method(names: &[&str]) -> Problem {
     Problem::new(Code::MethodNotAllowed, message)
 }
 
-/// The path is not repeated, since it is untrusted text.
-fn no_such_path() -> Problem {
-    Problem::new(
-        Code::NotFound,
-        "There is no such path; /reference lists those of the API.",
-    )
+/// Returns the sentence about the server of OpenAI's paths.
+fn of_edge(url: Option<&str>) -> String {
+    match url {
+        Some(url) => format!(" Calls of agents go to the edge, at {url}/v1."),
+        None => " Calls of agents go to the edge (`tollgate-proxy`).".to_owned(),
+    }
+}
+
+/// The path is not repeated, since it is untrusted text. `of_edge` is added where OpenAI's paths are.
+fn no_such_path(path: &str, of_edge: &str) -> Problem {
+    let of_edge = if path.starts_with(OPENAI) { of_edge } else { "" };
+    let message = format!("There is no such path; /reference lists those of the API.{of_edge}");
+    Problem::new(Code::NotFound, message)
 }
 
 /// Returns the methods for a method of the table; a GET route also answers HEAD.

@@ -66,7 +66,8 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     paths.mount(api::operations(), &api);
     paths.mount(people::operations(), &people);
     let pages = dashboard::router();
-    let router = paths.into_router(pages.merge(api_docs::reference::router()));
+    let pages = pages.merge(api_docs::reference::router());
+    let router = paths.into_router(pages, settings.public_edge_url().as_deref());
     let open_files = open_files::raise();
     let [for_people, for_operators] = &running.metrics.connections;
     let serving = tokio::spawn(listener::serve(

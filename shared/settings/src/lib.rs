@@ -364,8 +364,13 @@ impl Settings {
         } else {
             "https"
         };
-        let configured = public_url::normalized(&self.proxy.public_url);
+        let configured = self.public_edge_url();
         configured.unwrap_or_else(|| format!("{scheme}://{}", self.proxy.listen))
+    }
+
+    /// Returns the configured base URL of the edge, without `/v1`; `None` if `proxy.public_url` is empty.
+    pub fn public_edge_url(&self) -> Option<String> {
+        public_url::normalized(&self.proxy.public_url)
     }
 
     /// Returns a line about calls that a stop would cut off: `proxy.drain_ms` is less than an upstream's deadline.
