@@ -132,6 +132,113 @@ async fn filters_name_wallets_agents_and_types() {
     }
 }
 
+#[tokio::test]
+async fn a_statement_is_the_list_as_a_file() {
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    let bot = fixture.bot("bot").await;
+    fixture.fund("bot", "5.000000001").await;
+    let body = json!({ "from": "bot", "to": "user", "amount": "2.5", "memo": "=1+1;@x" });
+    success(&fixture.caller.post("/v1/wallet/transfer", body).await, 200);
+    let of_wallet = format!("/v1/wallets/{}/transactions", bot.number);
+    let header =
+        "id,createdAt,walletId,type,direction,amount,currency,balanceAfter,counterparty,intentId,memo\r\n";
+
+    let listed = list(&fixture, &of_wallet).await;
+    let reply = fixture.caller.get(&format!("{of_wallet}?format=csv")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("text/csv; charset=utf-8"));
+    let name = format!("transactions_{}_test.csv", fixture.account.id);
+    assert!(
+        reply.header("content-disposition").unwrap().contains(&name),
+        "{reply:?}"
+    );
+    let row = |n: usize, rest: &str| {
+        let of = |field: &str| text(&listed, &format!("/transactions/{n}/{field}")).to_owned();
+        format!("{},{},{},{rest}\r\n", of("id"), of("createdAt"), bot.number)
+    };
+    let with = |n: usize| text(&listed, &format!("/transactions/{n}/counterparty")).to_owned();
+    let expected = [
+        header.to_owned(),
+        row(
+            0,
+            &format!("transfer_out,out,2.5,USD,2.500000001,{},,'=1+1;'@x", with(0)),
+        ),
+        row(
+            1,
+            &format!("deposit,in,5.000000001,USD,5.000000001,{},,", with(1)),
+        ),
+    ];
+    assert_eq!(reply.text(), expected.concat());
+
+    let rows = async |path: &str| {
+        let file = fixture.caller.get(path).await.text();
+        assert!(file.starts_with(header), "{path}: {file}");
+        file.lines().count() - 1
+    };
+    for (path, count) in [
+        (format!("{of_wallet}?format=csv&type=deposit"), 1),
+        (format!("{of_wallet}?format=csv&to=2026-01-01T00:00:00Z"), 0),
+        (format!("{LIST}?format=csv"), 3),
+        (format!("{LIST}?format=csv&agentId=bot"), 2),
+        (format!("{LIST}?format=csv&walletId=99999"), 0),
+    ] {
+        assert_eq!(rows(&path).await, count, "{path}");
+    }
+    // A page of a file would be a part that looks like the whole.
+    for (query, named) in [
+        ("format=csv&limit=5", "limit"),
+        ("format=csv&offset=0", "offset"),
+        ("format=csv&cursor=x", "cursor"),
+        ("format=xml", "format"),
+    ] {
+        let sentence = problem(
+            &fixture.caller.get(&format!("{LIST}?{query}")).await,
+            400,
+            "VALIDATION",
+        );
+        assert!(sentence.starts_with(named), "{query}: {sentence}");
+    }
+    let stranger = AccountFixture::new(&world).await;
+    let reply = stranger.caller.get(&format!("{of_wallet}?format=csv")).await;
+    problem(&reply, 404, "NOT_FOUND");
+    assert_eq!(
+        stranger.caller.get(&format!("{LIST}?format=csv")).await.text(),
+        header
+    );
+}
+
+#[tokio::test]
+async fn a_statement_is_whole_or_refused() {
+    const MOST: u64 = 100_000;
+    let world = World::start().await;
+    let fixture = AccountFixture::new(&world).await;
+    fixture.bot("bot").await;
+    // More than one step of a file.
+    let all = history(&world, &fixture, 520).await;
+    let file = fixture.caller.get(&format!("{LIST}?format=csv")).await.text();
+    let ids: Vec<&str> = file
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids, newest);
+    let mut count = redis::cmd("HSET");
+    count
+        .arg(fixture.account.keys.record())
+        .arg("test_txn_seq")
+        .arg(MOST + 1);
+    let _: u64 = world.store.command(&count).await.unwrap();
+    let sentence = problem(
+        &fixture.caller.get(&format!("{LIST}?format=csv")).await,
+        400,
+        "VALIDATION",
+    );
+    assert!(sentence.contains("at most 100000 transactions"), "{sentence}");
+    assert!(sentence.contains("100001"), "{sentence}");
+}
+
 /// A history of `count` deposits, in bursts, to two wallets.
 async fn history(world: &World, fixture: &AccountFixture, count: usize) -> Vec<Transaction> {
     for n in 0..count {

@@ -1,6 +1,7 @@
 //! `GET /transactions` and `GET /wallets/{id}/transactions`: movements of wallets (decisions D19, D56).
 
 mod doc;
+mod export;
 
 pub(crate) use doc::section;
 
@@ -12,6 +13,7 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Paging, Problem, Reply, TimeRange, operations, require_agent_id};
+use export::Export;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use store::keys::closed_holder;
@@ -37,6 +39,8 @@ operations! {
 
 /// Field of the answer with the records.
 const PLURAL: &str = "transactions";
+/// Forms of the answer.
+const FORMATS: [&str; 2] = ["json", "csv"];
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -95,7 +99,7 @@ enum WalletScope {
 
 /// `GET /transactions`
 pub async fn list(call: Call) -> Answer {
-    let query = call.list_query(&["agentId", "walletId", "type", "from", "to"])?;
+    let query = call.list_query(&["agentId", "walletId", "type", "from", "to", "format"])?;
     let filter = filter_of(&query)?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
@@ -106,18 +110,16 @@ pub async fn list(call: Call) -> Answer {
             .map_or(WalletScope::All, |agent| WalletScope::OfHolder(agent.clone())),
         Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
     };
-    let paging = call.paging(&query, PLURAL)?;
-    show(&call, &paging, filter, &scope).await
+    answer(call, &query, filter, scope).await
 }
 
 /// `GET /wallets/{id}/transactions`
 pub async fn list_of_wallet(call: Call) -> Answer {
-    let query = call.list_query(&["type", "from", "to"])?;
+    let query = call.list_query(&["type", "from", "to", "format"])?;
     let filter = filter_of(&query)?;
-    let paging = call.paging(&query, PLURAL)?;
     let found = require_own(&call).await?;
     let scope = WalletScope::OfHolder(holder(&found.wallet));
-    show(&call, &paging, filter, &scope).await
+    answer(call, &query, filter, scope).await
 }
 
 /// Finds the wallet in `walletId`, if it belongs to the caller and, if an agent is also named, to that agent.
@@ -152,6 +154,27 @@ fn filter_of(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Proble
         from_ms,
         to_ms,
     })
+}
+
+/// Answers with a page of the list, or with all of it as a file.
+async fn answer(
+    call: Call,
+    query: &BTreeMap<String, String>,
+    filter: Filter<'static>,
+    scope: WalletScope,
+) -> Answer {
+    if filter::word(query, "format", FORMATS)?.is_none_or(|word| word != "csv") {
+        let paging = call.paging(query, PLURAL)?;
+        return show(&call, &paging, filter, &scope).await;
+    }
+    export::require_whole(query)?;
+    let holder = match scope {
+        WalletScope::Empty => return export::empty(&call),
+        WalletScope::All => None,
+        WalletScope::OfHolder(holder) => Some(holder),
+    };
+    let export = Export { call, filter, holder };
+    export.stream().await
 }
 
 async fn show(call: &Call, paging: &Paging, filter: Filter<'_>, scope: &WalletScope) -> Answer {

@@ -101,6 +101,7 @@ files! {
     "js/pages/usage/sums.js",
     "js/pages/wallet.js",
     "js/pages/wallet/deposit.js",
+    "js/pages/wallet/escrowed.js",
     "js/pages/wallet/own.js",
     "js/pages/wallet/transactions.js",
     "js/pages/wallet/transfer.js",

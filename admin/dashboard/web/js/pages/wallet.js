@@ -13,6 +13,7 @@ import { Badge, Facts, Money, PageHead, Section } from '../ui/show.js';
 import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { AgentLink } from '../ui/who.js';
 import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
+import { Escrowed } from './wallet/escrowed.js';
 import { ACCOUNT_WALLET, useWallets } from './wallet/own.js';
 import { Transactions } from './wallet/transactions.js';
 import { Transfer } from './wallet/transfer.js';
@@ -61,7 +62,8 @@ function Loaded({ wallet, snapshot, load }) {
     <${Alerts} wallet=${wallet} />
     <div class="grid grid-even">
       <${Section} title="Balance"><p class="tile-value num"><${Money} of=${snapshot?.usdc ?? wallet.balance} /></p>
-        <p class="hint">${pending > 0n ? html`<${Money} of=${pending} /> more is announced and not confirmed yet` : 'nothing is pending'}</p><//>
+        <p class="hint">${pending > 0n ? html`<${Money} of=${pending} /> more is announced and not confirmed yet` : 'nothing is pending'}</p>
+        <${Escrowed} number=${wallet.walletId} turn=${turn} /><//>
       <${Section} title="About"><${Facts} rows=${[
     ['Number', String(wallet.walletId)],
     ['Owner', wallet.botId === null ? 'the account' : html`<${AgentLink} id=${wallet.botId} name=${wallet.name} />`],

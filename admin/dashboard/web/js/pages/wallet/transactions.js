@@ -3,11 +3,13 @@
  */
 import { html } from '../../html.js';
 import { seg } from '../../api.js';
+import { download } from '../../download.js';
 import { href, setQuery, usePlace } from '../../router.js';
 import { Time } from '../../time.js';
 import { plainWord } from '../../words.js';
-import { Button } from '../../ui/button.js';
+import { ActionButton, Button } from '../../ui/button.js';
 import { Filters, SelectFilter, TimeFilter } from '../../ui/filters.js';
+import { say } from '../../ui/live.js';
 import { Amount, Name, Section } from '../../ui/show.js';
 import { Empty } from '../../ui/state.js';
 import { ListTable } from '../../ui/table.js';
@@ -33,14 +35,22 @@ export function Transactions({ number, wallets, turn }) {
   const empty = type || from || to
     ? html`<${Empty} title="No transaction matches."><${Button} onClick=${() => setQuery({ type: null, from: null, to: null })}>Show all<//><//>`
     : html`<${Empty} title="Nothing has moved this wallet yet."><p>Deposits, transfers, spends and escrows are listed here with the balance after each.</p><//>`;
-  return html`<${Section} title="Transactions" flush>
+  const path = `/wallets/${seg(number)}/transactions`;
+  const csv = html`<${ActionButton} small run=${() => keep(path, { type, from, to })}>Download CSV<//>`;
+  return html`<${Section} title="Transactions" flush actions=${csv}>
     <div class="in-card"><${Filters} label="Transactions">
       <${SelectFilter} name="type" label="What" options=${OPTIONS} />
       <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
     <//></div>
-    <div class="transactions"><${ListTable} path=${`/wallets/${seg(number)}/transactions`} plural="transactions" query=${{ type, from, to }} refresh=${turn} caption="Transactions"
+    <div class="transactions"><${ListTable} path=${path} plural="transactions" query=${{ type, from, to }} refresh=${turn} caption="Transactions"
       columns=${columns} keyOf=${(row) => row.id} empty=${empty} /></div>
   <//>`;
+}
+
+/** The transactions that the filters show, as a file. */
+async function keep(path, query) {
+  await download(path, { query: { ...query, format: 'csv' }, name: 'transactions.csv' });
+  say('Saved the transactions as CSV.');
 }
 
 /** What it was; spends and escrow calls lead to their intent. */

@@ -1,0 +1,157 @@
+//! `format=csv` of transactions: the matching ones, newest first, as a CSV file that is streamed.
+
+use super::TransactionView;
+use crate::spreadsheet::{CONTENT_TYPE, lines};
+use crate::state::Call;
+use bytes::Bytes;
+use endpoint::{Answer, PAGING, Problem, Reply};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+use store::page::{Page, Part, Start};
+use store::transaction::Transaction;
+use store::transaction::list::{Filter, list};
+
+/// The columns. New ones are only ever added at the end.
+pub(super) const COLUMNS: [&str; 11] = [
+    "id",
+    "createdAt",
+    "walletId",
+    "type",
+    "direction",
+    "amount",
+    "currency",
+    "balanceAfter",
+    "counterparty",
+    "intentId",
+    "memo",
+];
+
+/// Maximum number of transactions of a file. More are refused, so that no file is silently incomplete.
+const EXPORT_MAX: u64 = 100_000;
+/// Number of transactions read at a time.
+const STEP: usize = 500;
+/// The start of a file.
+const START: Page<'static> = Page {
+    limit: STEP,
+    start: Start::Offset(0),
+};
+
+/// Why an export ended early.
+#[derive(Debug)]
+struct CutOff;
+
+impl std::fmt::Display for CutOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the transactions cannot be read")
+    }
+}
+
+impl std::error::Error for CutOff {}
+
+/// What a file is made of.
+pub(super) struct Export {
+    pub(super) call: Call,
+    /// `holder` is that of `holder` below.
+    pub(super) filter: Filter<'static>,
+    /// The holder of the wallet; `None` for all of the account.
+    pub(super) holder: Option<String>,
+}
+
+/// Refuses the parameters of a page: a file is always whole.
+///
+/// # Errors
+/// 400 names the parameter.
+pub(super) fn require_whole(query: &BTreeMap<String, String>) -> Result<(), Problem> {
+    match PAGING.iter().find(|name| query.contains_key(**name)) {
+        None => Ok(()),
+        Some(name) => Err(Problem::validation(format!(
+            "{name} cannot be given with format=csv, which is always whole."
+        ))),
+    }
+}
+
+/// Builds the file without a transaction.
+pub(super) fn empty(call: &Call) -> Answer {
+    Reply::file(&name(call), CONTENT_TYPE, lines([COLUMNS])?)
+}
+
+fn name(call: &Call) -> String {
+    format!("transactions_{}_{}.csv", call.caller.account, call.caller.mode)
+}
+
+impl Export {
+    /// Streams the file.
+    ///
+    /// # Errors
+    /// 400 if there are more than [`EXPORT_MAX`] transactions; 503.
+    pub(super) async fn stream(self) -> Answer {
+        let first = self.read(START).await?;
+        if first.total > EXPORT_MAX {
+            let message = format!(
+                "from and to must enclose at most {EXPORT_MAX} transactions for format=csv, which is always whole; these are \
+                 {}.",
+                first.total
+            );
+            return Err(Problem::validation(message));
+        }
+        let name = name(&self.call);
+        let header = Bytes::from(lines([COLUMNS])?);
+        Reply::stream(
+            &name,
+            CONTENT_TYPE,
+            stream::iter([Ok(header)]).chain(self.chunks(first)),
+        )
+    }
+
+    /// The rows, a step in each chunk. An error is the last item.
+    fn chunks(self, first: Part<Transaction>) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
+        let account = self.call.caller.account.clone();
+        let chunks = stream::try_unfold((self, Some(first)), |(export, part)| async move {
+            let Some(part) = part else { return Ok(None) };
+            let chunk = Bytes::from(lines(part.records.iter().map(cells))?);
+            let next = match part.next {
+                None => None,
+                Some(position) => {
+                    let start = Start::After(&position);
+                    Some(export.read(Page { limit: STEP, start }).await?)
+                }
+            };
+            Ok::<_, Problem>(Some((chunk, (export, next))))
+        });
+        chunks.map_err(move |problem| {
+            tracing::error!(account, ?problem, "an export of transactions was cut off");
+            CutOff
+        })
+    }
+
+    async fn read(&self, page: Page<'_>) -> Result<Part<Transaction>, Problem> {
+        let filter = Filter {
+            holder: self.holder.as_deref(),
+            ..self.filter
+        };
+        Ok(list(&self.call.state.store, &self.call.realm(), filter, page).await?)
+    }
+}
+
+/// A row. A sign would make the amount look like a formula, so the direction has a column.
+fn cells(transaction: &Transaction) -> [String; COLUMNS.len()] {
+    let view = TransactionView::new(transaction);
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let direction = match transaction.kind.sign() {
+        "-" => "out",
+        _ => "in",
+    };
+    [
+        view.id.to_owned(),
+        view.created_at,
+        view.wallet_id.to_string(),
+        view.kind.to_owned(),
+        direction.to_owned(),
+        view.amount.to_string(),
+        view.currency.to_owned(),
+        view.balance_after.to_string(),
+        text(view.counterparty),
+        text(view.intent_id),
+        text(view.memo),
+    ]
+}
