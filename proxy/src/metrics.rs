@@ -77,7 +77,7 @@ telemetry::metrics! {
     struct CallMetrics {
         /// Approved calls, by the provider's answer.
         approved: counters("approved_total", "upstream", UpstreamResult::ALL.map(UpstreamResult::as_str)),
-        /// Denied calls, by reason.
+        /// Denied requests, by reason: calls, and requests for the list of models.
         denied: counters("denied_total", "reason", Denial::ALL.iter().map(|denial| denial.reason())),
         /// Refused requests, by error code.
         refused: counters("refused_total", "code", RefusalKind::ALL.iter().map(|kind| kind.code())),

@@ -47,6 +47,26 @@ async fn flood(client: &Client, calls: usize, reason: &str) -> Vec<String> {
     ids
 }
 
+/// The list of models is no call, and its refusal is a denial of the key.
+#[tokio::test]
+async fn a_refused_list_of_models_has_a_record_and_charges_nothing() {
+    let stage = Stage::start().await;
+    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    use_up(&stage, &client);
+    let reply = client.edge.get("/v1/models").await;
+    assert_eq!(
+        reply.header("x-service-reason"),
+        Some("rate_limited"),
+        "{reply:?}"
+    );
+    let id = reply.header("x-service-decision-id").expect("an id").to_owned();
+    minted(&id, "deny_");
+    let decision = client.decision(&id).await;
+    assert_fields!(decision, { "id": id, "outcome": "denied", "model": null, "estimateUsd": null, "chargedUsd": 0 });
+    let usage = success(&client.api.get("/v1/usage").await, 200);
+    assert_fields!(usage["totals"], { "calls": 0, "denied": 1, "costUsd": 0 });
+}
+
 #[tokio::test]
 async fn a_flood_has_ten_records_and_one_for_the_rest() {
     let stage = Stage::start().await;
