@@ -224,6 +224,19 @@ async fn a_statement_is_whole_or_refused() {
         .collect();
     let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
     assert_eq!(ids, newest);
+    // So many that the file is refused, of which the first step can be read.
+    let lines = fixture.account.keys.in_mode(Mode::Test).transactions();
+    let line: String = world
+        .store
+        .command(redis::cmd("HGET").arg(&lines).arg(1))
+        .await
+        .unwrap();
+    let mut write = redis::cmd("HSET");
+    write.arg(&lines);
+    for number in MOST - 1000..=MOST + 1 {
+        write.arg(number).arg(&line);
+    }
+    let _: u64 = world.store.command(&write).await.unwrap();
     let mut count = redis::cmd("HSET");
     count
         .arg(fixture.account.keys.record())

@@ -90,6 +90,9 @@ await play(async (journey) => {
     await ada.isNotOffered('button', /^Release/);
     await ada.look('disputed');
     assert.equal(await balance(acme, payer), '94.50');
+    await ada.open(`/wallets/${payer.walletId}`);
+    await ada.sees(ada.section('Balance').getByText(/^\$3\.00 more is in escrow$/));
+    await ada.open(at(second));
   });
 
   await journey.step('a viewer sees all of it and is offered nothing', async () => {

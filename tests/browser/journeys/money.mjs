@@ -68,6 +68,16 @@ await play(async (journey) => {
     await max.sees(max.section('Timeline').getByTitle(acme.users.manager.id));
   });
 
+  await journey.step('the statement of a wallet is a file', async () => {
+    const { walletId } = await call('GET', `/agents/${bot.id}/wallet`);
+    await ada.open(`/wallets/${walletId}`);
+    const { name, text } = await ada.download(() => ada.press('Download CSV'));
+    assert.match(name, /^transactions_.*\.csv$/);
+    const [head, ...lines] = text.trim().split(/\r?\n/);
+    assert.match(head, /^id,createdAt,walletId,type,direction,amount,/);
+    assert.deepEqual(lines.map((line) => line.split(',').slice(3, 6).join(' ')), ['spend out 2.25', 'transfer_in in 12.5']);
+  });
+
   await journey.step('intents are narrowed by state and kind together', async () => {
     await ada.menu('Intents');
     const filter = (name) => ada.page.getByRole('combobox', { name });

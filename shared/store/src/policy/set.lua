@@ -2,9 +2,9 @@
 --   the account-wide ones to the account.
 -- KEYS: of a change, then as script.rs names them. `target` is the agent, or the hash of account-wide policies for one
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'; `state` is 'new', or 'old' if the
---   policy must exist; `read_revision` is the revision whose values the entry has as previous ones, '0' for a new policy;
---   `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted revisions, each between
---   spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
+--   policy must exist; `read_revision` is the revision whose values the entry has as previous ones ('0' for a new
+--   policy); `expected` is '' | 'none' (no policy may exist) | 'any' (one must exist) | the accepted revisions, each
+--   between spaces. `changes` come in threes: 'set' field value, or 'clear' field ''. Last: budgets
 -- Returns: {'set', field, value, …} (the whole policy; nothing was written if it was so before)
 --   | {'too_many'} | {'over_budget', kind} | {'no_account'}
 --   | {'mismatch'} (it does not match `expected`; nothing changed)
