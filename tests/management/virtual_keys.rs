@@ -57,7 +57,13 @@ async fn a_key_from_issue_to_revocation() {
         "status": "active", "createdAt": made["virtualKey"]["createdAt"], "lastUsedAt": null });
     assert_eq!(made["virtualKey"], record);
     assert!(text(&made, "/note").contains("Store this secret"));
-    assert_eq!(made.as_object().unwrap().len(), 4, "{made}");
+    // Nobody had this id: it may be mistyped.
+    assert_eq!(made["newAgent"], json!(true));
+    assert!(
+        text(&made, "/note")
+            .ends_with("There was no agent `my-bot`: this key made it, without a wallet and a policy.")
+    );
+    assert_eq!(made.as_object().unwrap().len(), 5, "{made}");
 
     let ttl: i64 = world
         .store
@@ -73,6 +79,7 @@ async fn a_key_from_issue_to_revocation() {
     assert_eq!(listed, expected);
 
     let other = success(&caller.send("POST", path, &[], "").await, 201);
+    assert_eq!(other.as_object().unwrap().len(), 4, "the agent is there: {other}");
     assert_eq!(other["virtualKey"]["name"], json!("default"));
     let delete = format!("{path}/{id}");
     assert_eq!(

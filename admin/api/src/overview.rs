@@ -29,6 +29,7 @@ use store::agent::survey::{AgentSummary, Survey};
 use store::audit::statistics::Day;
 use store::server_clock;
 use store::threshold::LimitUsage;
+use store::virtual_key::active_agents;
 use utoipa::ToSchema;
 
 operations! {
@@ -42,6 +43,8 @@ operations! {
 const DAYS_DEFAULT: u64 = 30;
 /// Maximum number of days.
 const DAYS_MAX: u64 = 90;
+/// Maximum number of agents without a wallet that are named.
+const WITHOUT_WALLET_MAX: usize = 50;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -68,6 +71,14 @@ struct Overview<'a> {
     /// Total number of such matters.
     #[schema(example = 1)]
     attention_total: u64,
+    /// Agents that exist by a policy or a key alone, so that they are not in the list of agents; by their ids, at most
+    /// fifty.
+    #[schema(value_type = Vec<is::AgentId>)]
+    without_wallet: Vec<&'a str>,
+    /// Total number of such agents among those that were read: those that can have spent this month, and the holders of
+    /// the oldest 1,000 active virtual keys.
+    #[schema(example = 1)]
+    without_wallet_total: u64,
     /// Whether some data was not read because of the limits of one answer.
     partial: bool,
 }
@@ -144,9 +155,15 @@ pub async fn get(call: Call) -> Answer {
     let (recent, month) = (since(first), since(of_month));
     // Deleted agents and those without a wallet are among them.
     let spenders = month.iter().flat_map(|day| day.agents.keys().cloned());
-    let survey = Survey::read(store, &realm, period, spenders).await?;
+    let holders = match realm.mode() {
+        Mode::Live => active_agents(store, realm.keys()).await?,
+        Mode::Test => Vec::new(),
+    };
+    let survey = Survey::read(store, &realm, period, spenders.chain(holders)).await?;
     let account = AccountCounters::read(store, &realm, period).await?;
     let frozen = survey.frozen(store, &realm).await?;
+    let mut without_wallet = survey.without_wallet(store, &realm).await?;
+    without_wallet.sort_unstable_by(|one, other| one.id.cmp(&other.id));
     let tracked_limit = tracked_limit(&call)?;
     let usages = LimitUsage::reached(&survey, &account, tracked_limit);
     let reads = attention::OverviewReads {
@@ -177,6 +194,12 @@ pub async fn get(call: Call) -> Answer {
         denials: history.denials(),
         attention,
         attention_total,
+        without_wallet_total: without_wallet.len() as u64,
+        without_wallet: without_wallet
+            .into_iter()
+            .take(WITHOUT_WALLET_MAX)
+            .map(|agent| agent.id.as_str())
+            .collect(),
         partial: survey.partial || !sealed,
     })
 }

@@ -15,6 +15,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, Text, operations};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use store::agent::AgentRecord;
 use store::sanity;
 use store::script::plan_limit::PlanLimit;
 use store::virtual_key::script as virtual_key;
@@ -70,7 +71,11 @@ struct VirtualKeyIssued<'a> {
     #[schema(value_type = is::VirtualKeySecret)]
     secret: &'a str,
     #[schema(example = "Store this secret now: it is shown only once and cannot be recovered.")]
-    note: &'static str,
+    note: String,
+    /// Present and true if no agent had this id: the key made it, without a wallet and a policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
+    new_agent: Option<bool>,
 }
 
 impl<'a> VirtualKeyView<'a> {
@@ -94,6 +99,8 @@ pub async fn create(call: Call) -> Answer {
     let name = body.text("name", Text::Line, NAME_MAX)?.value();
     let name = name.as_deref().unwrap_or(NAME_DEFAULT);
     let store = &call.state.store;
+    // Best effort: of two requests for the same new id, both can say that it is new.
+    let is_new_agent = AgentRecord::read(store, &call.realm(), agent).await?.is_none();
     let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;
     let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
     let key_id = Kind::VirtualKey.mint(now_ms())?;
@@ -125,7 +132,11 @@ pub async fn create(call: Call) -> Answer {
                         last_used_at: None,
                     },
                     secret: secret.expose_secret(),
-                    note: NOTE,
+                    note: match is_new_agent {
+                        true => format!("{NOTE} {}", of_new_agent(agent)),
+                        false => NOTE.to_owned(),
+                    },
+                    new_agent: is_new_agent.then_some(true),
                 });
             }
             Created::PlanLimit => return Err(limit_reached(&call, &plan_name, &plan).await),
@@ -133,6 +144,11 @@ pub async fn create(call: Call) -> Answer {
         }
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// Returns the sentence about an id that may be mistyped.
+fn of_new_agent(agent: &str) -> String {
+    format!("There was no agent `{agent}`: this key made it, without a wallet and a policy.")
 }
 
 /// Returns 402 with all fields that the specification requires in its body.

@@ -50,6 +50,7 @@ files! {
     "js/pages/agent/policy.js",
     "js/pages/agent/provider-keys.js",
     "js/pages/agent/runs.js",
+    "js/pages/agent/without-wallet.js",
     "js/pages/agents.js",
     "js/pages/api-keys.js",
     "js/pages/api-keys/create.js",

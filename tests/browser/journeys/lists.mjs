@@ -91,6 +91,19 @@ await play(async (journey) => {
     assert.equal(await scrolled(), 0);
   });
 
+  await journey.step('an agent without a wallet is in no list, and is shown below it', async () => {
+    await vera.menu('Agents');
+    await vera.sees('Agent 59');
+    assert.equal(await page.getByRole('heading', { name: 'Agents without a wallet' }).count(), 0);
+    const { newAgent } = await call('POST', '/agents/mistyped/virtual-keys', {});
+    assert.equal(newAgent, true);
+    await vera.menu('Overview');
+    await vera.menu('Agents');
+    await vera.sees(vera.section('Agents without a wallet').getByRole('link', { name: 'mistyped' }));
+    await vera.follow('mistyped');
+    await vera.heading('mistyped');
+  });
+
   await journey.step('what is said of a time goes on', async () => {
     await vera.menu('Overview');
     await vera.rest();

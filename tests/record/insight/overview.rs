@@ -27,6 +27,41 @@ pub fn nanos(usd: &Value) -> u64 {
     format!("{nanos}").parse().unwrap()
 }
 
+/// They are in no list of agents: the specification has agents with wallets there.
+#[tokio::test]
+async fn agents_without_a_wallet_are_named() {
+    let stage = Stage::start().await;
+    let (_, api) = stage.world.account("startup").await;
+    let view = overview(&api, "").await;
+    assert_fields!(view, { "withoutWallet": [], "withoutWalletTotal": 0 });
+    let body = json!({ "botId": "owner", "name": "Has a wallet" });
+    success(&api.post("/v1/wallets/create", body).await, 200);
+    for agent in ["owner", "mistyped", "gone"] {
+        let made = success(
+            &api.post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
+                .await,
+            201,
+        );
+        if agent == "gone" {
+            let key = made["virtualKey"]["keyId"].as_str().unwrap();
+            success(
+                &api.delete(&format!("/v1/agents/gone/virtual-keys/{key}")).await,
+                200,
+            );
+        }
+    }
+    success(
+        &api.post("/v1/policies/spender", json!({ "maxSpendPerDay": 1 }))
+            .await,
+        200,
+    );
+    spend(&api, "spender", "0.5", 200).await;
+    let view = overview(&api, "").await;
+    assert_fields!(view, { "withoutWallet": ["mistyped", "spender"], "withoutWalletTotal": 2 });
+    let listed = success(&api.get("/v1/agents").await, 200);
+    assert_eq!(listed["total"], json!(1));
+}
+
 #[tokio::test]
 async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own() {
     let stage = Stage::start().await;

@@ -106,8 +106,28 @@ impl Survey {
     /// Returns the frozen agents that exist (decision D22). A deleted agent stays in the index, since it is frozen if
     /// it is created again.
     pub async fn frozen(&self, store: &Store, realm: &Realm) -> Result<Vec<&AgentSummary>, StoreError> {
-        let frozen = self.agents.iter().filter(|agent| agent.frozen.is_some());
-        let (mut exist, doubtful): (Vec<&AgentSummary>, Vec<_>) = frozen.partition(|agent| agent.has_record);
+        self.existing(store, realm, |agent| agent.frozen.is_some()).await
+    }
+
+    /// Returns the agents that exist without a wallet row, by a policy or a key alone.
+    pub async fn without_wallet(
+        &self,
+        store: &Store,
+        realm: &Realm,
+    ) -> Result<Vec<&AgentSummary>, StoreError> {
+        self.existing(store, realm, |agent| agent.wallet.is_none()).await
+    }
+
+    /// Returns the selected agents that exist (decision D22).
+    async fn existing(
+        &self,
+        store: &Store,
+        realm: &Realm,
+        is_selected: fn(&AgentSummary) -> bool,
+    ) -> Result<Vec<&AgentSummary>, StoreError> {
+        let selected = self.agents.iter().filter(|agent| is_selected(agent));
+        let (mut exist, doubtful): (Vec<&AgentSummary>, Vec<_>) =
+            selected.partition(|agent| agent.has_record);
         if realm.mode() == Mode::Test {
             return Ok(exist);
         }

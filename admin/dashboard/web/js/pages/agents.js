@@ -15,6 +15,7 @@ import { Badge, Id, Name, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { AccountPolicies } from './agent/account-policies.js';
+import { WithoutWallet } from './agent/without-wallet.js';
 
 const COLUMNS = [
   { label: 'Agent', head: true, cell: (agent) => html`<span class="agent-name">
@@ -47,6 +48,7 @@ export default function Agents({ query }) {
       <${ListTable} path="/agents" plural="agents" query=${{ q: query.q, status: query.status }} caption="Agents" columns=${COLUMNS}
         onData=${(answer) => setPartial(answer.partial === true)} keyOf=${(agent) => agent.id} empty=${empty} />
     </div></div>
+    <${WithoutWallet} />
     <${AccountPolicies} />
     ${creating && html`<${Create} onClose=${close} />`}
   </div>`;

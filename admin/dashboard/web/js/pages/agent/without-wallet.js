@@ -1,0 +1,24 @@
+/**
+ * Agents that exist by a policy or a key alone. The list of agents has those with a wallet only.
+ */
+import { html } from '../../html.js';
+import { get } from '../../api.js';
+import { useLoad } from '../../load.js';
+import { useSession } from '../../session.js';
+import { count } from '../../words.js';
+import { Section } from '../../ui/show.js';
+import { AgentLink } from '../../ui/who.js';
+
+const LEAD = 'They have keys or a policy and are not in the list above. A mistyped id in the request for a key makes one: revoke its keys, and it is gone.';
+
+/** Nothing while there is none. */
+export function WithoutWallet() {
+  const { mode } = useSession();
+  const { data } = useLoad((signal) => get('/overview', { days: 1 }, { signal }), [mode]);
+  if (!data || data.withoutWallet.length === 0) return null;
+  const rest = data.withoutWalletTotal - data.withoutWallet.length;
+  return html`<${Section} title="Agents without a wallet" lead=${LEAD}>
+    <ul>${data.withoutWallet.map((id) => html`<li key=${id}><${AgentLink} id=${id} /></li>`)}</ul>
+    ${rest > 0 && html`<p class="hint">and ${count(rest, 'more', 'more')}</p>`}
+  <//>`;
+}
