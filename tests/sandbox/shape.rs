@@ -54,6 +54,98 @@ async fn a_completion_has_the_providers_shape_and_plausible_usage() {
     assert_eq!(whole["choices"][0]["finish_reason"], "stop");
 }
 
+/// The parts of a streamed choice: its deltas, and how it ended.
+fn streamed(text: &str) -> (Vec<Value>, Value) {
+    let chunks = text.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let chunks: Vec<Value> = chunks
+        .map(|rest| serde_json::from_str(&format!("{{{rest}")).expect("JSON"))
+        .collect();
+    let choices: Vec<&Value> = chunks
+        .iter()
+        .filter_map(|chunk| chunk.pointer("/choices/0"))
+        .collect();
+    let end = choices.last().expect("a choice")["finish_reason"].clone();
+    (
+        choices.iter().map(|choice| choice["delta"].clone()).collect(),
+        end,
+    )
+}
+
+#[tokio::test]
+async fn a_forced_tool_is_called_with_arguments_that_fit() {
+    let caller = caller().await;
+    let parameters = json!({ "type": "object", "required": ["city", "days"], "additionalProperties": false,
+        "properties": { "city": { "type": "string" }, "days": { "type": "integer", "minimum": 3 } } });
+    let other = json!({ "type": "function", "function": { "name": "other" } });
+    let weather = json!({ "type": "function", "function": { "name": "weather", "parameters": parameters } });
+    let expected = json!({ "city": "sandbox", "days": 3 });
+    for (tools, choice) in [
+        (
+            json!([other, weather]),
+            json!({ "type": "function", "function": { "name": "weather" } }),
+        ),
+        (json!([weather, other]), json!("required")),
+    ] {
+        let mut body = json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": "hi" }],
+            "tools": tools, "tool_choice": choice });
+        let answer = caller.chat(body.clone()).await.json();
+        let one = &answer["choices"][0];
+        assert_eq!(
+            (&one["finish_reason"], &one["message"]["content"]),
+            (&json!("tool_calls"), &Value::Null)
+        );
+        let call = &one["message"]["tool_calls"][0];
+        assert_eq!(
+            (&call["type"], &call["function"]["name"]),
+            (&json!("function"), &json!("weather"))
+        );
+        assert!(call["id"].as_str().unwrap().starts_with("call_"), "{call}");
+        let arguments: Value = serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+        assert_eq!(arguments, expected);
+        body["stream"] = json!(true);
+        let (deltas, end) = streamed(&caller.chat(body).await.text());
+        assert_eq!(end, "tool_calls");
+        assert_eq!(deltas[0]["tool_calls"][0]["function"]["name"], "weather");
+        let parts = deltas
+            .iter()
+            .filter_map(|delta| delta.pointer("/tool_calls/0/function/arguments")?.as_str());
+        let arguments: Value = serde_json::from_str(&parts.collect::<String>()).unwrap();
+        assert_eq!(arguments, expected);
+    }
+    let body = json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hi" }], "tools": [weather], "tool_choice": "auto" });
+    let answer = caller.chat(body).await.json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+}
+
+#[tokio::test]
+async fn a_response_format_is_answered_with_json_that_fits() {
+    let caller = caller().await;
+    let schema =
+        json!({ "type": "object", "required": ["done"], "properties": { "done": { "type": "boolean" } } });
+    let named = json!({ "type": "json_schema", "json_schema": { "name": "answer", "strict": true, "schema": schema } });
+    for (format, expected) in [
+        (
+            json!({ "type": "json_object" }),
+            json!({ "answer": "This is the Tollgate sandbox." }),
+        ),
+        (named, json!({ "done": true })),
+    ] {
+        let mut body =
+            json!({ "model": "gpt-4o-mini", "messages": [{ "content": "hi" }], "response_format": format });
+        let answer = caller.chat(body.clone()).await.json();
+        let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(content).unwrap(), expected);
+        body["stream"] = json!(true);
+        let (deltas, end) = streamed(&caller.chat(body).await.text());
+        assert_eq!(end, "stop");
+        let content: String = deltas
+            .iter()
+            .filter_map(|delta| delta["content"].as_str())
+            .collect();
+        assert_eq!(serde_json::from_str::<Value>(&content).unwrap(), expected);
+    }
+}
+
 #[tokio::test]
 async fn models_are_listed() {
     let caller = caller().await;

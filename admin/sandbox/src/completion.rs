@@ -35,11 +35,17 @@ pub(super) fn usage(request: &Request, usage: &Usage) -> Option<String> {
 fn chat(request: &Request, number: u64, text: &str, is_cut: bool) -> Value {
     let choices: Vec<Value> = (0..request.choices)
         .map(|index| {
+            let mut message =
+                json!({ "role": "assistant", "content": text, "refusal": null, "annotations": [] });
+            if let Some(name) = &request.tool {
+                message["content"] = Value::Null;
+                message["tool_calls"] = json!([tool_call(number, index, name, text)]);
+            }
             json!({
                 "index": index,
-                "message": { "role": "assistant", "content": text, "refusal": null, "annotations": [] },
+                "message": message,
                 "logprobs": null,
-                "finish_reason": finish_reason(is_cut),
+                "finish_reason": finish_reason(request, is_cut),
             })
         })
         .collect();
@@ -135,8 +141,18 @@ pub(super) fn chat_id(number: u64) -> String {
     format!("chatcmpl-sandbox{number:016x}")
 }
 
-pub(super) const fn finish_reason(is_cut: bool) -> &'static str {
-    if is_cut { "length" } else { "stop" }
+pub(super) const fn finish_reason(request: &Request, is_cut: bool) -> &'static str {
+    match (is_cut, &request.tool) {
+        (true, _) => "length",
+        (false, Some(_)) => "tool_calls",
+        (false, None) => "stop",
+    }
+}
+
+/// Builds the call of a tool in the answer's choice of this index.
+pub(super) fn tool_call(number: u64, index: u64, name: &str, arguments: &str) -> Value {
+    let id = format!("call_sandbox{number:016x}{index:02x}");
+    json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
 }
 
 fn embeddings(request: &Request) -> Value {
@@ -173,7 +189,10 @@ fn base64(bytes: &[u8]) -> String {
 
 /// Returns the text of every choice, and whether the request's limit cuts it.
 pub(super) fn text(request: &Request) -> (String, bool) {
-    let text = format!("This is the Tollgate sandbox. You said: {}", request.quoted);
+    let text = match &request.json {
+        Some(json) => json.clone(),
+        None => format!("This is the Tollgate sandbox. You said: {}", request.quoted),
+    };
     let Some(most) = request.max_tokens.filter(|most| *most < tokens(text.len())) else {
         return (text, false);
     };

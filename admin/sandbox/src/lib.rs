@@ -9,6 +9,7 @@ mod body;
 mod calls;
 mod completion;
 mod events;
+mod instance;
 mod plan;
 mod reply;
 mod request;

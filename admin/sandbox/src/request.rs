@@ -45,6 +45,10 @@ pub(super) struct Request {
     pub(super) dimensions: usize,
     /// Whether an embedding is written as base64, as the provider's clients request it.
     pub(super) base64: bool,
+    /// JSON that replaces the usual text: the arguments of `tool`, or a content that `response_format` asks for.
+    pub(super) json: Option<String>,
+    /// Name of the tool that the answer calls, as `tool_choice` forces it.
+    pub(super) tool: Option<String>,
 }
 
 impl Request {
@@ -73,6 +77,8 @@ impl Request {
             inputs: 0,
             dimensions: 0,
             base64: false,
+            json: None,
+            tool: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The chunks of a streamed chat completion.
 
 use super::{Event, Fault, Script};
-use crate::completion::{chat_id, finish_reason};
+use crate::completion::{chat_id, finish_reason, tool_call};
 use crate::plan::UsagePlacement;
 use crate::usage::with_member;
 use clock::now_ms;
@@ -12,9 +12,8 @@ pub(super) struct Shape;
 
 impl super::Shape for Shape {
     fn head(&mut self, script: &Script) -> Vec<Event> {
-        let role = json!({ "role": "assistant", "content": "", "refusal": null });
         let mut events: Vec<Event> = (0..script.request.choices)
-            .map(|choice| chunk(script, &[of_choice(choice, &role, None)], 0))
+            .map(|choice| chunk(script, &[of_choice(choice, &role(script, choice), None)], 0))
             .collect();
         if script.plan.place == UsagePlacement::First {
             events.extend(usage_alone(script));
@@ -24,15 +23,15 @@ impl super::Shape for Shape {
 
     fn delta(&mut self, script: &Script, choice: u64, text: String) -> Event {
         let bytes = text.len();
-        chunk(
-            script,
-            &[of_choice(choice, &json!({ "content": text }), None)],
-            bytes,
-        )
+        let delta = match script.request.tool {
+            Some(_) => json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] }),
+            None => json!({ "content": text }),
+        };
+        chunk(script, &[of_choice(choice, &delta, None)], bytes)
     }
 
     fn tail(&mut self, script: &Script) -> Vec<Event> {
-        let reason = finish_reason(script.text.is_cut());
+        let reason = finish_reason(&script.request, script.text.is_cut());
         let mut events: Vec<Event> = (0..script.request.choices)
             .map(|choice| chunk(script, &[of_choice(choice, &json!({}), Some(reason))], 0))
             .collect();
@@ -66,6 +65,16 @@ impl super::Shape for Shape {
             ..Event::default()
         }]
     }
+}
+
+/// Builds the first delta of a choice, which begins the message, or the call of a tool in it.
+fn role(script: &Script, choice: u64) -> Value {
+    let Some(name) = &script.request.tool else {
+        return json!({ "role": "assistant", "content": "", "refusal": null });
+    };
+    let mut call = tool_call(script.number, choice, name, "");
+    call["index"] = json!(0);
+    json!({ "role": "assistant", "content": null, "tool_calls": [call], "refusal": null })
 }
 
 fn of_choice(index: u64, delta: &Value, finish_reason: Option<&str>) -> Value {
