@@ -1,7 +1,7 @@
 //! Metrics of webhooks. Names and help texts are a contract with dashboards and alerts.
 
-use crate::send::Attempted;
 use std::time::Duration;
+use store::webhook::delivery::Attempt;
 use store::webhook::script::deliver::Next;
 use telemetry::registrar::level;
 
@@ -63,7 +63,7 @@ impl WebhookMetrics {
     }
 
     /// Counts an attempt.
-    pub fn attempted(&self, made: &Attempted, next: Next) {
+    pub fn attempted(&self, made: &Attempt, next: Next) {
         let result = match made.code {
             _ if made.accepted() => 0,
             Some(_) => 1,

@@ -152,14 +152,5 @@ impl Resolver {
     }
 }
 
-impl std::fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Resolver");
-        shown
-            .field("allow_private", &self.allow_private)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests;

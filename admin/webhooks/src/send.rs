@@ -21,6 +21,7 @@ use http::StatusCode;
 use rustls::RootCertStore;
 use settings::WebhookSettings;
 use std::time::Duration;
+use store::webhook::delivery::Attempt;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
@@ -35,28 +36,6 @@ pub struct Message<'a> {
     pub body: &'a Bytes,
     /// Secrets that sign the headers.
     pub secrets: &'a Secrets,
-}
-
-/// Outcome of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempted {
-    /// Time of the attempt, in ms since 1970.
-    pub at_ms: u64,
-    /// Duration in ms.
-    pub took_ms: u64,
-    /// Status of the receiver's answer, if there was one.
-    pub code: Option<u16>,
-    /// Reason of the failure as a short text; `None` if the receiver accepted the delivery.
-    pub error: Option<String>,
-    /// Start of the answer's body as one printable line, at most 256 bytes; `None` if there was none.
-    pub excerpt: Option<String>,
-}
-
-impl Attempted {
-    /// Returns whether the receiver accepted the delivery with a 2xx status.
-    pub fn accepted(&self) -> bool {
-        self.error.is_none()
-    }
 }
 
 /// Deadline of an attempt.
@@ -114,7 +93,7 @@ impl Sender {
     }
 
     /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does.
-    pub async fn send(&self, url: &str, message: Message<'_>) -> Attempted {
+    pub async fn send(&self, url: &str, message: Message<'_>) -> Attempt {
         let at_ms = now_ms();
         let began = Instant::now();
         let deadline = Deadline {
@@ -127,12 +106,13 @@ impl Sender {
             Ok((status, excerpt)) => (Some(status), excerpt, Failure::of_status(status)),
             Err(failure) => (None, None, Some(failure)),
         };
-        Attempted {
+        Attempt {
             at_ms,
             took_ms,
             code: code.map(|status| status.as_u16()),
             error: failure.map(|failure| failure.to_string()),
             excerpt,
+            asked_again: false,
         }
     }
 
@@ -155,15 +135,6 @@ impl Sender {
         let answer = timeout_at(deadline.at, answering).await;
         let answer = answer.map_err(|_elapsed| Failure::TimedOut(deadline.timeout_ms))??;
         Ok((answer.status(), answer.excerpt(deadline.at).await))
-    }
-}
-
-impl std::fmt::Debug for Sender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Sender");
-        shown
-            .field("timeout_ms", &self.timeout_ms)
-            .finish_non_exhaustive()
     }
 }
 

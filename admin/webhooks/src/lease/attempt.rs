@@ -3,7 +3,7 @@
 use super::{Receiver, lease_life};
 use crate::Webhooks;
 use crate::payload;
-use crate::send::{Attempted, Message};
+use crate::send::Message;
 use bytes::Bytes;
 use clock::now_ms;
 use domain::entry::{Entry, Sealed};
@@ -152,32 +152,25 @@ async fn attempt_once(
 }
 
 /// Returns the record of an attempt without anything to send.
-fn unsent(why: &str) -> Attempted {
-    Attempted {
+fn unsent(why: &str) -> Attempt {
+    Attempt {
         at_ms: now_ms(),
         took_ms: 0,
         code: None,
         error: Some(why.to_owned()),
         excerpt: None,
+        asked_again: false,
     }
 }
 
 /// Returns the delivery after the attempt.
-fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
+fn after(delivery: Delivery, made: Attempt, next: Next) -> Delivery {
     let state = match next {
         Next::Delivered => State::Delivered,
         Next::Failed => State::Failed,
         Next::Retry(_) | Next::Park => State::Pending,
     };
-    let attempt = Attempt {
-        at_ms: made.at_ms,
-        took_ms: made.took_ms,
-        code: made.code,
-        error: made.error,
-        excerpt: made.excerpt,
-        asked_again: false,
-    };
-    delivery.attempted(attempt, state)
+    delivery.attempted(made, state)
 }
 
 /// Returns the next step after an attempt that followed `earlier` others.

@@ -7,7 +7,7 @@
 use super::{Addresses, LOOKUP_TIMEOUT, Looking, Lookup, Unresolved};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +87,7 @@ impl System {
     where
         F: Future<Output = Addresses> + Send + 'static,
     {
-        let mut under_way = locked(&self.under_way);
+        let mut under_way = self.under_way.lock();
         let all: usize = under_way.values().map(|account| account.names.len()).sum();
         let own = under_way.get(account);
         if let Some(looking) = own.and_then(|own| own.names.get(name)) {
@@ -137,7 +137,7 @@ struct Entry(UnderWay, String, String);
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let mut under_way = locked(&self.0);
+        let mut under_way = self.0.lock();
         if let Some(account) = under_way.get_mut(&self.1) {
             account.names.remove(&self.2);
             if account.names.is_empty() {
@@ -145,10 +145,6 @@ impl Drop for Entry {
             }
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 async fn resolve_by_system(name: String) -> Addresses {
@@ -200,7 +196,7 @@ mod tests {
         for answer in futures::future::join_all(waiting).await {
             assert_eq!(answer, Ok(vec![[8, 8, 8, 8].into()]));
         }
-        assert!(locked(&system.under_way).is_empty(), "an answer is not kept");
+        assert!(system.under_way.lock().is_empty(), "an answer is not kept");
         GO.notify_one();
         system.joined("a", "a.example", slow).answer.await.unwrap();
         assert_eq!(ASKED.load(Ordering::SeqCst), 2, "each later attempt asks anew");
@@ -246,7 +242,7 @@ mod tests {
         // A look-up without a turn is given up, which frees its place in the table.
         let last = hanging.into_iter().next_back().unwrap();
         assert_eq!(last.answer.await, Err(Unresolved::Busy));
-        let left = || locked(&system.under_way)["slow"].names.len();
+        let left = || system.under_way.lock()["slow"].names.len();
         while left() > REGISTRATIONS_AT_ONCE / SHARES {
             tokio::task::yield_now().await;
         }

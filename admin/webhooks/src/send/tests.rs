@@ -32,7 +32,7 @@ fn no_names() -> Scripted {
     Scripted::new(&[&[]])
 }
 
-async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempted {
+async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempt {
     let message = Message {
         account: "acct_1",
         id: "msg_1",
@@ -42,12 +42,12 @@ async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempted
     sender.send(url, message).await
 }
 
-async fn send(sender: &Sender, url: &str) -> Attempted {
+async fn send(sender: &Sender, url: &str) -> Attempt {
     send_body(sender, url, BODY).await
 }
 
 /// Makes one attempt to deliver to a receiver with this behaviour.
-async fn attempt(how: How, timeout_ms: u64) -> Attempted {
+async fn attempt(how: How, timeout_ms: u64) -> Attempt {
     let receiver = Receiver::start(how).await;
     send(&sender(no_names(), timeout_ms), &receiver.url("/hook")).await
 }
@@ -57,7 +57,7 @@ fn answer(text: &str) -> How {
 }
 
 #[track_caller]
-fn assert_failed(attempted: &Attempted, error: &str) {
+fn assert_failed(attempted: &Attempt, error: &str) {
     assert_eq!(
         (attempted.code, attempted.error.as_deref(), attempted.accepted()),
         (None, Some(error), false)

@@ -42,15 +42,22 @@ pub struct Attempt {
     /// The status that the receiver answered with.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u16>,
-    /// Reason of the failure.
+    /// Reason of the failure as a short text; `None` if the receiver accepted the delivery.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The start of the answer. Kept only for the last attempt.
+    /// The start of the answer as one printable line, at most 256 bytes. Kept only for the last attempt.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
     /// Whether a redelivery was requested after this attempt: the attempts are then counted again from the next one on.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
     pub asked_again: bool,
+}
+
+impl Attempt {
+    /// Returns whether the receiver accepted the delivery with a 2xx status.
+    pub const fn accepted(&self) -> bool {
+        self.error.is_none()
+    }
 }
 
 /// An event for a webhook, derived from an audit entry.
