@@ -13,16 +13,66 @@ use std::time::Duration;
 /// Lifetime of an announced, unconfirmed look-up.
 const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
 
-/// Announces a look-up, before its record is written. Returns false if it exists.
-pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, StoreError> {
-    let mut set = redis::cmd("SET");
-    set.arg(lookup)
-        .arg(owner)
-        .arg("NX")
-        .arg("PX")
-        .arg(UNCONFIRMED_LIFE.as_millis().to_string());
-    let done: Option<String> = store.command(&set).await?;
-    Ok(done.is_some())
+/// A key that is being issued, with its look-up.
+pub(crate) struct Issue<'a> {
+    /// Key id, for the log.
+    pub key_id: &'a str,
+    /// Key of the look-up.
+    pub lookup: &'a str,
+    /// The stored owner.
+    pub owner: &'a str,
+}
+
+impl Issue<'_> {
+    /// Announces the look-up, writes the record with `write`, and makes the look-up permanent and confirmed last, if
+    /// the record `is_written`. A crash in between leaves a key whose secret nobody received and whose look-up expires.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the secret must then not be returned. If the record may be written, `revoke` is tried.
+    pub(crate) async fn execute<T>(
+        &self,
+        store: &Store,
+        write: impl Future<Output = Result<T, StoreError>>,
+        is_written: impl FnOnce(&T) -> bool,
+        revoke: impl Future<Output = Result<bool, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let issued = self.issue(store, write, is_written).await;
+        let may_be_written = issued.as_ref().is_err_and(|error| !is_refusal(error));
+        if may_be_written && let Err(error) = revoke.await {
+            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
+        }
+        issued
+    }
+
+    async fn issue<T>(
+        &self,
+        store: &Store,
+        write: impl Future<Output = Result<T, StoreError>>,
+        is_written: impl FnOnce(&T) -> bool,
+    ) -> Result<T, StoreError> {
+        let mut announce = redis::cmd("SET");
+        announce.arg(self.lookup).arg(self.owner).arg("NX").arg("PX");
+        announce.arg(UNCONFIRMED_LIFE.as_millis().to_string());
+        let announced: Option<String> = store.command(&announce).await?;
+        if announced.is_none() {
+            return Err(StoreError::unexpected("a new key that is known already"));
+        }
+        let written = write.await;
+        match &written {
+            Ok(outcome) if is_written(outcome) => script::keep(store, self.lookup, self.owner).await?,
+            Err(error) if !is_refusal(error) => {}
+            // No record was written that the look-up could lead to.
+            Ok(_) | Err(_) => {
+                let _: i64 = store.command(redis::cmd("DEL").arg(self.lookup)).await?;
+            }
+        }
+        written
+    }
+}
+
+/// Returns whether the error means that the script changed nothing.
+const fn is_refusal(error: &StoreError) -> bool {
+    matches!(error, StoreError::OverBudget { .. } | StoreError::NotPermitted(_))
 }
 
 /// Owner of an API key's hash.

@@ -4,8 +4,7 @@ pub mod count;
 
 use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
-use crate::lookup::script::keep;
-use crate::lookup::{self, ApiKeyOwner};
+use crate::lookup::{ApiKeyOwner, Issue};
 use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -77,23 +76,6 @@ pub enum Created {
 }
 
 impl NewApiKey<'_> {
-    /// Issues the key. Announces the look-up first, and makes it permanent and confirmed last. A crash in between
-    /// leaves a key whose secret nobody received and whose look-up expires.
-    ///
-    /// # Errors
-    /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
-    pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
-        let issued = self.issue(store).await;
-        let may_be_there = !matches!(
-            issued,
-            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_))
-        );
-        if may_be_there && let Err(error) = revoke(store, &self.scope(), self.key_id).await {
-            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
-        }
-        issued
-    }
-
     const fn scope(&self) -> Scope<'_> {
         Scope {
             account: self.account,
@@ -102,7 +84,11 @@ impl NewApiKey<'_> {
         }
     }
 
-    async fn issue(&self, store: &Store) -> Result<Created, StoreError> {
+    /// Issues the key.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the secret must then not be returned.
+    pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
         let secret = self.secret.expose_secret();
         let hash = sha256_hex(secret.as_bytes());
         let lookup = keys::api_key_lookup(&hash);
@@ -110,9 +96,6 @@ impl NewApiKey<'_> {
             account: self.account.to_owned(),
             key_id: self.key_id.to_owned(),
         };
-        if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
-            return Err(StoreError::unexpected("a new API key that is known already"));
-        }
         let shown = secret
             .get(..secret.len().saturating_sub(SECRET_DIGITS - SHOWN_DIGITS))
             .unwrap_or_default();
@@ -142,16 +125,16 @@ impl NewApiKey<'_> {
             "created_by",
             self.actor,
         ];
-        let created = self.keep(store, &data, &fields).await;
-        match &created {
-            Ok(Created::Done) => keep(store, &lookup, &owner.to_stored()).await?,
-            // No record was written that the look-up could lead to.
-            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_)) => {
-                let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
-            }
-            Err(_) => {}
-        }
-        created
+        let (scope, owner) = (self.scope(), owner.to_stored());
+        let issue = Issue {
+            key_id: self.key_id,
+            lookup: &lookup,
+            owner: &owner,
+        };
+        let is_written = |created: &Created| *created == Created::Done;
+        let revoke = revoke(store, &scope, self.key_id);
+        let write = self.keep(store, &data, &fields);
+        issue.execute(store, write, is_written, revoke).await
     }
 
     /// Writes the record. Removes the oldest revoked key if the account is at its maximum.

@@ -40,15 +40,16 @@ pub struct Batch {
     pub entries: Vec<(Entry, [u8; 32])>,
 }
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealedBatch {
-    /// The hashes are stored.
-    Done,
-    /// Another sealer was faster; nothing changed. Read the extent again.
-    Moved,
-    /// The stored chain does not end with the batch's `before`; nothing changed.
-    Disagrees,
+domain::words! {
+    /// Outcome of the script.
+    pub enum SealedBatch {
+        /// The hashes are stored.
+        Done = "sealed",
+        /// Another sealer was faster; nothing changed. Read the extent again.
+        Moved = "moved",
+        /// The stored chain does not end with the batch's `before`; nothing changed.
+        Disagrees = "disagree",
+    }
 }
 
 impl Batch {
@@ -88,12 +89,7 @@ impl Batch {
             words,
         };
         let mut reply = store.reply(&SEAL, keys, args).await?;
-        match reply.word()?.as_str() {
-            "sealed" => Ok(SealedBatch::Done),
-            "moved" => Ok(SealedBatch::Moved),
-            "disagree" => Ok(SealedBatch::Disagrees),
-            _ => reply.unexpected(),
-        }
+        reply.parsed(SealedBatch::parse)
     }
 
     /// Returns the entry numbers for each index list, and the packed text for each key of decisions.

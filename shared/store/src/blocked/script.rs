@@ -27,15 +27,16 @@ pub enum Change<'a> {
     Unblock,
 }
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// The list is changed; every server applies it within a second.
-    Done,
-    /// The list was already in this state; nothing changed.
-    AlreadySo,
-    /// The list is at its maximum; nothing changed.
-    TooMany,
+domain::words! {
+    /// Outcome of the script.
+    pub enum Changed {
+        /// The list is changed; every server applies it within a second.
+        Done = "done",
+        /// The list was already in this state; nothing changed.
+        AlreadySo = "already",
+        /// The list is at its maximum; nothing changed.
+        TooMany = "too_many",
+    }
 }
 
 /// Why the list could not be changed.
@@ -71,10 +72,5 @@ pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<C
         random: &random,
     };
     let mut reply = store.reply(&BLOCKED, keys, args).await?;
-    match reply.word()?.as_str() {
-        "done" => Ok(Changed::Done),
-        "already" => Ok(Changed::AlreadySo),
-        "too_many" => Ok(Changed::TooMany),
-        _ => Ok(reply.unexpected()?),
-    }
+    Ok(reply.parsed(Changed::parse)?)
 }

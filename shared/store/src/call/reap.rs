@@ -25,15 +25,16 @@ pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 /// Maximum number of holds in one sweep of a bucket.
 pub(crate) const SWEEP_LIMIT: usize = 100;
 
-/// Outcome of reaping a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reaped {
-    /// The hold is kept: its estimate stays charged.
-    Kept,
-    /// Its deadline has not passed; nothing changed.
-    Early,
-    /// It was already settled or voided.
-    Gone,
+domain::words! {
+    /// Outcome of reaping a hold.
+    pub enum Reaped {
+        /// The hold is kept: its estimate stays charged.
+        Kept = "kept",
+        /// Its deadline has not passed; nothing changed.
+        Early = "early",
+        /// It was already settled or voided.
+        Gone = "gone",
+    }
 }
 
 /// Turns one overdue hold into a kept one.
@@ -48,12 +49,7 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
         ended_by: &EndedBy::Worker.to_word(),
     };
     let mut reply = store.reply(&REAP, keys.to_end(), args).await?;
-    match reply.word()?.as_str() {
-        "kept" => Ok(Reaped::Kept),
-        "early" => Ok(Reaped::Early),
-        "gone" => Ok(Reaped::Gone),
-        _ => reply.unexpected(),
-    }
+    reply.parsed(Reaped::parse)
 }
 
 /// Reaps the holds of a bucket that are overdue at `now_ms`. Returns those that were kept.

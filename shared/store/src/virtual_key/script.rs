@@ -1,8 +1,7 @@
 //! Twins of `virtual_key/*.lua`: issue and revoke virtual keys.
 
 use crate::keys;
-use crate::lookup::script::keep;
-use crate::lookup::{self, VirtualKeyOwner};
+use crate::lookup::{Issue, VirtualKeyOwner};
 use crate::script::change::{BUDGET, CHANGE, Event, Scope};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::script;
@@ -85,36 +84,31 @@ impl VirtualKeyKeys {
 }
 
 impl NewVirtualKey<'_> {
-    /// Issues the key. Announces the look-up first, and makes it permanent and confirmed last. A crash in between
-    /// leaves a key whose secret nobody received and whose look-up expires.
+    /// Issues the key.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be returned. If the key was written, it is revoked, best effort.
+    /// [`StoreError`]: the secret must then not be returned.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
-        let issued = self.issue(store, scope).await;
-        let may_be_there = !matches!(
-            issued,
-            Ok(_) | Err(StoreError::OverBudget { .. } | StoreError::NotPermitted(_))
-        );
-        if may_be_there && let Err(error) = revoke(store, scope, self.agent, self.key_id).await {
-            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
-        }
-        issued
+        let hash = self.secret.hash();
+        let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
+        let issue = Issue {
+            key_id: self.key_id,
+            lookup: &keys::virtual_key_lookup(&hash),
+            owner: owner.as_stored(),
+        };
+        let is_written = |created: &Created| matches!(created, Created::Done { .. });
+        let revoke = revoke(store, scope, self.agent, self.key_id);
+        let write = self.write(store, scope, &hash);
+        issue.execute(store, write, is_written, revoke).await
     }
 
-    async fn issue(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
-        let hash = self.secret.hash();
-        let lookup = keys::virtual_key_lookup(&hash);
-        let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
-        if !lookup::announce(store, &lookup, owner.as_stored()).await? {
-            return Err(StoreError::unexpected("a new virtual key that is known already"));
-        }
+    async fn write(&self, store: &Store, scope: &Scope<'_>, hash: &str) -> Result<Created, StoreError> {
         let keys = VirtualKeyKeys::new(scope, self.agent, self.key_id);
         let fields = [
             ["agent", self.agent],
             ["name", self.name],
             ["prefix", self.secret.shown()],
-            ["hash", &hash],
+            ["hash", hash],
         ];
         let args = CreateArgs {
             key_id: self.key_id,
@@ -124,25 +118,15 @@ impl NewVirtualKey<'_> {
         };
         let data = json!({ "keyId": self.key_id, "name": self.name });
         let event = Event::new("virtual_key.created", data).with_agent(self.agent);
-        let mut reply = match scope.execute(store, &CREATE, event, keys, args).await {
-            Err(error @ (StoreError::OverBudget { .. } | StoreError::NotPermitted(_))) => {
-                let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
-                return Err(error);
-            }
-            reply => reply?,
-        };
-        let refused = match reply.word()?.as_str() {
-            "created" => {
-                let created_at_ms = reply.number()?;
-                keep(store, &lookup, owner.as_stored()).await?;
-                return Ok(Created::Done { created_at_ms });
-            }
-            "plan_limit" => Created::PlanLimit,
-            "other_plan" => Created::OtherPlan(reply.word()?),
-            _ => return reply.unexpected(),
-        };
-        let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
-        Ok(refused)
+        let mut reply = scope.execute(store, &CREATE, event, keys, args).await?;
+        match reply.word()?.as_str() {
+            "created" => Ok(Created::Done {
+                created_at_ms: reply.number()?,
+            }),
+            "plan_limit" => Ok(Created::PlanLimit),
+            "other_plan" => reply.word().map(Created::OtherPlan),
+            _ => reply.unexpected(),
+        }
     }
 }
 

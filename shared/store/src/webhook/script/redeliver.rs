@@ -19,19 +19,20 @@ script! {
     args: struct RedeliverArgs<'a>: &'a str { member, number, before, after, waiting_max },
 }
 
-/// Outcome of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redelivered {
-    /// Waits for its first attempt.
-    Pending,
-    /// An attempt is scheduled or under way; nothing changed.
-    Scheduled,
-    /// The webhook or the delivery does not exist.
-    Missing,
-    /// The webhook is disabled.
-    Disabled,
-    /// Too many deliveries of the webhook wait.
-    Full,
+domain::words! {
+    /// Outcome of the script.
+    pub enum Redelivered {
+        /// Waits for its first attempt.
+        Pending = "pending",
+        /// An attempt is scheduled or under way; nothing changed.
+        Scheduled = "scheduled",
+        /// The webhook or the delivery does not exist.
+        Missing = "missing",
+        /// The webhook is disabled.
+        Disabled = "disabled",
+        /// Too many deliveries of the webhook wait.
+        Full = "full",
+    }
 }
 
 /// Makes the delivery `id` of the webhook due now, with all its attempts, unless it is due already or `waiting_max`
@@ -89,13 +90,8 @@ async fn attempt(
         waiting_max: &waiting_max.to_string(),
     };
     let mut reply = scope.execute(store, &REDELIVER, event, keys, args).await?;
-    match reply.word()?.as_str() {
-        "pending" => Ok(Some(Redelivered::Pending)),
-        "scheduled" => Ok(Some(Redelivered::Scheduled)),
-        "missing" => Ok(Some(Redelivered::Missing)),
-        "disabled" => Ok(Some(Redelivered::Disabled)),
-        "full" => Ok(Some(Redelivered::Full)),
-        "changed" => Ok(None),
-        _ => reply.unexpected(),
-    }
+    reply.parsed(|word| match word {
+        "changed" => Some(None),
+        other => Redelivered::parse(other).map(Some),
+    })
 }
