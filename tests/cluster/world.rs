@@ -132,9 +132,7 @@ impl World {
     pub async fn resident_on(&self, node: usize, cap: CapPolicy) -> Resident {
         let account = self.account_on(node).await;
         let agent = account.agent("bot");
-        agent.cap(cap).await;
-        agent.provider_key("sk-test-provider-key").await;
-        let key = agent.virtual_key().await;
+        let (_, key) = agent.ready(cap).await;
         Resident { agent, key }
     }
 

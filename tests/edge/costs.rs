@@ -3,22 +3,9 @@
 //! `plain` 2,000 in, 500 cached, 8,000 out.
 
 use super::shape::approved;
-use super::stage::{Stage, amounts, open_cap};
-use harness::{Answer, chat_body};
+use super::stage::{Stage, amounts, open_cap, plain_call};
+use harness::Answer;
 use serde_json::{Value, json};
-
-/// Eight bytes: two tokens.
-const TWO_TOKENS: &str = "12345678";
-
-/// A call of `plain` with two tokens of prompt and ten of completion, changed by `more`.
-fn call(more: &Value) -> Value {
-    let mut body = chat_body("plain", TWO_TOKENS);
-    body["max_tokens"] = 10.into();
-    for (name, value) in more.as_object().expect("an object") {
-        body[name] = value.clone();
-    }
-    body
-}
 
 /// `usage` with details.
 fn usage(prompt: u64, completion: u64, details: &Value) -> Value {
@@ -130,7 +117,7 @@ async fn the_real_cost_is_exact() {
         stage.upstream.set(move |_| answer.clone());
         let reply = actor
             .caller
-            .chat_with(&[("x-service-run-id", "r")], call(&more))
+            .chat_with(&[("x-service-run-id", "r")], plain_call(&more))
             .await;
         approved(&reply);
         assert_eq!(amounts(&reply).1, Some(nanos), "{more} {usage} {tier:?}");

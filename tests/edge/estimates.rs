@@ -2,22 +2,9 @@
 //! D32, D65). Prices are those of `prices.toml` beside this file, in nano-USD a token: `plain` 2,000 in, 8,000 out.
 
 use super::shape::approved;
-use super::stage::{Stage, amounts, cap, open_cap};
+use super::stage::{Stage, TWO_TOKENS, amounts, cap, open_cap, plain_call};
 use harness::{Answer, EdgeOptions, chat_body};
 use serde_json::{Value, json};
-
-/// Eight bytes: two tokens. A message around them counts four more, a content part one (decision D68).
-const TWO_TOKENS: &str = "12345678";
-
-/// A call of `plain` with two tokens of prompt and ten of completion, changed by `more`.
-fn call(more: &Value) -> Value {
-    let mut body = chat_body("plain", TWO_TOKENS);
-    body["max_tokens"] = 10.into();
-    for (name, value) in more.as_object().expect("an object") {
-        body[name] = value.clone();
-    }
-    body
-}
 
 fn content(parts: &Value) -> Value {
     json!([{ "role": "user", "content": parts }])
@@ -60,7 +47,7 @@ async fn estimates_are_exact() {
             6 * 4000 + 10 * 16_000 + 10_000_000,
         ),
     ] {
-        let reply = actor.caller.chat(call(&more)).await;
+        let reply = actor.caller.chat(plain_call(&more)).await;
         approved(&reply);
         assert_eq!(amounts(&reply).0, nanos, "{more}");
     }
@@ -120,7 +107,7 @@ async fn empty_messages_and_parts_are_held_for_their_framing() {
         // The tokens of a prediction can be billed as output: two of eight.
         (json!({ "prediction": predicted }), 6 * 2000 + 2 * 8000 + 80_000),
     ] {
-        let reply = actor.caller.chat(call(&more)).await;
+        let reply = actor.caller.chat(plain_call(&more)).await;
         approved(&reply);
         assert_eq!(amounts(&reply).0, nanos, "{}", more["messages"][0]);
     }
@@ -134,7 +121,7 @@ async fn a_crowd_of_empty_messages_stays_under_its_cap() {
     let one = 8000 * 3000 + 12_000;
     let actor = stage.actor("enterprise", cap(Some(one), None, None)).await;
     let messages = vec![json!({ "role": "user", "content": "" }); 2000];
-    let body = call(&json!({ "max_tokens": 1, "messages": messages }));
+    let body = plain_call(&json!({ "max_tokens": 1, "messages": messages }));
     let calls = (0..20).map(|_| {
         actor
             .caller

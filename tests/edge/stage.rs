@@ -1,9 +1,10 @@
 //! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
 use domain::entry::Entry;
-use domain::period::Period;
-pub use harness::open_cap;
-use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
+use harness::{
+    Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream, chat_body,
+};
+pub use harness::{PROVIDER_KEY, open_cap};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +15,6 @@ pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
 /// Longest wait for something that happens at once on an idle machine.
 pub const SOON: Duration = Duration::from_secs(20);
-/// The provider key that agents have unless a test says otherwise.
-pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 
 /// Store, provider and edge.
 pub struct Stage {
@@ -88,9 +87,7 @@ impl Stage {
 
     /// Gives an agent all that a call needs.
     pub async fn equip(&self, agent: SeedAgent, cap: CapPolicy) -> Actor {
-        agent.cap(cap).await;
-        agent.provider_key(PROVIDER_KEY).await;
-        let (key_id, key) = agent.virtual_key_with_id().await;
+        let (key_id, key) = agent.ready(cap).await;
         let caller = self.edge.caller(&key);
         Actor {
             agent,
@@ -105,17 +102,6 @@ impl Stage {
         self.upstream.set(|_| Answer::chat_with_usage(Value::Null));
     }
 
-    /// The current period by the store's clock.
-    pub fn period(&self) -> Period {
-        Period::at(self.now_ms().unsigned_abs())
-    }
-
-    /// The store's clock, in ms since 1970.
-    fn now_ms(&self) -> i64 {
-        let (seconds, micros): (i64, i64) = self.redis.command(&["TIME"]);
-        seconds * 1000 + micros / 1000
-    }
-
     /// Sets the account's tracked USD of this month.
     pub fn set_tracked(&self, agent: &SeedAgent, nanos: u64) {
         self.set_of_month(agent, 't', nanos);
@@ -127,7 +113,7 @@ impl Stage {
     }
 
     fn set_of_month(&self, agent: &SeedAgent, letter: char, value: u64) {
-        let (record, month) = (agent.account.keys.record(), self.period().month);
+        let (record, month) = (agent.account.keys.record(), self.redis.period().month);
         let field = format!("{letter}{month}");
         let _: u64 = self.redis.command(&["HSET", &record, &field, &value.to_string()]);
     }
@@ -154,6 +140,19 @@ pub fn estimated_body(estimate_nanos: u64) -> Value {
         "model": "nano", "max_tokens": estimate_nanos,
         "messages": [{ "role": "user", "content": "hello" }],
     })
+}
+
+/// Eight bytes: two tokens. A message around them counts four more, a content part one (decision D68).
+pub const TWO_TOKENS: &str = "12345678";
+
+/// A call of `plain` with two tokens of prompt and ten of completion, changed by `more`.
+pub fn plain_call(more: &Value) -> Value {
+    let mut body = chat_body("plain", TWO_TOKENS);
+    body["max_tokens"] = 10.into();
+    for (name, value) in more.as_object().expect("an object") {
+        body[name] = value.clone();
+    }
+    body
 }
 
 /// An amount in a header: a plain decimal, exact to the nano (decision D61).

@@ -8,10 +8,7 @@ use harness::{RawClient, eventually, open_cap};
 /// A second account that may call, and its key.
 pub async fn neighbour(stage: &Stage) -> String {
     let bot = stage.seed.account("enterprise").await.agent("neighbour");
-    let enabled = open_cap();
-    bot.cap(enabled).await;
-    bot.provider_key(crate::stage::PROVIDER_KEY).await;
-    bot.virtual_key().await
+    bot.ready(open_cap()).await.1
 }
 
 /// Sends a body of which the last byte is missing.

@@ -1,5 +1,6 @@
 //! The stage of every test: store, wire, provider, edge and one agent, and checks of their state.
 
+pub use harness::PROVIDER_KEY;
 use harness::{
     Answer, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
     assert_fields, eventually, open_cap,
@@ -16,7 +17,6 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const STORE_TIMEOUT_MS: u64 = 1500;
 /// Longest wait for something that should happen at once, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
-pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 /// Estimate of [`body`]: 7 bytes of prompt text are 2 tokens of 150 nano-USD and their message 4, and 100
 /// tokens of 600 follow.
 pub const ESTIMATE: u64 = 6 * 150 + 100 * 600;
@@ -139,10 +139,7 @@ impl Setup {
         let upstream = Upstream::start(|_| answer());
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");
-        let policy = open_cap();
-        bot.cap(policy).await;
-        bot.provider_key(PROVIDER_KEY).await;
-        let (key_id, key) = bot.virtual_key_with_id().await;
+        let (key_id, key) = bot.ready(open_cap()).await;
         let url = wire.as_ref().map_or_else(|| redis.url(), Wire::redis_url);
         let options = self.env.iter().fold(
             EdgeOptions::new(self.edge.as_deref().unwrap_or(PROXY), url, upstream.base_url()),
@@ -309,13 +306,5 @@ pub fn charged(redis: &Redis, bot: &SeedAgent) -> Charged {
 
 /// A metric of an edge, summed over its labels; a name with labels means that line.
 pub fn metric(edge: &Edge, name: &str) -> u64 {
-    let Some((200, text)) = edge.ops("/metrics") else {
-        return u64::MAX;
-    };
-    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
-    let named = lines
-        .filter(|(key, _)| *key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
-    named
-        .map(|(_, value)| value.parse::<u64>().expect("a whole number"))
-        .sum()
+    edge.metric_sum(name).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 //! the first server acknowledged. Running servers do not forget what they knew: the accounts are refused, blocked
 //! addresses stay blocked (decision D47).
 
-use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
+use crate::stage::{PROXY, SOON, answer, body};
 use harness::{
     Admin, AdminOptions, Caller, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent, assert_fields,
     open_cap,
@@ -28,9 +28,7 @@ struct Bot {
 impl Bot {
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("builder").await.agent("bot");
-        agent.cap(open_cap()).await;
-        agent.provider_key(PROVIDER_KEY).await;
-        let (key_id, key) = agent.virtual_key_with_id().await;
+        let (key_id, key) = agent.ready(open_cap()).await;
         let api_key = agent.account.api_key(Mode::Live).await;
         Self {
             agent,

@@ -3,13 +3,13 @@
 
 mod chaos;
 mod crowd;
-mod dice;
 
 use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
-use dice::SeededRandom;
-use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
+use harness::{
+    Edge, EdgeOptions, Nanos, Redis, SeedAgent, SeededRandom, Wire, eventually, free_port, torture_seed,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +148,7 @@ fn account_for(
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "long: make verify runs it"]
 async fn nothing_is_lost_and_nothing_is_free() {
-    let seed = dice::seed();
+    let seed = torture_seed();
     let stage = Arc::new(Setup::default().redis(Redis::start_durable()).start().await);
     let capped = stage.bot.account.agent("capped");
     capped

@@ -28,9 +28,7 @@ impl Payer {
     /// Makes a payer on an account of its own. Nothing of it is cached, so each call is like an edge's first.
     async fn new(seed: &Seed) -> Self {
         let agent = seed.account("enterprise").await.agent("bot");
-        agent.cap(open_cap()).await;
-        agent.provider_key("sk-test-provider-key").await;
-        let (key_id, _secret) = agent.virtual_key_with_id().await;
+        let (key_id, _secret) = agent.ready(open_cap()).await;
         let view = AccountView {
             plan: "enterprise".to_owned(),
             ..AccountView::default()

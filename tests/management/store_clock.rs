@@ -101,9 +101,7 @@ async fn a_store_whose_clock_is_days_off_is_not_trusted_until_it_is_right() {
 async fn workers_archive_and_reap_nothing_by_a_clock_that_is_ahead() {
     let stage = Stage::start().await;
     let (hold, bot) = (Duration::from_secs(3600), stage.account.agent("bot"));
-    bot.cap(open_cap()).await;
-    bot.provider_key("sk-test-provider-key").await;
-    let (key_id, _) = bot.virtual_key_with_id().await;
+    let (key_id, _) = bot.ready(open_cap()).await;
     bot.open_hold(&key_id, 1, hold).await;
     let before = stage.records();
     assert!(before[0] > 0 && before[1] > 0, "{before:?}");

@@ -173,7 +173,7 @@ async fn the_checks_run_again_on_approval() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let (approver, _) = spender.approver(&world).await;
-    let day = crate::spender::period(&world).day;
+    let day = world.redis.period().day;
     for reason in [
         "frozen",
         "cap_disabled",

@@ -166,7 +166,7 @@ async fn each_limit_is_reported_with_what_was_used_of_it() {
     denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
     let reported = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(reported, { "limitNanos": "10", "spentNanos": "0" });
-    let month = crate::spender::period(&world).month;
+    let month = world.redis.period().month;
     // The event's amounts are exact beyond the precision of a double.
     let tracked = 9_007_199_254_740_993_u64;
     spender.set_account(&world, &format!("t{month}"), tracked).await;

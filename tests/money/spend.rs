@@ -1,7 +1,7 @@
 //! `POST /spend`: answers, bodies, and requests that are made at most once (decisions D4, D23, D26, D59).
 
 use crate::account_fixture::BAD_AMOUNTS;
-use crate::spender::{Spender, USD, denied, period, replayed};
+use crate::spender::{Spender, USD, denied, replayed};
 use crate::world::{World, minted, problem, success, text};
 use domain::intent::State;
 use harness::Reply;
@@ -64,7 +64,7 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, USD, json!({ "maxSpendPerRun": 1 })).await;
-    let today = period(&world).day;
+    let today = world.redis.period().day;
     let old = ["d", "w"].map(|letter| format!("{letter}{}", today - 41));
     let kept = format!("w{}", today - 40);
     spender

@@ -1,7 +1,7 @@
 //! The limits of plans and accounts, and counters that proxied calls share (decisions D15, D20, D21, D23, D53, D67).
 //! The order of the checks, and each limit to the nano, are in `money_model/directed/spends.rs`.
 
-use crate::spender::{Spender, USD, decimal, denied, period, replayed};
+use crate::spender::{Spender, USD, decimal, denied, replayed};
 use crate::world::{World, problem, success, text};
 use futures::future::join_all;
 use harness::{Answer, Edge, EdgeOptions, Upstream, assert_fields};
@@ -30,7 +30,7 @@ async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
 #[tokio::test]
 async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
     let world = World::start().await;
-    let month = period(&world).month;
+    let month = world.redis.period().month;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 1000, json!({})).await;
     spender
@@ -79,7 +79,7 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
     let ten = |at: u32| if fails(at) { "9" } else { "10" };
     let account = &spender.account;
     let agent = account.keys.live().agent("bot");
-    let month = period(world).month;
+    let month = world.redis.period().month;
     let mut set = redis::pipe();
     set.cmd("DEL").arg(&agent).ignore();
     set.cmd("DEL").arg(account.keys.live().run("bot", "r")).ignore();
@@ -128,7 +128,7 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
 async fn stored_denials_are_returned_again() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
-    let month = period(&world).month;
+    let month = world.redis.period().month;
     for (at, reason) in REASONS.iter().enumerate() {
         let reason = reason.as_str();
         set_the_stage(&world, &spender, (1 << at) >> 1).await;
@@ -193,7 +193,7 @@ async fn test_mode_counts_against_no_plan_limit() {
         );
     }
     let record = world.fields(&spender.account.keys.record()).await;
-    assert!(!record.contains_key(&format!("n{}", period(&world).month)));
+    assert!(!record.contains_key(&format!("n{}", world.redis.period().month)));
     let bot = spender.agent(&world, 100, limit("maxSpendPerDay", 100)).await;
     up_to_a_hundred(&spender, &bot, "daily_limit").await;
 }
@@ -226,7 +226,7 @@ async fn counters_that_are_full_refuse_without_a_trace() {
     let world = World::start().await;
     let spender = Spender::new(&world, "enterprise").await;
     let bot = spender.agent(&world, USD, json!({})).await;
-    let day = format!("d{}", period(&world).day);
+    let day = format!("d{}", world.redis.period().day);
     spender.set(&world, &bot, &[(&day, CEILING - 10 * STEP)]).await;
     let version = world.version(&spender.account).await;
     let refused = problem(&spend(&spender, &bot, 11 * STEP).await, 409, "BALANCE_LIMIT");
@@ -308,7 +308,7 @@ async fn spends_and_proxied_calls_charge_the_same_counters() {
             "only the spend left the wallet"
         );
     }
-    let month = period(&world).month;
+    let month = world.redis.period().month;
     let record = world.fields(&spender.account.keys.record()).await;
     assert_eq!(record[&format!("t{month}")], "200");
     assert_eq!(record[&format!("n{month}")], "2");

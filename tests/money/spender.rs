@@ -2,7 +2,6 @@
 
 use crate::world::{World, success, text};
 use domain::mode::Mode;
-use domain::period::Period;
 use domain::permission::Permission;
 use harness::{Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
@@ -105,7 +104,7 @@ impl Spender {
 
     /// Charges: agent's day, month and wallet day, account's month.
     pub async fn charged(&self, world: &World, agent: &str) -> [u64; 4] {
-        let period = period(world);
+        let period = world.redis.period();
         let record = world.fields(&self.account.keys.record()).await;
         let tracked = record.get(&format!("t{}", period.month));
         [
@@ -165,12 +164,6 @@ impl Spender {
         let spends = |line: &String| line.contains("\"type\":\"spend.");
         lines.into_iter().filter(spends).collect()
     }
-}
-
-/// The store's period.
-pub fn period(world: &World) -> Period {
-    let (seconds, micros): (u64, u64) = world.redis.command(&["TIME"]);
-    Period::at(seconds * 1000 + micros / 1000)
 }
 
 /// An exact amount, as a string that the API takes.

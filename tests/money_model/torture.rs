@@ -5,14 +5,11 @@
 mod books;
 mod caller;
 mod chaos;
-#[path = "../faults/torture/dice.rs"]
-mod dice;
 
 use crate::fixture::{Fixture, initialised};
 use caller::{Made, SharedState, run};
 use chaos::{Chaos, Site};
-use dice::SeededRandom;
-use harness::{Redis, eventually};
+use harness::{Redis, SeededRandom, eventually, torture_seed};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +22,7 @@ const CALLERS: u64 = 64;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "long: make verify runs it"]
 async fn no_crash_creates_loses_or_doubles_a_cent() {
-    let seed = dice::seed();
+    let seed = torture_seed();
     let redis = initialised(Redis::start_durable()).await;
     let sites = [Site::new(&redis.url()), Site::new(&redis.url())].map(Arc::new);
     let servers = sites.each_ref().map(|site| Some(site.start()));

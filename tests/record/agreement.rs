@@ -158,7 +158,7 @@ fn tracked_limit(plan: &str) -> Option<u64> {
 impl Preconditions {
     /// Writes agent, run and account for a call or spend that charges `more`.
     async fn arrange(&self, stage: &Stage, client: &Client, more: u64) {
-        let (keys, period) = (&client.account.keys, stage.period());
+        let (keys, period) = (&client.account.keys, stage.world.redis.period());
         client.account.set_plan(self.plan).await;
         let names = ["cap_run", "cap_day", "cap_month"];
         let mut agent = vec![
@@ -316,7 +316,10 @@ async fn spend_agrees(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
-    fields.push((format!("w{}", stage.period().day), wallet.day_spent.to_string()));
+    fields.push((
+        format!("w{}", stage.world.redis.period().day),
+        wallet.day_spent.to_string(),
+    ));
     stage.set(&client.account.keys.live().agent("bot"), &fields);
     let run = preconditions.run_named.then_some("r");
     let body = json!({ "agent": "bot", "amount": "1.234567891", "runId": run });
@@ -337,9 +340,9 @@ async fn spend_agrees(
 fn all<S: Strategy>(cases: &S, one: impl AsyncFn(&Stage, &S::Value) -> Result<(), TestCaseError>) {
     // A case during which the day ends proves nothing.
     let within_a_day = async |stage: &Stage, case| loop {
-        let period = stage.period();
+        let period = stage.world.redis.period();
         let agreed = one(stage, &case).await;
-        if stage.period() == period {
+        if stage.world.redis.period() == period {
             return agreed;
         }
     };

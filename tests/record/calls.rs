@@ -232,10 +232,10 @@ async fn usage_is_what_the_ledger_counted() {
     let stage = Stage::start().await;
     let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
     three_calls(&client).await;
-    let before = stage.period();
+    let before = stage.world.redis.period();
     let usage = success(&client.api.get("/v1/usage?groupBy=agent").await, 200);
     let fields = stage.world.fields(&client.account.keys.live().agent("bot")).await;
-    if stage.period() != before {
+    if stage.world.redis.period() != before {
         return; // midnight
     }
     let row = &usage["usage"][0];

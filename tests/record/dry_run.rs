@@ -22,7 +22,7 @@ async fn a_call_is_predicted_with_all_its_checks() {
     let stage = Stage::start().await;
     let policy = json!({ "maxSpendPerRun": 5, "maxSpendPerDay": 10, "maxSpendPerMonth": 100 });
     let client = stage.client("free", policy).await;
-    let period = stage.period();
+    let period = stage.world.redis.period();
     let agent = client.account.keys.live().agent("bot");
     stage.set(
         &agent,

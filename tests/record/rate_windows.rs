@@ -128,7 +128,7 @@ async fn reported_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     let listed: Value = success(&listed, 200);
     assert_eq!(listed["total"], json!(1));
     assert_eq!(listed["logs"][0]["data"]["count"], json!(15));
-    let day = stage.period().day;
+    let day = stage.world.redis.period().day;
     let key = client.account.keys.live().audit_day(day);
     let count: String = stage.world.redis.command(&["HGET", &key, "n:rate_limited"]);
     assert_eq!(count, (OWN + 15).to_string(), "each denial is counted");

@@ -5,7 +5,7 @@ use crate::audit_writer::{AuditWriter, START_MS, chain, lines};
 use crate::world::BINARY;
 use domain::entry::LINE_VERSION;
 use domain::mode::Mode;
-use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventually};
+use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SeededRandom, Store, Wire, eventually};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,19 +18,6 @@ use tokio::task::JoinHandle;
 /// Lines sealed in a test.
 const COUNT: u64 = 3000;
 const SEALERS: usize = 8;
-
-/// A generator of small numbers that is the same in every run.
-struct SeededRandom(u64);
-
-impl SeededRandom {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
 
 /// Compares hashes and indexes with those computed from the lines alone.
 async fn check(store: &Store, account: &SeedAccount, writer: &AuditWriter, mode: Mode) {
@@ -88,7 +75,7 @@ async fn sealed_some(writer: &AuditWriter) {
 
 /// Writes all lines in small pieces.
 async fn write(writer: &AuditWriter) {
-    let mut dice = SeededRandom(1);
+    let mut dice = SeededRandom::new(1);
     let all = lines(COUNT);
     let mut rest = all.as_slice();
     while !rest.is_empty() {
@@ -124,7 +111,7 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     let mut sealers: Vec<_> = (0..SEALERS).map(|_| sealer()).collect();
     let (mut kills, mut cut_off) = (0, 0);
     let killing = async {
-        let mut dice = SeededRandom(7);
+        let mut dice = SeededRandom::new(7);
         loop {
             tokio::time::sleep(Duration::from_micros(500 + dice.below(4000))).await;
             let at = dice.below(SEALERS as u64) as usize;
@@ -211,7 +198,7 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
         })
         .collect();
     let cutting = async {
-        let mut dice = SeededRandom(3);
+        let mut dice = SeededRandom::new(3);
         loop {
             tokio::time::sleep(Duration::from_millis(1 + dice.below(8))).await;
             let wire = &wires[dice.below(SEALERS as u64) as usize];

@@ -1,7 +1,6 @@
 //! A management server, an edge and a provider on one store, and an account whose agents call and spend.
 
 use crate::world::{World, success, text};
-use domain::period::Period;
 use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
 use serde_json::{Value, json};
 
@@ -63,12 +62,6 @@ impl Stage {
             key_id,
             edge: self.edge.caller(&secret),
         }
-    }
-
-    /// The current period by the store's clock.
-    pub fn period(&self) -> Period {
-        let (seconds, micros): (u64, u64) = self.world.redis.command(&["TIME"]);
-        Period::at(seconds * 1000 + micros / 1000)
     }
 
     /// Writes fields of a hash.

@@ -55,10 +55,7 @@ impl Site {
         });
         let seed = Seed::new(&redis.store()).await;
         let bot = seed.account("enterprise").await.agent("bot");
-        let policy = open_cap();
-        bot.cap(policy).await;
-        bot.provider_key("sk-test-provider-key").await;
-        let (key_id, key) = bot.virtual_key_with_id().await;
+        let (key_id, key) = bot.ready(open_cap()).await;
         let dir = tempfile::tempdir().expect("a directory");
         // A plan without a rate limit, which the load would exceed.
         std::fs::write(dir.path().join("plans.toml"), "[enterprise]\n").expect("a file");

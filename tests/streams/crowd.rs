@@ -4,11 +4,13 @@
 mod calls;
 mod growing;
 
-use crate::dice::{self, SeededRandom};
 use crate::stage::{Actor, HELD, LONG, Stage, body, chunk, daily, open_cap, open_gate, options, usage_frame};
 use calls::{BEGIN, Call, Caller, charge};
 use futures::{StreamExt as _, stream};
-use harness::{Admin, AdminOptions, Answer, Edge, EdgeOptions, EventStream, Recorded, Script, eventually};
+use harness::{
+    Admin, AdminOptions, Answer, Edge, EdgeOptions, EventStream, Recorded, Script, SeededRandom, eventually,
+    torture_seed,
+};
 use serde_json::json;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -41,7 +43,7 @@ fn patient(options: EdgeOptions) -> EdgeOptions {
 async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_rule() {
     // More than all calls of one edge, so that both have some.
     const ROOM: usize = STREAMS / 2 + 33;
-    let seed = dice::seed();
+    let seed = torture_seed();
     let stage = Stage::with(patient).await;
     let doomed = Edge::start(patient(options(&stage.redis, &stage.upstream)));
     let actor = stage.actor(daily(ROOM as u64 * HELD)).await;

@@ -114,8 +114,8 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
     }
 }
 
-/// A call with a limit holds all of it from the start. The bytes of its text are no measure of tokens that is good enough
-/// to cut it: four times as much passes.
+/// A call with a limit holds all of it from the start. The bytes of its text are no measure of tokens that is good
+/// enough to cut it: four times as much passes.
 #[tokio::test]
 async fn a_call_with_a_limit_does_not_grow() {
     let stage = stage().await;

@@ -16,8 +16,6 @@
 
 mod callers;
 mod crowd;
-#[path = "../faults/torture/dice.rs"]
-mod dice;
 mod endpoints;
 mod ends;
 mod growth;

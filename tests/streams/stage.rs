@@ -85,9 +85,7 @@ impl Stage {
 
     pub async fn actor_of_plan(&self, plan: &str, cap: CapPolicy) -> Actor {
         let agent = self.seed.account(plan).await.agent("bot");
-        agent.cap(cap).await;
-        agent.provider_key("sk-test-provider-key").await;
-        let (key_id, key) = agent.virtual_key_with_id().await;
+        let (key_id, key) = agent.ready(cap).await;
         Actor { agent, key_id, key }
     }
 
@@ -109,14 +107,7 @@ impl Stage {
 
     /// A metric of the edge, summed over its labels; a name with labels means that line.
     pub async fn metric(&self, name: &str) -> u64 {
-        let (_, text) = eventually("metrics", SOON, async || self.edge.ops("/metrics")).await;
-        let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
-        let named = lines.filter(|(key, _)| {
-            *key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'))
-        });
-        named
-            .map(|(_, value)| value.parse::<u64>().expect("a whole number"))
-            .sum()
+        eventually("metrics", SOON, async || self.edge.metric_sum(name)).await
     }
 
     /// An agent without limits. The provider's streams send what the feed is given.

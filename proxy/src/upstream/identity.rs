@@ -100,8 +100,8 @@ impl Identity {
         }
     }
 
-    /// Returns whether an answer with this status costs nothing: a client error (specification "Proxy spend ledger"), unless
-    /// the provider bills it.
+    /// Returns whether an answer with this status costs nothing: a client error (specification "Proxy spend ledger"),
+    /// unless the provider bills it.
     pub fn releases(&self, status: StatusCode) -> bool {
         status.is_client_error() && !self.billed_statuses.contains(&status.as_u16())
     }

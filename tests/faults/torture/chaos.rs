@@ -1,9 +1,8 @@
 //! Random faults of the store, the wire and one of the edges.
 
 use super::Site;
-use super::dice::SeededRandom;
 use crate::stage::{Stage, sha};
-use harness::{Edge, Wire};
+use harness::{Edge, SeededRandom, Wire};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::call::authorize::AUTHORIZE;
@@ -29,25 +28,20 @@ impl Chaos {
         while Instant::now() < end {
             let kind = kinds.pop().unwrap_or_else(|| self.dice.below(8));
             self.strike(kind).await;
-            self.sleep(300, 1200).await;
+            self.dice.sleep(300, 1200).await;
         }
-    }
-
-    async fn sleep(&mut self, from: u64, to: u64) {
-        let time = from + self.dice.below(to - from);
-        tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
     async fn strike(&mut self, kind: u64) {
         match kind {
             0 => {
                 self.stage.redis.pause();
-                self.sleep(100, 1500).await;
+                self.dice.sleep(100, 1500).await;
                 self.stage.redis.resume();
             }
             1 => {
                 self.stage.redis.kill9();
-                self.sleep(50, 800).await;
+                self.dice.sleep(50, 800).await;
                 tokio::task::block_in_place(|| self.stage.redis.restart());
             }
             2 => self.wire.cut(),
@@ -59,24 +53,24 @@ impl Chaos {
             4 => {
                 self.wire
                     .delay_replies(Duration::from_millis(50 + self.dice.below(700)));
-                self.sleep(200, 900).await;
+                self.dice.sleep(200, 900).await;
                 self.wire.heal();
             }
             5 => {
                 self.wire.swallow_requests(true);
                 self.wire.refuse(true);
                 self.wire.cut();
-                self.sleep(100, 900).await;
+                self.dice.sleep(100, 900).await;
                 self.wire.heal();
             }
             6 => {
                 self.wire.hold_requests();
-                self.sleep(200, 900).await;
+                self.dice.sleep(200, 900).await;
                 self.wire.release_requests();
             }
             _ => {
                 self.shaky.kill9();
-                self.sleep(50, 500).await;
+                self.dice.sleep(50, 500).await;
                 self.shaky = tokio::task::block_in_place(|| self.site.start());
             }
         }

@@ -1,8 +1,7 @@
 //! The callers, and a provider that behaves as the headers of each call request.
 
-use super::dice::SeededRandom;
 use crate::stage::usd;
-use harness::{Answer, Caller, Recorded, Reply};
+use harness::{Answer, Caller, Recorded, Reply, SeededRandom};
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

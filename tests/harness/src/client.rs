@@ -29,6 +29,32 @@ pub fn chat_body(model: &str, text: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
 }
 
+/// The requests of a caller, by its own `send`.
+macro_rules! verbs {
+    () => {
+        /// `GET path`.
+        pub async fn get(&self, path: &str) -> Reply {
+            self.send("GET", path, &[], Bytes::new()).await
+        }
+
+        /// `POST path` with a JSON body.
+        pub async fn post(&self, path: &str, body: impl Into<Value>) -> Reply {
+            self.send("POST", path, &[], body.into().to_string()).await
+        }
+
+        /// `PATCH path` with a JSON body.
+        pub async fn patch(&self, path: &str, body: impl Into<Value>) -> Reply {
+            self.send("PATCH", path, &[], body.into().to_string()).await
+        }
+
+        /// `DELETE path`.
+        pub async fn delete(&self, path: &str) -> Reply {
+            self.send("DELETE", path, &[], Bytes::new()).await
+        }
+    };
+}
+pub(crate) use verbs;
+
 /// HTTP client of one server that sends one key.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -86,25 +112,7 @@ impl Caller {
             .await
     }
 
-    /// `GET path`.
-    pub async fn get(&self, path: &str) -> Reply {
-        self.send("GET", path, &[], Bytes::new()).await
-    }
-
-    /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: impl Into<Value>) -> Reply {
-        self.send("POST", path, &[], body.into().to_string()).await
-    }
-
-    /// `PATCH path` with a JSON body.
-    pub async fn patch(&self, path: &str, body: impl Into<Value>) -> Reply {
-        self.send("PATCH", path, &[], body.into().to_string()).await
-    }
-
-    /// `DELETE path`.
-    pub async fn delete(&self, path: &str) -> Reply {
-        self.send("DELETE", path, &[], Bytes::new()).await
-    }
+    verbs!();
 
     /// Sends any request. A body that is not empty is JSON unless `headers` set another content type.
     pub async fn send(

@@ -115,6 +115,22 @@ impl Daemon {
         text.lines().find_map(value)
     }
 
+    /// A metric, summed over its labels; a name with labels means that line. `None` without an answer.
+    pub fn metric_sum(&self, name: &str) -> Option<u64> {
+        let (_, text) = self.ops("/metrics").filter(|(status, _)| *status == 200)?;
+        let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let is_it = |key: &str| {
+            key.strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('{'))
+        };
+        let named = lines.filter(|(key, _)| is_it(key));
+        Some(
+            named
+                .map(|(_, value)| value.parse::<u64>().expect("a whole number"))
+                .sum(),
+        )
+    }
+
     /// A caller with this key, or none if empty. Answers of an admin server are checked against its document.
     pub fn caller(&self, key: &str) -> Caller {
         let caller = Caller::new(&self.url(), key);

@@ -44,6 +44,7 @@ mod redis_server;
 mod reply_body;
 pub mod scripts;
 mod seed;
+mod seeded_random;
 mod session;
 mod upstream;
 mod wire;
@@ -66,9 +67,10 @@ pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
 pub use reply_body::{has_fields, merged, problem, text};
 pub use seed::{
-    AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
-    open_cap, test_sealer,
+    AgentCounters, PROVIDER_KEY, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY,
+    TEST_PASSWORD, open_cap, test_sealer,
 };
+pub use seeded_random::{SeededRandom, torture_seed};
 #[doc(hidden)]
 pub use serde_json;
 pub use session::{SessionCaller, cookie_of};

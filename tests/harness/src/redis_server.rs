@@ -2,6 +2,7 @@
 
 use crate::net::{blocking_until, free_port};
 use crate::process::{Process, command};
+use domain::period::Period;
 use parking_lot::Mutex;
 use redis::FromRedisValue;
 use std::io::Write as _;
@@ -218,6 +219,12 @@ impl Redis {
     pub fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_command(words)
             .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// The server's day and month.
+    pub fn period(&self) -> Period {
+        let (seconds, micros): (u64, u64) = self.command(&["TIME"]);
+        Period::at(seconds * 1000 + micros / 1000)
     }
 
     /// Like [`Redis::command`] for a command that may fail.

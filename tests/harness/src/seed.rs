@@ -5,6 +5,7 @@ mod agent;
 mod api_key;
 mod user;
 
+pub use agent::PROVIDER_KEY;
 pub use api_key::SeedApiKey;
 pub use user::{SeedUser, TEST_PASSWORD};
 
@@ -109,13 +110,10 @@ impl Seed {
         }
     }
 
-    /// An agent that may call at once: an account of its own on `plan`, Cap as given, the provider key
-    /// `sk-test-provider-key`, and a virtual key.
+    /// An agent that may call at once, on an account of its own on `plan`, and its virtual key.
     pub async fn ready_agent(&self, plan: &str, cap: CapPolicy) -> (SeedAgent, String) {
         let agent = self.account(plan).await.agent("bot");
-        agent.cap(cap).await;
-        agent.provider_key("sk-test-provider-key").await;
-        let key = agent.virtual_key().await;
+        let (_, key) = agent.ready(cap).await;
         (agent, key)
     }
 

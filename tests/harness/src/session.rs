@@ -1,6 +1,6 @@
 //! A signed-in dashboard user.
 
-use crate::client::{Caller, Reply};
+use crate::client::{Caller, Reply, verbs};
 use crate::daemon::Admin;
 use bytes::Bytes;
 use domain::mode::Mode;
@@ -92,25 +92,7 @@ impl SessionCaller {
         }
     }
 
-    /// `GET path`.
-    pub async fn get(&self, path: &str) -> Reply {
-        self.send("GET", path, &[], Bytes::new()).await
-    }
-
-    /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: impl Into<Value>) -> Reply {
-        self.send("POST", path, &[], body.into().to_string()).await
-    }
-
-    /// `PATCH path` with a JSON body.
-    pub async fn patch(&self, path: &str, body: impl Into<Value>) -> Reply {
-        self.send("PATCH", path, &[], body.into().to_string()).await
-    }
-
-    /// `DELETE path`.
-    pub async fn delete(&self, path: &str) -> Reply {
-        self.send("DELETE", path, &[], Bytes::new()).await
-    }
+    verbs!();
 
     /// Sends any request as a page of the dashboard does, with more headers.
     pub async fn send(

@@ -1,8 +1,7 @@
 //! One caller: sends one request after the other, each with a key of its own, and records the replies.
 
-use super::dice::SeededRandom;
 use crate::fixture::{AGENTS, Fixture};
-use harness::{Caller, Reply, http_client};
+use harness::{Caller, Reply, SeededRandom, http_client};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Kills processes on a random schedule.
 
-use super::dice::SeededRandom;
 use crate::fixture::{ADMIN, Fixture};
-use harness::{Admin, AdminOptions, free_port};
+use harness::{Admin, AdminOptions, SeededRandom, free_port};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,13 +51,13 @@ impl Chaos {
         // Each process is killed early once, then at random.
         let mut first = vec![2, 1, 0];
         while Instant::now() < end {
-            self.sleep(200, 1500).await;
+            self.dice.sleep(200, 1500).await;
             let what = first.pop().unwrap_or_else(|| self.dice.below(3));
             self.strikes[usize::try_from(what).expect("an index")] += 1;
             match what {
                 0 => {
                     self.fixture.redis.kill9();
-                    self.sleep(20, 600).await;
+                    self.dice.sleep(20, 600).await;
                     tokio::task::block_in_place(|| self.fixture.redis.restart());
                 }
                 server => {
@@ -66,17 +65,12 @@ impl Chaos {
                     if let Some(admin) = self.servers[at].take() {
                         admin.kill9();
                     }
-                    self.sleep(20, 600).await;
+                    self.dice.sleep(20, 600).await;
                     let site = Arc::clone(&self.sites[at]);
                     self.servers[at] = Some(tokio::task::block_in_place(|| site.start()));
                 }
             }
         }
-    }
-
-    async fn sleep(&mut self, from: u64, to: u64) {
-        let time = from + self.dice.below(to - from);
-        tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
     /// Starts every server that is down.

@@ -324,7 +324,7 @@ async fn what_really_happened_is_what_the_statistics_say() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let store = &stage.world.store;
-    let today = stage.period().day;
+    let today = stage.world.redis.period().day;
     let model = recomputed(&export);
     compare(&stored(store, &client.account, Mode::Live, today).await, &model);
     let day = &model[&today];

@@ -1,9 +1,8 @@
 //! Calls of a crowd: the provider's behaviour for each, when its caller leaves, and its cost by
 //! docs/reference/streams.md, from what the provider recorded as sent.
 
-use crate::dice::SeededRandom;
 use crate::stage::{chunk, usage_frame};
-use harness::Script;
+use harness::{Script, SeededRandom};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Notify;

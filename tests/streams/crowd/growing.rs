@@ -2,9 +2,8 @@
 
 use super::calls::{Call, charge, text_tokens};
 use super::{Crowd, patient, roll};
-use crate::dice;
 use crate::stage::{Actor, HELD, Stage, open_cap, options};
-use harness::{Edge, EdgeOptions};
+use harness::{Edge, EdgeOptions, torture_seed};
 use std::collections::HashMap;
 
 const STREAMS: usize = 60;
@@ -25,7 +24,7 @@ fn held_for(call: Call, tokens: u64) -> u64 {
 /// charged by the rule, from what the provider recorded as sent and from what was held in the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_holds_grow_are_charged_by_the_rule() {
-    let seed = dice::seed();
+    let seed = torture_seed();
     let stage = Stage::with(growing).await;
     let doomed = Edge::start(growing(options(&stage.redis, &stage.upstream)));
     let actor = stage.actor(open_cap()).await;

@@ -2,8 +2,9 @@
 //! reaches three quarters of the hold, the hold grows by the allowance, as often as needed. Only tokens of text that
 //! passes are counted: reasoning is not visible, and is charged when the provider reports it.
 //!
-//! A call with a token limit holds all of it. Its hold grows only if the text shows that the provider ignores the limit,
-//! or goes by another one of the request: otherwise a caller who names a small limit would get an answer of any length.
+//! A call with a token limit holds all of it. Its hold grows only if the text shows that the provider ignores the
+//! limit, or goes by another one of the request: otherwise a caller who names a small limit would get an answer of any
+//! length.
 
 use crate::call::call_request::{CallRequest, StreamRequest};
 

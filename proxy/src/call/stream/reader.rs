@@ -108,11 +108,6 @@ impl Reader {
         &self.filter
     }
 
-    /// Returns whether the caller has disconnected.
-    pub const fn is_draining(&self) -> bool {
-        self.draining.is_some()
-    }
-
     /// Reads a piece, and returns the parts that may pass.
     ///
     /// # Errors

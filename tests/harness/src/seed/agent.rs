@@ -17,6 +17,8 @@ use store::call::hold::HoldName;
 use store::keys;
 use store::lookup::VirtualKeyOwner;
 
+/// The provider key of an agent that is [ready](SeedAgent::ready).
+pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 /// The fields of an agent's own policy: whether it is enabled, and the limits of a run, the day and the month.
 const POLICY: [&str; 4] = ["cap", "cap_run", "cap_day", "cap_month"];
 
@@ -158,6 +160,14 @@ impl SeedAgent {
         ];
         account.changed(&account.keys.virtual_key(&key_id), &fields).await;
         (key_id, secret)
+    }
+
+    /// Gives the agent all that a call needs: this policy, the provider key [`PROVIDER_KEY`] and a virtual key. Returns
+    /// id and secret of the virtual key.
+    pub async fn ready(&self, policy: CapPolicy) -> (String, String) {
+        self.cap(policy).await;
+        self.provider_key(PROVIDER_KEY).await;
+        self.virtual_key_with_id().await
     }
 
     /// Charges `estimate` nano-USD to the run `run-1` as an edge does that crashes at once: the hold stays open for

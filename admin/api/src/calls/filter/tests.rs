@@ -2,6 +2,7 @@
 
 use super::*;
 use domain::entry::Entry;
+use domain::timestamp::ms_from_iso;
 
 fn parsed(pairs: &[(&str, &str)]) -> Result<CallFilter, Problem> {
     let query = pairs

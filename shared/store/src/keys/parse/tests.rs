@@ -43,6 +43,20 @@ fn every_global_name_is_read_back() {
     }
 }
 
+/// `ledger check` reports a key that no name fits, so a name must not be forgotten here.
+#[test]
+fn every_constant_name_outside_the_buckets_can_be_parsed() {
+    let source = include_str!("../outside.rs");
+    let values = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
+    let names: Vec<&str> = values.collect();
+    assert!(names.contains(&keys::STORE) && names.contains(&keys::FOLLOWED), "{names:?}");
+    for name in names {
+        assert!(matches!(Key::parse(name), Some(Key::Global(_))), "{name}");
+    }
+}
+
 #[test]
 fn every_name_of_a_bucket_is_read_back() {
     for bucket in [Bucket(0), Bucket(7), Bucket(1023)] {

@@ -1,12 +1,14 @@
 //! Reproducible random numbers. `TOLLGATE_TORTURE_SEED` repeats a schedule, but not the timing of threads.
 
 use entropy::random_bytes;
+use std::time::Duration;
 
-/// xorshift64*
+/// A generator of pseudo-random numbers, xorshift64*.
 #[derive(Debug, Clone)]
 pub struct SeededRandom(u64);
 
-pub fn seed() -> u64 {
+/// A new seed, or that of `TOLLGATE_TORTURE_SEED`.
+pub fn torture_seed() -> u64 {
     let given = std::env::var("TOLLGATE_TORTURE_SEED").ok();
     given.map_or_else(
         || u64::from_be_bytes(random_bytes().expect("randomness")),
@@ -15,7 +17,8 @@ pub fn seed() -> u64 {
 }
 
 impl SeededRandom {
-    pub fn new(seed: u64) -> Self {
+    /// The generator of this seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
@@ -30,6 +33,12 @@ impl SeededRandom {
     /// True in `chance` of a hundred cases.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
+    }
+
+    /// Sleeps for some milliseconds from `from` up to, not including, `to`.
+    pub async fn sleep(&mut self, from: u64, to: u64) {
+        let time = from + self.below(to - from);
+        tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
     /// Picks a random item.
