@@ -2,7 +2,7 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE, FOLLOWED,
     IntentIndex, PRICE_TABLES, PRICES, REFUSED, STORE, Series, Tries, USER, WALLET_NUMBER,
 };
 use crate::transaction::TransactionType;
@@ -35,6 +35,7 @@ pub enum GlobalKey {
     PriceTables,
     Blocked,
     Refused,
+    Followed,
     WalletNumber,
     EscrowNumber,
     VirtualKeyLookup,
@@ -191,6 +192,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         (PRICE_TABLES, GlobalKey::PriceTables),
         (BLOCKED, GlobalKey::Blocked),
         (REFUSED, GlobalKey::Refused),
+        (FOLLOWED, GlobalKey::Followed),
         (WALLET_NUMBER, GlobalKey::WalletNumber),
         (ESCROW_NUMBER, GlobalKey::EscrowNumber),
     ];

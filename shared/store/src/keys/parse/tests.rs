@@ -21,6 +21,7 @@ fn every_global_name_is_read_back() {
         (keys::PRICE_TABLES.to_owned(), GlobalKey::PriceTables),
         (keys::BLOCKED.to_owned(), GlobalKey::Blocked),
         (keys::REFUSED.to_owned(), GlobalKey::Refused),
+        (keys::FOLLOWED.to_owned(), GlobalKey::Followed),
         (keys::WALLET_NUMBER.to_owned(), GlobalKey::WalletNumber),
         (keys::ESCROW_NUMBER.to_owned(), GlobalKey::EscrowNumber),
         (keys::virtual_key_lookup(&hash), GlobalKey::VirtualKeyLookup),
@@ -51,7 +52,10 @@ fn every_constant_name_outside_the_buckets_can_be_parsed() {
         .lines()
         .filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
     let names: Vec<&str> = values.collect();
-    assert!(names.contains(&keys::STORE) && names.contains(&keys::FOLLOWED), "{names:?}");
+    assert!(
+        names.contains(&keys::STORE) && names.contains(&keys::FOLLOWED),
+        "{names:?}"
+    );
     for name in names {
         assert!(matches!(Key::parse(name), Some(Key::Global(_))), "{name}");
     }
