@@ -70,7 +70,7 @@ refusals! {
     MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
     /// A field of `POST /v1/responses` that uses or starts something the edge cannot see: state (except reasoning) and
     /// files kept by the provider, tools run by the provider, or background work. For a provider other than OpenAI also
-    /// `models`, `fallbacks` and `plugins`, with which callers could have other models billed.
+    /// `models`, `fallbacks`, `plugins` and the like, with which callers could have other models or services billed.
     UnsupportedField = "unsupported_field", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";

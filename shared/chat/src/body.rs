@@ -33,8 +33,8 @@ impl<'a> RequestBody<'a> {
         Ok(())
     }
 
-    /// Checks that the caller does not choose other billed models or services with `models`, `fallbacks` or `plugins`.
-    /// Skipped for OpenAI, which does not know these keys.
+    /// Checks that the caller does not choose other billed models or services with `models`, `fallbacks`, `plugins` or
+    /// the like. Skipped for OpenAI, which does not know these keys.
     pub const fn check_choice(&self, is_openai: bool) -> Result<(), BodyError> {
         match self.choice {
             Some(key) if !is_openai => Err(BodyError::BilledByChoice { key }),

@@ -9,8 +9,20 @@ use super::text::Text;
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX};
 use std::borrow::Cow;
 
-/// Keys with which callers of OpenRouter and LiteLLM name further models or paid services. OpenAI does not know them.
-const CHOICES: &[&str] = &["models", "fallbacks", "plugins"];
+/// Keys with which callers of OpenRouter, LiteLLM and xAI name further models, paid services, or another host that gets
+/// the provider key. OpenAI does not know them.
+const CHOICES: &[&str] = &[
+    "models",
+    "fallbacks",
+    "plugins",
+    "context_window_fallbacks",
+    "context_window_fallback_dict",
+    "content_policy_fallbacks",
+    "preset",
+    "search_parameters",
+    "user_config",
+    "api_base",
+];
 
 /// The members that every endpoint has, as far as they have been parsed.
 #[derive(Debug)]
