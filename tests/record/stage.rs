@@ -100,7 +100,9 @@ impl Stage {
         loop {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             let now = self.dump("*");
-            if now == last {
+            // The prices of the edge are on their way to the archive.
+            let has_tables: bool = self.world.redis.command(&["EXISTS", "tollgate/price-tables"]);
+            if now == last && !has_tables {
                 return now;
             }
             last = now;

@@ -16,7 +16,7 @@ use telemetry::tables::{Table, TableMetrics};
 const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
 
 /// Interval of offering the same table again: a store that fails over can lose it before the archive has it.
-const OFFER_AGAIN: Duration = Duration::from_hours(1);
+const OFFER_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// The prices in force.
 pub struct Prices {

@@ -32,9 +32,18 @@ fn what_chooses_something_is_refused() {
             (r#""plugins":[{"id":"web"}]"#, "plugins"),
             (r#""plugins":false"#, "plugins"),
             (r#""x":1,"plugins":[{}],"models":["m"]"#, "plugins"),
-            (r#""context_window_fallbacks":[{"m":["dear"]}]"#, "context_window_fallbacks"),
-            (r#""context_window_fallback_dict":{"m":"dear"}"#, "context_window_fallback_dict"),
-            (r#""content_policy_fallbacks":[{"m":["dear"]}]"#, "content_policy_fallbacks"),
+            (
+                r#""context_window_fallbacks":[{"m":["dear"]}]"#,
+                "context_window_fallbacks",
+            ),
+            (
+                r#""context_window_fallback_dict":{"m":"dear"}"#,
+                "context_window_fallback_dict",
+            ),
+            (
+                r#""content_policy_fallbacks":[{"m":["dear"]}]"#,
+                "content_policy_fallbacks",
+            ),
             (r#""preset":"dear""#, "preset"),
             (r#""search_parameters":{"mode":"on"}"#, "search_parameters"),
             (r#""user_config":{"model_list":[]}"#, "user_config"),
