@@ -2,9 +2,11 @@
 //! imported into the store take precedence over the file. If a table cannot be read, the one in force stays.
 
 pub mod plans;
+pub mod price_offers;
 pub mod prices;
 
 use plans::PlanTable;
+use price_offers::PriceOffers;
 use prices::Prices;
 use settings::Settings;
 use std::sync::Arc;
@@ -18,17 +20,21 @@ const REFRESH_EVERY: Duration = Duration::from_secs(5);
 /// Interval until the first read of the imported prices. Until then every call is denied.
 const FIRST_REFRESH_EVERY: Duration = Duration::from_millis(100);
 
-/// Keeps both tables current, forever. `hangups` yields the signals to read the files again, including those since the
+/// Keeps both tables current, and offers that of prices to the archive, forever. `hangups` yields the signals to read the files again, including those since the
 /// start of the process.
 pub async fn follow(
     plans: Arc<PlanTable>,
     prices: Arc<Prices>,
     settings: Arc<Settings>,
     metrics: TableMetrics,
+    mut offers: PriceOffers,
     mut hangups: Signal,
 ) {
     prices.refresh(false).await;
     loop {
+        if prices.are_known() {
+            offers.offer(&prices.get()).await;
+        }
         let pause = if prices.are_known() {
             REFRESH_EVERY
         } else {

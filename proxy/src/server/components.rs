@@ -36,6 +36,7 @@ use crate::routes::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables;
 use crate::tables::plans::PlanTable;
+use crate::tables::price_offers::PriceOffers;
 use crate::tables::prices::Prices;
 use crate::upstream::Upstreams;
 use connections::allocator;
@@ -319,6 +320,7 @@ impl Components {
             Arc::clone(&self.prices),
             Arc::clone(&self.settings),
             self.metrics.tables.clone(),
+            PriceOffers::new(self.store.clone(), Arc::clone(&self.health)),
             hangups,
         ));
         let (store, health, metrics) = (&self.store, &self.health, &self.metrics);

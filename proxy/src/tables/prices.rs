@@ -7,16 +7,11 @@ use settings::{BadSettings, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use store::prices::tables;
 use store::{Store, prices as imported};
-use telemetry::error_chain;
 use telemetry::tables::{Table, TableMetrics};
 
 /// Pause before an imported text that does not parse is parsed again.
 const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
-
-/// Interval of offering the same table again: a store that fails over can lose it before the archive has it.
-const OFFER_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// The prices in force.
 pub struct Prices {
@@ -26,22 +21,6 @@ pub struct Prices {
     in_force: ArcSwap<PriceTable>,
     are_known: AtomicBool,
     texts: Mutex<Texts>,
-    offered: Mutex<Offered>,
-}
-
-/// The table that was last offered to the archive.
-#[derive(Debug, Clone, Default)]
-struct Offered {
-    version: String,
-    /// When the store took it; `None` if it did not.
-    taken_at: Option<Instant>,
-}
-
-impl Offered {
-    fn is_valid_for(&self, version: &str) -> bool {
-        let is_young = self.taken_at.is_some_and(|at| at.elapsed() < OFFER_AGAIN);
-        is_young && self.version == version
-    }
 }
 
 /// Imported prices as last read from the store.
@@ -69,7 +48,6 @@ impl Prices {
             in_force: ArcSwap::from_pointee(file),
             are_known: AtomicBool::new(false),
             texts: Mutex::default(),
-            offered: Mutex::default(),
         }
     }
 
@@ -92,14 +70,12 @@ impl Prices {
         self.are_known()
     }
 
-    /// Reads the imported prices, and also the file if they changed or `reread` is set. Offers a new table to the
-    /// archive.
+    /// Reads the imported prices, and also the file if they changed or `reread` is set.
     pub async fn refresh(&self, reread: bool) {
         let overlay = imported::read(&self.store).await;
         let has_replied = overlay.is_ok();
         if self.accept(overlay.ok(), reread) && has_replied {
             self.are_known.store(true, Ordering::Release);
-            self.offer().await;
         }
     }
 
@@ -115,41 +91,6 @@ impl Prices {
             return false;
         }
         (!reread && overlay == texts.in_force) || self.replace(&mut texts, overlay)
-    }
-
-    /// Offers the table in force to the archive, so that its charges can be recomputed (decision D48).
-    async fn offer(&self) {
-        let table = self.get();
-        let last = self.offered.lock().clone();
-        if last.is_valid_for(table.version()) {
-            return;
-        }
-        let failure = self.try_to_offer(&table).await.err();
-        if let Some(error) = &failure
-            && last.version != table.version()
-        {
-            tracing::error!(
-                price.version = table.version(),
-                error,
-                "the price table is not kept, so its charges cannot be recomputed; tried again"
-            );
-        }
-        *self.offered.lock() = Offered {
-            version: table.version().to_owned(),
-            taken_at: failure.is_none().then(Instant::now),
-        };
-    }
-
-    async fn try_to_offer(&self, table: &PriceTable) -> Result<(), String> {
-        let text = table.to_text().map_err(|error| error_chain(&error))?;
-        if text.len() > tables::TEXT_BYTES_MAX {
-            return Err(format!("it is longer than {} bytes", tables::TEXT_BYTES_MAX));
-        }
-        match tables::offer(&self.store, table.version(), &text).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(format!("{} tables wait for the archive", tables::TABLES_MAX)),
-            Err(error) => Err(error_chain(&error)),
-        }
     }
 
     /// Puts the file and `overlay` in force. Returns whether both could be read.
