@@ -12,6 +12,7 @@ mod calls;
 mod checkpoints;
 mod decisions;
 mod dry_run;
+mod full_store;
 mod insight;
 mod intents;
 mod price_tables;

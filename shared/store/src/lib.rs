@@ -8,6 +8,7 @@
 pub mod account;
 pub mod agent;
 pub mod api_key;
+mod atomic_read;
 pub mod attempts;
 pub mod audit;
 pub mod authority;

@@ -57,7 +57,7 @@ impl Read {
     }
 
     /// Reads some fields of a hash.
-    pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[String]) -> Self {
+    pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[impl redis::ToRedisArgs]) -> Self {
         Self::new(bucket, "HMGET", key).arg(fields)
     }
 
@@ -84,6 +84,11 @@ impl Read {
         Self::new(bucket, "LRANGE", key).arg(first).arg(last)
     }
 
+    /// Reads one item of a list: index -1 is the last one.
+    pub fn list_item(bucket: Bucket, key: impl AsRef<str>, index: i64) -> Self {
+        Self::new(bucket, "LINDEX", key).arg(index)
+    }
+
     /// Reads the length of a list.
     pub fn list_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
         Self::new(bucket, "LLEN", key)
@@ -96,6 +101,11 @@ impl Read {
             .arg(first)
             .arg(last)
             .arg("WITHSCORES")
+    }
+
+    /// Reads all members of a sorted set, lowest score first.
+    pub fn members(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "ZRANGE", key).arg(0).arg(-1)
     }
 
     /// Reads at most `count` members of a sorted set with their scores, in a range of scores (`-inf`, `(5`, …), lowest
@@ -113,6 +123,11 @@ impl Read {
     /// Reads the score of a member of a sorted set.
     pub fn score(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
         Self::new(bucket, "ZSCORE", key).arg(member)
+    }
+
+    /// Reads the scores of some members of a sorted set.
+    pub fn scores(bucket: Bucket, key: impl AsRef<str>, members: &[String]) -> Self {
+        Self::new(bucket, "ZMSCORE", key).arg(members)
     }
 
     /// Reads the members of a set.

@@ -11,6 +11,7 @@ pub use live::{Backwards, Filter, LateNumbers, LiveNumbers, LiveSpan, Row};
 use crate::account::ModeField;
 use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
 use crate::keys::Realm;
+use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::chain::GENESIS;
 use domain::entry::{Entry, Sealed, is_of_later_release};
@@ -102,19 +103,15 @@ impl<'a> Chain<'a> {
 
     /// Reads the extent, also if the last hash is malformed, and that hash.
     async fn read_extent(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
-        let mut query = redis::pipe();
-        query
-            .atomic()
-            .cmd("HMGET")
-            .arg(self.realm.audit_base())
-            .arg("seq")
-            .arg("hash");
-        query.cmd("LLEN").arg(self.realm.audit());
-        let hashes = self.realm.audit_hashes();
-        query.cmd("LLEN").arg(&hashes);
-        query.cmd("LINDEX").arg(&hashes).arg(-1);
+        let (bucket, hashes) = (self.realm.bucket(), self.realm.audit_hashes());
+        let reads = [
+            Read::fields(bucket, self.realm.audit_base(), &["seq", "hash"]),
+            Read::list_length(bucket, self.realm.audit()),
+            Read::list_length(bucket, &hashes),
+            Read::list_item(bucket, &hashes, -1),
+        ];
         type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
-        let ((seq, hash), lines, sealed, last): Found = self.store.pipeline(&query).await?;
+        let ((seq, hash), lines, sealed, last): Found = self.store.read_atomically(&reads).await?;
         let archived = Head {
             seq: seq.unwrap_or(0),
             hash: hash.map(|hash| to_hash(&hash)).transpose()?,
@@ -131,15 +128,17 @@ impl<'a> Chain<'a> {
         Ok((extent, last))
     }
 
-    /// Reads both counts in one transaction.
+    /// Reads both counts atomically.
     pub async fn count(&self) -> Result<Count, StoreError> {
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
-        query.cmd("LLEN").arg(self.realm.audit());
-        let field = ModeField::AuditSeq.name(self.realm.mode());
-        query.cmd("HGET").arg(self.realm.record()).arg(field);
-        let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&query).await?;
+        let bucket = self.realm.bucket();
+        let given = ModeField::AuditSeq.name(self.realm.mode());
+        let reads = [
+            Read::field(bucket, self.realm.audit_base(), "seq"),
+            Read::list_length(bucket, self.realm.audit()),
+            Read::field(bucket, self.realm.record(), &given),
+        ];
+        let (archived, lines, given): (Option<u64>, u64, Option<u64>) =
+            self.store.read_atomically(&reads).await?;
         Ok(Count {
             lines: archived.unwrap_or(0) + lines,
             given: given.unwrap_or(0),
@@ -178,15 +177,12 @@ impl<'a> Chain<'a> {
     async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
         // Ranks in the list can be computed from `extent` only while nothing is archived.
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
-        query
-            .cmd("LRANGE")
-            .arg(self.realm.audit())
-            .arg(sealed)
-            .arg(sealed + SEAL_BATCH - 1);
-        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&query).await?;
+        let bucket = self.realm.bucket();
+        let reads = [
+            Read::field(bucket, self.realm.audit_base(), "seq"),
+            Read::list(bucket, self.realm.audit(), sealed, SEAL_BATCH),
+        ];
+        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.read_atomically(&reads).await?;
         if archived.unwrap_or(0) != extent.archived.seq {
             return Ok(BatchSealed {
                 extent: self.extent().await?,

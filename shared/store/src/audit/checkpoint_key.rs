@@ -38,16 +38,10 @@ pub async fn key(store: &Store, keyring: &Keyring) -> Result<CheckpointKey, KeyE
     let sealed = match read(store).await? {
         Some(sealed) => sealed,
         None => {
-            let mut make = redis::pipe();
-            make.atomic();
-            make.cmd("HSETNX")
-                .arg(STORE)
-                .arg(FIELD)
-                .arg(CheckpointKey::mint(keyring)?)
-                .ignore();
-            make.cmd("HGET").arg(STORE).arg(FIELD);
-            let (sealed,): (String,) = store.pipeline(&make).await?;
-            sealed
+            let mut make = redis::cmd("HSETNX");
+            make.arg(STORE).arg(FIELD).arg(CheckpointKey::mint(keyring)?);
+            let _: bool = store.command(&make).await?;
+            store.command(redis::cmd("HGET").arg(STORE).arg(FIELD)).await?
         }
     };
     Ok(CheckpointKey::open(keyring, &sealed)?)

@@ -3,6 +3,7 @@
 use super::Script;
 use crate::account::refused::REFUSE;
 use crate::agent::freeze::AGENT_FREEZE;
+use crate::atomic_read::READ;
 use crate::attempts::TAKE_ATTEMPT;
 use crate::audit::reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY;
 use crate::audit::seal::SEAL;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<&'static Script> {
         &*DENIAL_WINDOW,
         &*FENCE,
         &*WITNESS,
+        &*READ,
         &*account::script::CREATE,
         &*account::script::SET_PLAN,
         &*account::script::ACCEPT,

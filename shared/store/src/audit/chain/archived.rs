@@ -11,7 +11,7 @@ use domain::entry::Entry;
 use domain::period::DAY_MS;
 
 /// Segment descriptors read in one round trip.
-const SEGMENTS_AT_ONCE: usize = 200;
+const SEGMENTS_AT_ONCE: u64 = 200;
 
 /// The part of a chain that can be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,24 +90,21 @@ impl<'a> Chain<'a> {
 
     /// Reads the last archived entry, and the segment descriptors from index `skip` on, oldest first.
     pub async fn segments(&self, skip: usize) -> Result<(Head, Vec<String>), StoreError> {
-        let mut segments = Vec::new();
+        let (bucket, mut segments) = (self.realm.bucket(), Vec::new());
         loop {
             let first = skip + segments.len();
-            let mut query = redis::pipe();
-            query.atomic();
-            query
-                .cmd("HMGET")
-                .arg(self.realm.audit_base())
-                .arg("seq")
-                .arg("hash");
-            query
-                .cmd("LRANGE")
-                .arg(self.realm.audit_segments())
-                .arg(first)
-                .arg(first + SEGMENTS_AT_ONCE - 1);
+            let reads = [
+                Read::fields(bucket, self.realm.audit_base(), &["seq", "hash"]),
+                Read::list(
+                    bucket,
+                    self.realm.audit_segments(),
+                    first as u64,
+                    SEGMENTS_AT_ONCE,
+                ),
+            ];
             type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
-            let ((seq, hash), piece): Found = self.store.pipeline(&query).await?;
-            let is_last = piece.len() < SEGMENTS_AT_ONCE;
+            let ((seq, hash), piece): Found = self.store.read_atomically(&reads).await?;
+            let is_last = (piece.len() as u64) < SEGMENTS_AT_ONCE;
             segments.extend(piece);
             if is_last {
                 let hash = hash.map(|hash| to_hash(&hash)).transpose()?;
@@ -123,14 +120,13 @@ impl<'a> Chain<'a> {
         agent: Option<&str>,
         kind: Option<&str>,
     ) -> Result<ArchivedCount, StoreError> {
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
-        query
-            .cmd("HGET")
-            .arg(self.realm.audit_archived())
-            .arg(Realm::audit_count(agent, kind));
-        let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&query).await?;
+        let bucket = self.realm.bucket();
+        let count = Realm::audit_count(agent, kind);
+        let reads = [
+            Read::field(bucket, self.realm.audit_base(), "seq"),
+            Read::field(bucket, self.realm.audit_archived(), &count),
+        ];
+        let (last, count): (Option<u64>, Option<u64>) = self.store.read_atomically(&reads).await?;
         let last = last.unwrap_or(0);
         let every = agent.is_none() && kind.is_none();
         let count = if every { last } else { count.unwrap_or(0) };

@@ -3,13 +3,14 @@
 use super::{ATTEMPTS, Chain, Extent, Head, shown, to_hash};
 use crate::StoreError;
 use crate::audit::decisions;
+use crate::read::Read;
 use crate::search::Search;
 use crate::time_span::{TimeSpan, Times, first_at};
 use domain::entry::Sealed;
 use std::ops::Range;
 
 /// A rank beyond the end of every list.
-const NOWHERE: u64 = i64::MAX as u64;
+const NOWHERE: i64 = i64::MAX;
 
 /// A filter for entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +93,7 @@ impl Chain<'_> {
 
     /// Reads at most `count` sealed entries from `first` on, ascending, if the first one is in the store.
     pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
-        let hashes_key = self.realm.audit_hashes();
+        let (bucket, hashes) = (self.realm.bucket(), self.realm.audit_hashes());
         for _ in 0..ATTEMPTS {
             let (extent, _) = self.read_extent().await?;
             if first <= extent.archived.seq {
@@ -103,18 +104,15 @@ impl Chain<'_> {
                 return Ok(Row::Live(Vec::new()));
             }
             let from = first - extent.archived.seq - 1;
-            let last = from + count - 1;
-            let mut query = redis::pipe();
-            query.atomic();
-            query.cmd("HGET").arg(self.realm.audit_base()).arg("seq");
-            query
-                .cmd("LINDEX")
-                .arg(&hashes_key)
-                .arg(from.checked_sub(1).unwrap_or(NOWHERE));
-            query.cmd("LRANGE").arg(self.realm.audit()).arg(from).arg(last);
-            query.cmd("LRANGE").arg(&hashes_key).arg(from).arg(last);
+            let before = from.checked_sub(1).and_then(|rank| i64::try_from(rank).ok());
+            let reads = [
+                Read::field(bucket, self.realm.audit_base(), "seq"),
+                Read::list_item(bucket, &hashes, before.unwrap_or(NOWHERE)),
+                Read::list(bucket, self.realm.audit(), from, count),
+                Read::list(bucket, &hashes, from, count),
+            ];
             type Found = (Option<u64>, Option<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>);
-            let (base, before, lines, hashes): Found = self.store.pipeline(&query).await?;
+            let (base, before, lines, found): Found = self.store.read_atomically(&reads).await?;
             if base.unwrap_or(0) != extent.archived.seq {
                 continue;
             }
@@ -125,7 +123,7 @@ impl Chain<'_> {
                     None => extent.archived.hash,
                 },
             };
-            return shown(first, before, lines, hashes).map(Row::Live);
+            return shown(first, before, lines, found).map(Row::Live);
         }
         Err(busy())
     }

@@ -3,6 +3,7 @@
 use super::{Delivery, State};
 use crate::keys::{DeliverySet, Realm};
 use crate::page::{Order, Page, Part};
+use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::event::EventName;
 
@@ -135,12 +136,10 @@ impl Deliveries<'_> {
         wanted: DeliveryFilter,
         page: Page<'_>,
     ) -> Result<Part<ListedDelivery>, StoreError> {
-        let mut query = redis::pipe();
-        query.atomic();
-        for set in wanted.sets() {
-            query.cmd("ZRANGE").arg(self.set(*set)).arg(0).arg(-1);
-        }
-        let found: Vec<Vec<String>> = store.pipeline(&query).await?;
+        let bucket = self.realm.bucket();
+        let sets = wanted.sets().iter();
+        let sets: Vec<Read> = sets.map(|set| Read::members(bucket, self.set(*set))).collect();
+        let found: Vec<Vec<String>> = store.read_atomically(&sets).await?;
         let numbers = found.iter().flatten().map(|number| number.parse().ok());
         let mut numbers: Vec<u64> = numbers
             .collect::<Option<_>>()
@@ -151,12 +150,11 @@ impl Deliveries<'_> {
         if shown.is_empty() {
             return Ok(part.with(Vec::new()));
         }
-        // Texts and due times are read in one transaction.
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HMGET").arg(self.texts()).arg(&shown);
-        query.cmd("ZMSCORE").arg(self.set(DeliverySet::Due)).arg(&shown);
-        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&query).await?;
+        let reads = [
+            Read::fields(bucket, self.texts(), &shown),
+            Read::scores(bucket, self.set(DeliverySet::Due), &shown),
+        ];
+        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.read_atomically(&reads).await?;
         let mut listed = Vec::with_capacity(shown.len());
         for (text, next_at_ms) in texts.into_iter().zip(due) {
             // Skips deliveries that were removed or ended since their numbers were read.

@@ -3,6 +3,7 @@
 
 use crate::account::ModeField;
 use crate::keys::Realm;
+use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::event::violations::{Group, Minute, Tally, Waiting};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,8 +32,6 @@ pub struct Cursor {
 impl Cursor {
     /// Reads the dispatch state of `account` in `mode`.
     pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
-        let mut query = redis::pipe();
-        query.atomic();
         let fields = [
             ModeField::Webhooks,
             ModeField::WebhooksVersion,
@@ -41,13 +40,13 @@ impl Cursor {
             ModeField::AuditSeq,
             ModeField::Violations,
         ];
-        query
-            .cmd("HMGET")
-            .arg(realm.record())
-            .arg(fields.map(|field| field.name(realm.mode())).as_slice());
-        query.cmd("HMGET").arg(realm.violations()).arg(MINUTE).arg(AGENTS);
+        let fields = fields.map(|field| field.name(realm.mode()));
+        let reads = [
+            Read::fields(realm.bucket(), realm.record(), &fields),
+            Read::fields(realm.bucket(), realm.violations(), &[MINUTE, AGENTS]),
+        ];
         type Found = (Vec<Option<u64>>, (Option<u64>, Option<u64>));
-        let (record, (minute, agents)): Found = store.pipeline(&query).await?;
+        let (record, (minute, agents)): Found = store.read_atomically(&reads).await?;
         let number = |at: usize| record.get(at).copied().flatten();
         let waiting = number(5);
         Ok(Self {
@@ -86,11 +85,12 @@ impl Cursor {
         let all: BTreeSet<Group> = groups.iter().cloned().chain(reasons).collect();
         let texts: Vec<String> = all.iter().map(Group::text).collect();
         let agents: Vec<&str> = agents.into_iter().collect();
-        let mut query = redis::pipe();
-        query.atomic();
-        query.cmd("HMGET").arg(realm.violations()).arg(&agents);
-        query.cmd("HMGET").arg(realm.violations_waiting()).arg(&texts);
-        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) = store.pipeline(&query).await?;
+        let reads = [
+            Read::fields(realm.bucket(), realm.violations(), &agents),
+            Read::fields(realm.bucket(), realm.violations_waiting(), &texts),
+        ];
+        let (counts, waiting): (Vec<Option<u64>>, Vec<Option<String>>) =
+            store.read_atomically(&reads).await?;
         let counted = agents.into_iter().zip(counts);
         let counted = counted.filter_map(|(agent, count)| Some((agent.to_owned(), count?)));
         let mut groups = BTreeMap::new();

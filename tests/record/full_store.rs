@@ -1,0 +1,75 @@
+//! A store over its `maxmemory`: it refuses writes, and entries are read, verified, exported and archived as before.
+
+use crate::audit_writer::{AuditWriter, lines};
+use crate::trail_fixture::audit;
+use crate::world::{BINARY, FULL, World, success};
+use domain::mode::Mode;
+use harness::{Admin, AdminOptions, Cli, eventually};
+use serde_json::json;
+use std::time::Duration;
+use store::audit::chain::Chain;
+
+/// Entries that the archiver leaves in the store.
+const LEFT: u64 = 10;
+/// Longest wait for the archiver.
+const WAIT: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_full_store_is_read_and_archived() {
+    let world = World::start().await;
+    let (account, api) = world.account("builder").await;
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    AuditWriter::new(&world.store, &account, Mode::Live)
+        .write(&lines(50))
+        .await;
+    let dir = tempfile::tempdir().unwrap();
+    let (archive, file, note) = (
+        dir.path().join("archive").display().to_string(),
+        dir.path().join("export").display().to_string(),
+        dir.path().join("note").display().to_string(),
+    );
+    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", &archive);
+    let export = ["export", "--out", &file, "--checkpoint", &note];
+    let first = audit(&cli, &account.id, &export, 0);
+
+    let _: String = world.redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    let list = api.get("/v1/audit?limit=5").await;
+    success(&list, 200);
+    assert_eq!(list.json()["logs"].as_array().unwrap().len(), 5, "{list:?}");
+    success(&api.get("/v1/thresholds").await, 200);
+    success(&api.get("/v1/audit?type=decision.approved").await, 200);
+    assert_eq!(
+        audit(&cli, &account.id, &["verify"], 0)["entries"],
+        first["entries"]
+    );
+    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&note).unwrap();
+    assert_eq!(audit(&cli, &account.id, &export, 0)["ok"], json!(true));
+
+    let options = AdminOptions::new(BINARY, world.redis.url())
+        .env("TOLLGATE_AUDIT__ARCHIVE", &archive)
+        .env("TOLLGATE_AUDIT__SEGMENT_ENTRIES", "7")
+        .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", LEFT.to_string());
+    let admin = Admin::start(options);
+    let chain = Chain::new(&world.store, account.keys.live());
+    eventually("entries that left the full store", WAIT, async || {
+        let backlog = chain.backlog().await.unwrap();
+        (backlog.live <= LEFT).then_some(())
+    })
+    .await;
+    for name in ["seals_failed", "archiving_failed", "checkpoints_failed"] {
+        let name = format!("tollgate_admin_audit_{name}_total");
+        assert_eq!(
+            admin.metric::<u64>(&name).unwrap_or(0),
+            0,
+            "{name}\n{}",
+            admin.logs()
+        );
+    }
+    assert_eq!(
+        audit(&cli, &account.id, &["verify"], 0)["entries"],
+        first["entries"]
+    );
+    let reader = admin.caller(&key.secret);
+    success(&reader.get("/v1/audit?limit=50").await, 200);
+}
