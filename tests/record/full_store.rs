@@ -7,6 +7,7 @@ use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, eventually};
 use serde_json::json;
 use std::time::Duration;
+use store::StoreError;
 use store::audit::chain::Chain;
 
 /// Entries that the archiver leaves in the store.
@@ -72,4 +73,25 @@ async fn a_full_store_is_read_and_archived() {
     );
     let reader = admin.caller(&key.secret);
     success(&reader.get("/v1/audit?limit=50").await, 200);
+}
+
+/// A pipeline or a transaction that a full store refuses is a refusal of the server: nothing ran.
+#[tokio::test]
+async fn a_refusal_within_a_pipeline_is_a_refusal() {
+    let world = World::start().await;
+    let _: String = world.redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    for is_transaction in [true, false] {
+        let mut pipeline = redis::pipe();
+        if is_transaction {
+            pipeline.atomic();
+        }
+        pipeline.cmd("GET").arg("x").cmd("SET").arg("x").arg(1);
+        let answer: Result<(Option<String>, String), StoreError> = world.store.pipeline(&pipeline).await;
+        let error = answer.unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Refused { code, .. } if code == "OOM"),
+            "{error:?}"
+        );
+        assert!(!error.may_have_run());
+    }
 }

@@ -66,7 +66,7 @@ telemetry::metrics! {
         pub entries_sealed: counter("audit_entries_sealed_total"),
         /// Audit chains that could not be sealed; tried again.
         pub seals_failed: counter("audit_seals_failed_total"),
-        /// Audit entries that this server could not seal yet.
+        /// Audit entries that this server could not seal yet, of chains whose end it could read.
         pub entries_unsealed: gauge("audit_unsealed_entries"),
         /// Longest wait of a chain for its seal.
         pub unsealed_for: fraction("audit_unsealed_seconds"),

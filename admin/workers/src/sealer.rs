@@ -84,6 +84,19 @@ impl Memory {
         }
     }
 
+    /// Records that a chain with lines up to `last` could not be sealed. If its end was never read, no count of its
+    /// unsealed lines is known.
+    fn failed(&mut self, chain: &Realm, last: u64) {
+        match self.sealed.get(chain).copied() {
+            Some(sealed) => self.sealed_to(chain, sealed, last),
+            None => {
+                self.behind
+                    .entry(chain.clone())
+                    .or_insert_with(|| (0, Instant::now()));
+            }
+        }
+    }
+
     /// Sets the metrics of unsealed lines.
     fn set_metrics(&self, worker: &TrailSealer) {
         let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
@@ -138,8 +151,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
             }
             Err(error) => {
                 worker.base.metrics.seals_failed.inc();
-                let sealed = memory.sealed.get(&chain).copied().unwrap_or(0);
-                memory.sealed_to(&chain, sealed, last);
+                memory.failed(&chain, last);
                 // It is retried in every round, but logged once.
                 if memory.failing.insert(chain.clone()) {
                     let (account, mode) = (chain.account(), chain.mode());
@@ -249,4 +261,29 @@ async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>)
         }
     }
     grown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_chain_whose_end_was_never_read_no_line_counts_as_unsealed() {
+        let chain = Realm::new("acct_0", Mode::Live);
+        let mut memory = Memory::default();
+        let count = |memory: &Memory| {
+            memory
+                .behind
+                .values()
+                .map(|(lines, _)| *lines)
+                .collect::<Vec<_>>()
+        };
+        memory.failed(&chain, 1_000_000);
+        assert_eq!(count(&memory), [0], "its time counts, its lines are unknown");
+        memory.sealed.insert(chain.clone(), 999_990);
+        memory.failed(&chain, 1_000_000);
+        assert_eq!(count(&memory), [10]);
+        memory.sealed_to(&chain, 1_000_000, 1_000_000);
+        assert!(memory.behind.is_empty());
+    }
 }

@@ -170,9 +170,23 @@ const REFUSALS: [&str; 13] = [
 /// Error codes with which a server refuses every caller.
 const SERVER_WIDE_REFUSALS: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
+/// Error code of a transaction that the server did not execute, since it refused one of its commands.
+const ABORTED: &str = "EXECABORT";
+
+/// Returns the code of the error. For a pipeline or an aborted transaction, which are reads or ran not at all, it is
+/// that of the first command that the server refused.
+fn code(error: &redis::RedisError) -> Option<String> {
+    let code = error.code().filter(|code| *code != ABORTED);
+    code.map(str::to_owned).or_else(|| {
+        let refused = error.clone().into_server_errors()?;
+        let mut codes = refused.iter().map(|(_, error)| error.code());
+        codes.find(|code| *code != ABORTED).map(str::to_owned)
+    })
+}
+
 impl From<redis::RedisError> for StoreError {
     fn from(source: redis::RedisError) -> Self {
-        match source.code() {
+        match code(&source).as_deref() {
             Some(CLOCK) => match ClockDiffers::parse(source.detail().unwrap_or_default()) {
                 Some(differs) => Self::ClockDiffers(differs),
                 None => Self::NoAnswer(Some(source)),
@@ -229,6 +243,13 @@ mod tests {
         for error in [untrusted, refused, wrong] {
             assert!(!error.may_have_run() && error.is_server_failure(), "{error:?}");
         }
+        assert!(
+            !matches!(
+                StoreError::from(redis::RedisError::from((redis::ErrorKind::Client, "odd"))),
+                StoreError::Refused { .. }
+            ),
+            "no code"
+        );
         let torn = std::io::Error::new(std::io::ErrorKind::InvalidData, "torn");
         let other = StoreError::from(redis::RedisError::from(torn));
         assert!(matches!(other, StoreError::NoAnswer(Some(_))), "{other:?}");
