@@ -39,6 +39,11 @@ use std::time::Duration;
 /// Error for an address that cannot be parsed. Does not contain the address, which may include a password.
 const MALFORMED: &str = "store.url must be redis://HOST:PORT, rediss://HOST:PORT (TLS), redis+unix:///PATH or \
      redis-cluster://HOST:PORT,HOST:PORT,…";
+/// Error for certificates to trust without TLS.
+const CA_FILE_WITHOUT_TLS: &str = "store.ca_file is set, and store.url does not begin with rediss://, so there is no TLS \
+     that it could be for: change store.url, or leave store.ca_file empty";
+/// Scheme of addresses with TLS.
+const TLS: &str = "rediss://";
 /// Scheme of a cluster's address.
 const CLUSTER: &str = "redis-cluster://";
 /// How long sent data may stay unacknowledged before the connection is closed and reopened. The kernel's default is
@@ -168,10 +173,10 @@ impl Store {
 
     /// Performs the checks of [`Store::from_settings`] without a runtime.
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
-        let url = settings.url.expose_secret();
+        let (url, roots) = (settings.url.expose_secret(), roots(settings)?);
         match url.strip_prefix(CLUSTER) {
             Some(nodes) => Cluster::new(nodes, Duration::from_millis(settings.timeout_ms)).map(drop),
-            None => client(url, roots(settings)?).map(drop),
+            None => client(url, roots).map(drop),
         }
     }
 
@@ -394,6 +399,10 @@ async fn within<T>(
 
 /// Reads the certificates to trust instead of the system's.
 fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
+    let url = settings.url.expose_secret();
+    if !settings.ca_file.as_os_str().is_empty() && !url.starts_with(TLS) && shown(url).is_some() {
+        return Err(StoreError::BadUrl(CA_FILE_WITHOUT_TLS.to_owned()));
+    }
     ca_file::read("store", &settings.ca_file).map_err(|error| StoreError::BadUrl(error.to_string()))
 }
 
@@ -493,6 +502,27 @@ mod tests {
             );
             assert!(!error.contains("secret"), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn certificates_without_tls_are_a_mistake_that_names_both_keys() {
+        let mut settings = settings::load_from(None, std::iter::empty()).unwrap().store;
+        settings.ca_file = "/etc/tollgate/store-ca.crt".into();
+        for url in ["redis://:secret@localhost:1", "redis-cluster://a:1,b:2"] {
+            settings.url = url.to_owned().into();
+            let error = Store::check(&settings).unwrap_err().to_string();
+            assert!(
+                error.starts_with("store.ca_file is set, and store.url does not begin with rediss://"),
+                "{error}"
+            );
+            assert!(!error.contains("secret"), "{error}");
+        }
+        settings.url = "rediss://localhost:1".to_owned().into();
+        let error = Store::check(&settings).unwrap_err().to_string();
+        assert!(
+            error.starts_with("store.ca_file /etc/tollgate/store-ca.crt: "),
+            "{error}"
+        );
     }
 
     #[test]
