@@ -25,6 +25,7 @@ pub mod denials;
 pub mod forward;
 pub mod handoff;
 pub mod hold;
+pub mod lost_writes_log;
 pub mod rejection;
 pub mod request_trace;
 pub mod resolve;

@@ -2,6 +2,7 @@
 //! without a decision nothing is sent.
 
 use crate::account_views::AccountViews;
+use crate::call::lost_writes_log::LostWritesLog;
 use crate::key_owners::known_key::KnownKey;
 use crate::pending::Pending;
 use crate::pending::item::Origin;
@@ -59,6 +60,8 @@ pub struct Authorizer {
     pub refused: Arc<RefusedAccounts>,
     /// Queue of voids.
     pub pending: Arc<Pending>,
+    /// Accounts of which the store lost writes.
+    pub lost_writes: LostWritesLog,
 }
 
 impl Authorizer {
@@ -101,7 +104,7 @@ impl Authorizer {
                 Ok(reply) => reply,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };
-            require_decision(&reply, &view, &plan, &name.account)?;
+            self.require_decision(&reply, &view, &plan, &name.account)?;
             let AuthorizeReply { outcome, view: seen } = reply;
             self.views.record(&name.account, &seen);
             if matches!(outcome, Outcome::OtherPlan) {
@@ -171,31 +174,28 @@ impl Authorizer {
         }
         NoDecision
     }
-}
 
-/// Checks that the reply counts as a decision: the store did not lose writes of the account, and a denial does not
-/// result from limits which belong to no plan. Logs the fault.
-fn require_decision(
-    reply: &AuthorizeReply,
-    known: &AccountView,
-    plan: &PlanLimits,
-    account: &str,
-) -> Result<(), NoDecision> {
-    match reply.outcome {
-        Outcome::Stale => {
-            tracing::error!(
-                account,
-                known_version = known.version,
-                version = reply.view.version,
-                "the store lost writes of this account; its calls are denied until `tollgate-admin store accept`"
-            );
-            Err(NoDecision)
+    /// Checks that the reply counts as a decision: the store did not lose writes of the account, and a denial does not
+    /// result from limits which belong to no plan. Logs the fault.
+    fn require_decision(
+        &self,
+        reply: &AuthorizeReply,
+        known: &AccountView,
+        plan: &PlanLimits,
+        account: &str,
+    ) -> Result<(), NoDecision> {
+        if matches!(reply.outcome, Outcome::Stale) {
+            self.lost_writes.refused(account, known, &reply.view);
+            return Err(NoDecision);
         }
-        Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
-            tracing::error!(account, "the account's record names no plan");
-            Err(NoDecision)
+        self.lost_writes.decided(account);
+        match reply.outcome {
+            Outcome::Denied(_) | Outcome::DeniedUnrecorded { .. } if plan.name.is_empty() => {
+                tracing::error!(account, "the account's record names no plan");
+                Err(NoDecision)
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::call::decide::Decider;
 use crate::call::denials::Denials;
 use crate::call::forward::Forwarder;
 use crate::call::hold::HoldSettler;
+use crate::call::lost_writes_log::LostWritesLog;
 use crate::call::resolve::Resolver;
 use crate::call::settle::Settler;
 use crate::call::stream::Streams;
@@ -173,6 +174,7 @@ impl Components {
             views: Arc::clone(&self.views),
             refused: Arc::clone(&self.refused),
             pending: Arc::clone(&self.pending),
+            lost_writes: LostWritesLog::default(),
         });
         let denials = Arc::new(Denials {
             refused: Arc::clone(&self.refused),

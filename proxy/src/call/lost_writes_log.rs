@@ -1,0 +1,98 @@
+//! Logs once that the store lost writes of an account, not for each of its calls.
+
+use quick_cache::sync::Cache;
+use store::call::authorize::AccountView;
+use store::versions::AccountVersion;
+
+/// Maximum number of accounts remembered; one beyond it is logged again.
+const ACCOUNTS_MAX: usize = 1000;
+
+/// The accounts that were logged and whose writes are still lost.
+pub struct LostWritesLog(Cache<String, ()>);
+
+impl Default for LostWritesLog {
+    fn default() -> Self {
+        Self(Cache::new(ACCOUNTS_MAX))
+    }
+}
+
+impl LostWritesLog {
+    /// Records that a decision was refused, since the store has `found` and this process knows `known`.
+    pub fn refused(&self, account: &str, known: &AccountView, found: &AccountView) {
+        if self.is_known(account) {
+            return;
+        }
+        tracing::error!(
+            account,
+            known_version = known_version(known),
+            version = found.version,
+            "the store lost writes of this account; its calls are denied until `tollgate-admin store accept`"
+        );
+    }
+
+    /// Records that the store decided: a later loss is logged again.
+    pub fn decided(&self, account: &str) {
+        // Free of locks while no account is refused.
+        if !self.0.is_empty() {
+            self.0.remove(account);
+        }
+    }
+
+    /// Returns whether the account was logged, and remembers it.
+    fn is_known(&self, account: &str) -> bool {
+        let is_known = self.0.get(account).is_some();
+        if !is_known {
+            self.0.insert(account.to_owned(), ());
+        }
+        is_known
+    }
+}
+
+/// Returns the version that this process knows; `None` if it only knows that writes are lost.
+fn known_version(known: &AccountView) -> Option<u64> {
+    let version = AccountVersion {
+        generation: known.generation,
+        version: known.version,
+    };
+    (!version.is_until_accepted()).then_some(known.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_logged_once_while_its_writes_are_lost() {
+        let log = LostWritesLog::default();
+        assert!(!log.is_known("acct_1"), "the first call");
+        assert!(log.is_known("acct_1"), "and no other one");
+        assert!(!log.is_known("acct_2"));
+        log.decided("acct_1");
+        assert!(!log.is_known("acct_1"), "lost again");
+        assert!(log.is_known("acct_2"));
+    }
+
+    #[test]
+    fn the_log_is_bounded() {
+        let log = LostWritesLog::default();
+        for n in 0..3 * ACCOUNTS_MAX {
+            log.is_known(&format!("acct_{n}"));
+        }
+        assert!(log.0.len() <= ACCOUNTS_MAX);
+    }
+
+    #[test]
+    fn a_placeholder_is_no_known_version() {
+        let view = |version: AccountVersion| AccountView {
+            generation: version.generation,
+            version: version.version,
+            plan: String::new(),
+        };
+        assert_eq!(known_version(&view(AccountVersion::until_accepted(3))), None);
+        let known = AccountVersion {
+            generation: 3,
+            version: 7,
+        };
+        assert_eq!(known_version(&view(known)), Some(7));
+    }
+}
