@@ -89,6 +89,25 @@ fn a_store_that_takes_no_writes_is_not_sound() {
 }
 
 #[test]
+fn accounts_that_lost_writes_are_named_and_a_missing_limit_is() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let check = cli.run(&["store", "check"]);
+    assert!(check.stdout.contains("has no maxmemory"), "{check:?}");
+    redis.command::<String>(&["CONFIG", "SET", "maxmemory", "1gb"]);
+    assert_fields!(cli.json(&["store", "check"]), { "memoryLimited": true });
+    redis.command::<String>(&["SET", "tollgate/refused", "acct_1 share\nacct_2 lost_writes 7"]);
+    let answer = refused(&cli, &["store", "check"], 1);
+    assert_fields!(answer, { "code": "ACCOUNTS_LOST_WRITES" });
+    let said = answer["error"].as_str().unwrap();
+    assert!(
+        said.contains("acct_2") && said.contains("store accept --account"),
+        "{said}"
+    );
+    assert!(!said.contains("acct_1"), "{said}");
+}
+
+#[test]
 fn accept_raises_generation_and_version_and_is_audited() {
     let redis = Redis::start();
     let cli = ready(&redis);

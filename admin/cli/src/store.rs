@@ -9,12 +9,15 @@ use clock::now_ms;
 use domain::timestamp::iso_from_ms;
 use serde_json::json;
 use settings::Settings;
-use store::account::Account;
 use store::account::script as account;
+use store::account::{Account, refused};
 use store::audit::OPERATOR;
 use store::audit::checkpoint_key;
 use store::durability::Status;
 use store::sanity;
+
+/// Accounts that lost writes which `store check` names.
+const LOST_NAMED_MAX: usize = 20;
 
 /// `store …`
 #[derive(Debug, Subcommand)]
@@ -119,18 +122,26 @@ async fn check(context: &Context) -> Result<Report, Failure> {
             " The master key of its secrets was not checked: {error}."
         )),
     };
+    let lost = refused::read(&context.store).await?.lost;
+    if !lost.is_empty() {
+        return Err(Failure::refused(
+            "ACCOUNTS_LOST_WRITES",
+            lost_writes(lost.into_keys()),
+        ));
+    }
     let status = context.store.durability().await?;
     if status.refuses() {
         return Err(Failure::refused("NOT_DURABLE", status.sentence()));
     }
     let text = format!(
-        "The store is sound; its ledger epoch is {}.{}{}",
+        "The store is sound; its ledger epoch is {}.{}{}{}",
         record.epoch,
+        memory(record.has_memory_limit),
         durability(record.append_only, &status),
         unchecked.as_deref().unwrap_or_default()
     );
     let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only,
-        "masterKeyChecked": unchecked.is_none(), "durability": shown(&status) });
+        "memoryLimited": record.has_memory_limit, "masterKeyChecked": unchecked.is_none(), "durability": shown(&status) });
     Ok(Report::new(text, json))
 }
 
@@ -138,6 +149,28 @@ async fn check(context: &Context) -> Result<Report, Failure> {
 fn shown(status: &Status) -> serde_json::Value {
     json!({ "asked": status.requested.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
         "exposed": status.exposed })
+}
+
+/// Names accounts that lost writes, and what to do.
+fn lost_writes(accounts: impl ExactSizeIterator<Item = String>) -> String {
+    let count = accounts.len();
+    let named: Vec<String> = accounts.take(LOST_NAMED_MAX).collect();
+    let more = match count - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "the store lost writes of {count} account(s), and every call of them is denied: {}{more}; look at what is \
+         missing, then `tollgate-admin store accept --account ACCOUNT`",
+        named.join(", ")
+    )
+}
+
+const fn memory(is_limited: bool) -> &'static str {
+    match is_limited {
+        true => "",
+        false => "\nIt has no maxmemory: the kernel kills a store that grows too large.",
+    }
 }
 
 fn durability(append_only: bool, status: &Status) -> String {
@@ -148,4 +181,32 @@ fn durability(append_only: bool, status: &Status) -> String {
         }
     };
     format!("{file}\nDurability: {}.", status.sentence())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_number_of_accounts_is_named() {
+        let text = |count: usize| {
+            lost_writes(
+                (0..count)
+                    .map(|n| format!("acct_{n:02}"))
+                    .collect::<Vec<_>>()
+                    .into_iter(),
+            )
+        };
+        assert!(
+            text(2).contains("2 account(s)") && text(2).contains("acct_00, acct_01; "),
+            "{}",
+            text(2)
+        );
+        let many = text(LOST_NAMED_MAX + 3);
+        assert!(
+            many.contains("23 account(s)") && many.contains("acct_19 and 3 more"),
+            "{many}"
+        );
+        assert!(!many.contains("acct_20"), "{many}");
+    }
 }

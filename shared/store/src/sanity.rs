@@ -71,6 +71,8 @@ pub struct StoreRecord {
     pub check_secret: CheckSecret,
     /// Whether the server reports that it writes an append-only file.
     pub append_only: bool,
+    /// Whether every server has a `maxmemory`.
+    pub has_memory_limit: bool,
     /// Note of a restore, such as the backup's time; removed when the operator accepts the store.
     pub restored: Option<String>,
     /// The sealed checkpoint key, if it exists. It contains the id of the master key of this store's secrets.
@@ -169,6 +171,7 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
         epoch,
         check_secret,
         append_only: false,
+        has_memory_limit: false,
         restored: fields.get(RESTORED).cloned(),
         checkpoint_key: fields.get(FIELD).cloned(),
         refusing: (Vec::new(), 0),
@@ -208,9 +211,11 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
     let append_only = reports
         .iter()
         .all(|report| field(&report.info, "aof_enabled") == Some("1"));
+    let has_memory_limit = reports.iter().all(|report| number(&report.info, "maxmemory") > 0);
     let refusing = reports.iter().filter_map(WriteRefusal::from_report).collect();
     Ok(StoreRecord {
         append_only,
+        has_memory_limit,
         refusing: (refusing, reports.len()),
         ..read?
     })

@@ -75,12 +75,15 @@ pub(super) const PAGES: &[Page] = &[
         path: "store check",
         about: "Says whether the store may be trusted with money: it has a ledger's epoch, evicts nothing, left out \
                 no writes, its clock agrees with this machine's, and it is no restored backup that nobody \
-                accepted; and whether it takes writes and has secrets of the configured master key. It warns of a store without an append-only file, which loses writes when it restarts.",
+                accepted; and whether it takes writes and has secrets of the configured master key. It names accounts of which \
+                the store lost writes, and whose calls are denied until `store accept`. It warns of a store without \
+                an append-only file, which loses writes when it restarts, and of one without a maxmemory.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
         refused: "the store is no ledger, evicts keys, left out writes, has a wrong clock, was restored and not \
                   accepted, takes no writes (it says OOM, MISCONF, READONLY or NOREPLICAS), has secrets under \
-                  another master key than the configured one, is less durable than store.durability says, or does not answer",
+                  another master key than the configured one, lost writes of accounts, is less durable than \
+                  store.durability says, or does not answer",
     },
     Page {
         path: "account create",
