@@ -53,7 +53,8 @@ pub async fn serve(settings: Settings, config: &str) -> Result<(), ServeError> {
     } = Server::new(&settings)?;
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
-    if let Some(warning) = settings.master_key_warning() {
+    let warnings = [settings.master_key_warning(), settings.trusted_proxies_warning()];
+    for warning in warnings.iter().flatten() {
         tracing::warn!("{warning}");
     }
     let (stop, stopping) = watch::channel(false);

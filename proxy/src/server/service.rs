@@ -86,6 +86,7 @@ impl EdgeService {
             .drain_warning()
             .iter()
             .chain(&settings.master_key_warning())
+            .chain(&settings.trusted_proxies_warning())
         {
             tracing::warn!("{warning}");
         }

@@ -16,7 +16,7 @@ pub(crate) const CLOCK_DIFFERENCE_MS_MIN: i64 = 60_000;
 const ANY: i64 = i64::MAX;
 
 /// Minimum and maximum of each bounded number. They apply to each element of a list.
-pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 40] = [
+pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 42] = [
     ("store.timeout_ms", 1..=WEEK_MS),
     ("store.durability_timeout_ms", 1..=WEEK_MS),
     // The maximum is less than a period.
@@ -24,12 +24,15 @@ pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 40] = [
         "store.max_clock_difference_ms",
         CLOCK_DIFFERENCE_MS_MIN..=3_600_000,
     ),
+    // More than any machine has processors; each takes a stack.
+    ("proxy.threads", 0..=1024),
     ("proxy.max_connections", 1..=ANY),
     ("proxy.max_connections_per_address", 1..=ANY),
     ("proxy.max_body_bytes", 1..=ANY),
     // Each takes about 400 bytes.
     ("proxy.max_remembered_keys", 1..=10_000_000),
     ("proxy.client_timeout_ms", 1..=WEEK_MS),
+    ("proxy.retry_queue_limit", 1..=ANY),
     ("proxy.hold_grace_ms", 0..=WEEK_MS),
     ("proxy.drain_ms", 0..=WEEK_MS),
     // Longest time for a load balancer to notice.

@@ -326,6 +326,16 @@ impl Settings {
         }
     }
 
+    /// Returns a warning if a range of `network.trusted_proxies` contains every address.
+    pub fn trusted_proxies_warning(&self) -> Option<String> {
+        let trusted = &self.network.trusted_proxies;
+        let all = trusted.iter().find(|network| network.prefix_len() == 0)?;
+        Some(format!(
+            "network.trusted_proxies contains {all}, which is every address: any caller chooses, by X-Forwarded-For, the \
+             address that blocked addresses and limits are compared with"
+        ))
+    }
+
     /// Returns the names of all providers.
     pub fn providers(&self) -> Providers {
         Providers::new(self.upstream.provider.clone(), self.upstreams.clone())

@@ -49,6 +49,19 @@ fn the_environment_wins_over_the_file() {
 }
 
 #[test]
+fn a_range_of_all_addresses_is_warned_of() {
+    let warning = |ranges: &str| {
+        let text = format!("[network]\ntrusted_proxies = [{ranges}]\n");
+        from(&text).unwrap().trusted_proxies_warning()
+    };
+    for range in ["\"0.0.0.0/0\"", "\"10.0.0.0/8\", \"::/0\""] {
+        let warning = warning(range).unwrap();
+        assert!(warning.contains("network.trusted_proxies"), "{warning}");
+    }
+    assert_eq!(warning("\"10.0.0.0/8\", \"::1\""), None);
+}
+
+#[test]
 fn every_mistake_is_one_line_that_names_the_key() {
     for (error, named) in [
         (from("[stor]\n").unwrap_err(), "`stor`"),
