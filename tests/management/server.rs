@@ -291,6 +291,19 @@ async fn plans_are_reloaded_and_bad_ones_are_not() {
     .await;
     success(&create().await, 200);
     problem(&create().await, 403, "TIER_LIMIT");
+    world.account("free").await;
+    world.account("builder").await;
+    std::fs::write(&file, "[startup]\ncustom_agents = 2\n").unwrap();
+    world.admin.signal("HUP");
+    eventually("the plan that is gone, and how many have it", SOON, async || {
+        let logs = world.admin.logs();
+        let mut lines = logs.lines();
+        lines.find(|line| {
+            line.contains("plans are gone") && line.contains("free") && line.contains("\"accounts\":2")
+        })?;
+        Some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use crate::error::ServeError;
 use crate::metrics::ServerMetrics;
+use crate::removed_plans;
 use api::ApiState;
 use api::metrics::SpendMetrics;
 use api::prices::Prices;
@@ -198,12 +199,8 @@ impl Running {
                 let plans = Arc::new(plans);
                 let before = self.admission.plans.swap(Arc::clone(&plans));
                 let removed = plans.absent(before.names());
-                if !removed.is_empty() {
-                    tracing::warn!(
-                        ?removed,
-                        "plans are gone from plans.file: accounts that have one are refused"
-                    );
-                }
+                let removed = removed.into_iter().map(str::to_owned).collect();
+                removed_plans::warn(self.admission.store.clone(), removed);
                 tracing::info!("plans reloaded");
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),

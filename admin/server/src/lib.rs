@@ -10,6 +10,7 @@ mod error;
 mod listener;
 mod metrics;
 mod ops;
+mod removed_plans;
 
 pub use error::ServeError;
 
