@@ -68,10 +68,8 @@ pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
     while next_round(&worker.base, &mut stopping, EVERY).await {
         match round(&worker, &mut memory).await {
             Ok(()) => worker.base.metrics.round(Worker::Archiver),
-            Err(error) => {
-                worker.base.metrics.archiving_failed.inc();
-                tracing::error!(error = %error_chain(&error), "round of archiving cut off");
-            }
+            // The store, not the archive: its own alerts report it.
+            Err(error) => tracing::error!(error = %error_chain(&error), "round of archiving cut off"),
         }
     }
 }
@@ -100,6 +98,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
             Ok(()) => {
                 memory.failing.remove(&place);
             }
+            Err(error) if error.is_server_failure() => round.failed(Some(place.bucket()), error),
             Err(error) => {
                 worker.base.metrics.archiving_failed.inc();
                 let (account, mode) = (place.account(), place.mode());

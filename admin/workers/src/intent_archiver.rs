@@ -50,10 +50,8 @@ pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bo
     while next_round(&worker.base, &mut stopping, EVERY).await {
         match round(&worker, &mut memory).await {
             Ok(()) => worker.base.metrics.round(Worker::IntentArchiver),
-            Err(error) => {
-                worker.base.metrics.archiving_failed.inc();
-                tracing::error!(error = %error_chain(&error), "round of archiving intents cut off");
-            }
+            // The store, not the archive: its own alerts report it.
+            Err(error) => tracing::error!(error = %error_chain(&error), "round of archiving intents cut off"),
         }
     }
 }
@@ -72,11 +70,12 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
             if round.is_unreachable(bucket) {
                 continue;
             }
-            if let Err(error) = archive(worker, &mut memory.passed, &realm, age).await {
-                worker.base.metrics.archiving_failed.inc();
-                tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
-                if error.is_server_failure() {
-                    round.failed(Some(bucket), error);
+            match archive(worker, &mut memory.passed, &realm, age).await {
+                Ok(()) => {}
+                Err(error) if error.is_server_failure() => round.failed(Some(bucket), error),
+                Err(error) => {
+                    worker.base.metrics.archiving_failed.inc();
+                    tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
                 }
             }
         }

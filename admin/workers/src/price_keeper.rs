@@ -25,6 +25,10 @@ pub(super) async fn run(worker: PriceKeeper, mut stopping: watch::Receiver<bool>
     while next_round(&worker.base, &mut stopping, EVERY).await {
         match round(&worker).await {
             Ok(()) => worker.base.metrics.round(Worker::PriceKeeper),
+            // The store, not the archive: its own alerts report it.
+            Err(error) if error.is_server_failure() => {
+                tracing::error!(error = %error_chain(&error), "round of archiving price tables cut off");
+            }
             Err(error) => {
                 worker.base.metrics.archiving_failed.inc();
                 tracing::error!(error = %error_chain(&error), "price tables cannot be archived; they stay in the store");
