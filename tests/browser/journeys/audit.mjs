@@ -50,11 +50,22 @@ await play(async (journey) => {
   await journey.step('a changed limit has its value before and after', async () => {
     await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 12.5 });
     await call('POST', `/policies/${reader.id}`, { maxSpendPerDay: 7, capEnabled: false });
-    await vera.open('/audit?type=policy.set');
-    await vera.page.getByRole('table', { name: 'Entries' }).getByRole('row').nth(1).getByRole('link').first().click();
+    const entries = vera.page.getByRole('table', { name: 'Entries' });
     const table = vera.dialog().getByRole('table', { name: 'What was changed' });
-    assert.deepEqual(await table.getByRole('row').allInnerTexts().then((rows) => rows.map((row) => row.split(/\s*\t\s*/).join(' | ')).sort()),
-      ['Cap | on | off', 'Field | Before | After', 'Per day | $12.50 | $7.00'].sort());
+    const changes = async () => {
+      const rows = await table.getByRole('row').allInnerTexts();
+      return rows.map((row) => row.split(/\s*\t\s*/).join(' | ')).sort();
+    };
+    // The newest entry is listed once it is sealed.
+    const found = await vera.again('the changed limit', async () => {
+      await vera.open('/audit?type=policy.set');
+      await vera.rest();
+      await entries.getByRole('row').nth(1).getByRole('link').first().click();
+      await vera.rest();
+      const shown = await changes();
+      return shown.some((row) => row.includes('$7.00')) && shown;
+    });
+    assert.deepEqual(found, ['Cap | on | off', 'Field | Before | After', 'Per day | $12.50 | $7.00'].sort());
     await vera.look('changed');
     await vera.press('Close', vera.dialog());
   });
