@@ -20,8 +20,8 @@ const REFRESH_EVERY: Duration = Duration::from_secs(5);
 /// Interval until the first read of the imported prices. Until then every call is denied.
 const FIRST_REFRESH_EVERY: Duration = Duration::from_millis(100);
 
-/// Keeps both tables current, and offers that of prices to the archive, forever. `hangups` yields the signals to read the files again, including those since the
-/// start of the process.
+/// Keeps both tables current, and offers that of prices to the archive, forever. `hangups` yields the signals to read
+/// the files again, including those since the start of the process.
 pub async fn follow(
     plans: Arc<PlanTable>,
     prices: Arc<Prices>,

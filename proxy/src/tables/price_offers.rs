@@ -32,8 +32,8 @@ impl PriceOffers {
         }
     }
 
-    /// Offers the table unless the store took it within the last hour. What fails is logged once, and tried again by the
-    /// next call.
+    /// Offers the table unless the store took it within the last hour. What fails is logged once, and tried again by
+    /// the next call.
     pub async fn offer(&mut self, table: &PriceTable) {
         let is_taken = self.taken_at.is_some_and(|at| at.elapsed() < AGAIN);
         // Nothing is written to a store that may not be the right one; an empty one would not be empty any more.

@@ -14,8 +14,8 @@ fn growing(options: EdgeOptions) -> EdgeOptions {
     patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
 }
 
-/// The amount held for a call once `tokens` were seen: the fewest steps of which three quarters are more. That of a call
-/// with a limit, once four times as much was seen.
+/// The amount held for a call once `tokens` were seen: the fewest steps of which three quarters are more. With a limit
+/// it grows once four times as much was seen.
 fn held_for(call: Call, tokens: u64) -> u64 {
     let first = call.limit.unwrap_or(HELD);
     if call
