@@ -29,13 +29,12 @@ const KINDS: [Kind; 11] = [
 ];
 
 /// Scripts whose call does not name the account.
-const UNNAMED: [&str; 9] = [
+const UNNAMED: [&str; 8] = [
     "account_create",
     "attempts_take",
     "blocked_change",
     "fence",
     "number_draw",
-    "price_table_keep",
     "refuse",
     "replace_prices",
     "reseal_checkpoint_key",
@@ -48,6 +47,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "PASSED_MAX places of lists, in segments of INTENTS_MAX",
     ),
     ("forget", "FORGET_BATCH texts that its caller names"),
+    (
+        "price_table_keep",
+        "TABLES_MAX; an edge offers a table when it comes into force, not for a request",
+    ),
     (
         "virtual_key_forget",
         "FORGOTTEN_AT_ONCE keys that its caller names",
