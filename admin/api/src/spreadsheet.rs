@@ -1,7 +1,11 @@
 //! CSV files (RFC 4180) with cells that no spreadsheet executes as formulas.
 
+use crate::state::Call;
+use bytes::Bytes;
 use domain::printable;
 use endpoint::problem::{Code, Problem};
+use endpoint::{Answer, Reply};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use std::borrow::Cow;
 
 /// First characters of formulas, including their full-width and small forms.
@@ -35,6 +39,69 @@ pub(crate) fn lines<const N: usize>(
     };
     written.map_err(|error| failed(&error))?;
     writer.into_inner().map_err(|error| failed(&error))
+}
+
+/// The rows of a file that is being sent cannot be read.
+#[derive(Debug)]
+struct CutOff;
+
+impl std::fmt::Display for CutOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the records cannot be read")
+    }
+}
+
+impl std::error::Error for CutOff {}
+
+/// A file of records of an account and mode.
+pub(crate) struct CsvFile {
+    /// Word for the records in the name and in the log.
+    records: &'static str,
+    account: String,
+    name: String,
+}
+
+impl CsvFile {
+    /// Creates the file for a call, which is not needed any more.
+    pub(crate) fn new(call: &Call, records: &'static str) -> Self {
+        let account = call.caller.account.clone();
+        let name = format!("{records}_{account}_{}.csv", call.caller.mode);
+        Self {
+            records,
+            account,
+            name,
+        }
+    }
+
+    /// Answers with the header alone.
+    ///
+    /// # Errors
+    /// 500 if it cannot be written.
+    pub(crate) fn empty<const N: usize>(&self, columns: [&str; N]) -> Answer {
+        Reply::file(&self.name, CONTENT_TYPE, lines([columns])?)
+    }
+
+    /// Streams the header, then `chunks` of lines. A problem cuts the file off and is logged, since its head was sent.
+    ///
+    /// # Errors
+    /// 500 if the header cannot be written.
+    pub(crate) fn stream<const N: usize>(
+        self,
+        columns: [&str; N],
+        chunks: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
+    ) -> Answer {
+        let Self {
+            records,
+            account,
+            name,
+        } = self;
+        let header = Bytes::from(lines([columns])?);
+        let chunks = chunks.map_err(move |problem| {
+            tracing::error!(account, ?problem, "an export of {records} was cut off");
+            CutOff
+        });
+        Reply::stream(&name, CONTENT_TYPE, stream::iter([Ok(header)]).chain(chunks))
+    }
 }
 
 /// Returns a cell in which no spreadsheet finds a formula: an apostrophe is inserted before text that starts like one,

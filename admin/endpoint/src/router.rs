@@ -13,7 +13,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where the paths of OpenAI's API are, which the edge serves.
+/// Prefix of the paths of OpenAI's API, which the edge serves.
 const OPENAI: &str = "/v1/";
 
 /// The paths of a service, with the operations of each.

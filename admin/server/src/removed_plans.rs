@@ -1,4 +1,4 @@
-//! How many accounts have a plan that a reload removed.
+//! Number of accounts with a plan that a reload removed.
 
 use store::account::Account;
 use store::read::Read;

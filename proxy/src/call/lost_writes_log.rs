@@ -1,19 +1,20 @@
 //! Logs once that the store lost writes of an account, not for each of its calls.
 
-use quick_cache::sync::Cache;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::call::authorize::AccountView;
 use store::versions::AccountVersion;
 
-/// Maximum number of accounts remembered; one beyond it is logged again.
+/// Maximum number of accounts remembered; with one more they are forgotten, and logged again.
 const ACCOUNTS_MAX: usize = 1000;
 
 /// The accounts that were logged and whose writes are still lost.
-pub struct LostWritesLog(Cache<String, ()>);
-
-impl Default for LostWritesLog {
-    fn default() -> Self {
-        Self(Cache::new(ACCOUNTS_MAX))
-    }
+#[derive(Default)]
+pub struct LostWritesLog {
+    accounts: Mutex<HashSet<String>>,
+    /// Their number: each call reads it, and takes the lock only if there are any.
+    count: AtomicUsize,
 }
 
 impl LostWritesLog {
@@ -32,19 +33,25 @@ impl LostWritesLog {
 
     /// Records that the store decided: a later loss is logged again.
     pub fn decided(&self, account: &str) {
-        // Free of locks while no account is refused.
-        if !self.0.is_empty() {
-            self.0.remove(account);
+        if self.count.load(Ordering::Relaxed) > 0 {
+            let mut accounts = self.accounts.lock();
+            accounts.remove(account);
+            self.count.store(accounts.len(), Ordering::Relaxed);
         }
     }
 
     /// Returns whether the account was logged, and remembers it.
     fn is_known(&self, account: &str) -> bool {
-        let is_known = self.0.get(account).is_some();
-        if !is_known {
-            self.0.insert(account.to_owned(), ());
+        let mut accounts = self.accounts.lock();
+        if accounts.contains(account) {
+            return true;
         }
-        is_known
+        if accounts.len() == ACCOUNTS_MAX {
+            accounts.clear();
+        }
+        accounts.insert(account.to_owned());
+        self.count.store(accounts.len(), Ordering::Relaxed);
+        false
     }
 }
 
@@ -78,7 +85,7 @@ mod tests {
         for n in 0..3 * ACCOUNTS_MAX {
             log.is_known(&format!("acct_{n}"));
         }
-        assert!(log.0.len() <= ACCOUNTS_MAX);
+        assert!(log.accounts.lock().len() <= ACCOUNTS_MAX);
     }
 
     #[test]

@@ -43,31 +43,19 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use crate::sources::sources;
 
-    /// A transaction that writes, on an empty store.
+    /// The file with a transaction that writes, on an empty store.
     const WRITES: &str = "sanity";
-
-    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                sources(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
-        }
-    }
 
     #[test]
     fn nothing_is_read_in_a_transaction() {
-        let mut found = Vec::new();
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
-        assert!(found.len() > 100, "only {} sources", found.len());
-        found.retain(|path| {
-            let source = std::fs::read_to_string(path).unwrap();
-            source.contains(concat!(".atomic", "()")) && path.file_stem().is_none_or(|stem| stem != WRITES)
+        let all = sources("rs");
+        assert!(all.len() > 100, "only {} sources", all.len());
+        let transactions = all.iter().filter(|(name, source)| {
+            source.contains(concat!(".atomic", "()")) && name.strip_suffix(".rs") != Some(WRITES)
         });
+        let found: Vec<&String> = transactions.map(|(name, _)| name).collect();
         assert!(
             found.is_empty(),
             "a full store refuses the reads of these: {found:?}"

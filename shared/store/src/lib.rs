@@ -44,6 +44,8 @@ pub mod server_clock;
 pub mod server_info;
 mod server_report;
 pub mod session;
+#[cfg(test)]
+mod sources;
 pub mod spend;
 pub mod technical;
 pub mod threshold;

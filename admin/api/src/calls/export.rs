@@ -3,28 +3,16 @@
 use super::filter::{self, CallFilter};
 use super::view::{COLUMNS, CallNames, CallView};
 use crate::call_trail;
-use crate::spreadsheet::{CONTENT_TYPE, lines};
+use crate::spreadsheet::{CsvFile, lines};
 use crate::state::Call;
 use bytes::Bytes;
-use endpoint::{Answer, Problem, Reply};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use endpoint::{Answer, Problem};
+use futures::{Stream, stream};
 use history::trail::calls::{CallsPosition, STEP_MAX};
 
 /// Maximum number of entries of the trail that an export reads. An export that would read more is refused, so that no
 /// file is silently incomplete.
 pub(crate) const EXPORT_MAX: u64 = 100_000;
-
-/// Why an export ended early.
-#[derive(Debug)]
-struct CutOff;
-
-impl std::fmt::Display for CutOff {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the calls cannot be read")
-    }
-}
-
-impl std::error::Error for CutOff {}
 
 /// Streams the export.
 ///
@@ -42,24 +30,16 @@ pub async fn export(call: Call) -> Answer {
         );
         return Err(Problem::validation(message));
     }
-    let name = format!("calls_{}_{}.csv", call.caller.account, call.caller.mode);
-    let header = Bytes::from(lines([COLUMNS])?);
-    let rows = rows(call, filter);
-    Reply::stream(&name, CONTENT_TYPE, stream::iter([Ok(header)]).chain(rows))
+    CsvFile::new(&call, "calls").stream(COLUMNS, rows(call, filter))
 }
 
 /// The rows of the calls, some hundred in each chunk. An error is the last item.
-fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
-    let account = call.caller.account.clone();
+fn rows(call: Call, filter: CallFilter) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
     let begin = (call, filter, Some(CallsPosition::START));
-    let chunks = stream::try_unfold(begin, |(call, filter, place)| async move {
+    stream::try_unfold(begin, |(call, filter, place)| async move {
         let Some(place) = place else { return Ok(None) };
         let (chunk, next) = chunk(&call, &filter, place).await?;
-        Ok::<_, Problem>(Some((chunk, (call, filter, next))))
-    });
-    chunks.map_err(move |problem| {
-        tracing::error!(account, ?problem, "an export of calls was cut off");
-        CutOff
+        Ok(Some((chunk, (call, filter, next))))
     })
 }
 

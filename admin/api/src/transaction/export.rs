@@ -1,11 +1,11 @@
 //! `format=csv` of transactions: the matching ones, newest first, as a CSV file that is streamed.
 
 use super::TransactionView;
-use crate::spreadsheet::{CONTENT_TYPE, lines};
+use crate::spreadsheet::{CsvFile, lines};
 use crate::state::Call;
 use bytes::Bytes;
-use endpoint::{Answer, PAGING, Problem, Reply};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use endpoint::{Answer, PAGING, Problem};
+use futures::{Stream, stream};
 use std::collections::BTreeMap;
 use store::page::{Page, Part, Start};
 use store::transaction::Transaction;
@@ -36,22 +36,13 @@ const START: Page<'static> = Page {
     start: Start::Offset(0),
 };
 
-/// Why an export ended early.
-#[derive(Debug)]
-struct CutOff;
+/// Word for the records in the file's name and in the log.
+const RECORDS: &str = "transactions";
 
-impl std::fmt::Display for CutOff {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the transactions cannot be read")
-    }
-}
-
-impl std::error::Error for CutOff {}
-
-/// What a file is made of.
+/// The parts of a file.
 pub(super) struct Export {
     pub(super) call: Call,
-    /// `holder` is that of `holder` below.
+    /// Without a holder.
     pub(super) filter: Filter<'static>,
     /// The holder of the wallet; `None` for all of the account.
     pub(super) holder: Option<String>,
@@ -72,11 +63,7 @@ pub(super) fn require_whole(query: &BTreeMap<String, String>) -> Result<(), Prob
 
 /// Builds the file without a transaction.
 pub(super) fn empty(call: &Call) -> Answer {
-    Reply::file(&name(call), CONTENT_TYPE, lines([COLUMNS])?)
-}
-
-fn name(call: &Call) -> String {
-    format!("transactions_{}_{}.csv", call.caller.account, call.caller.mode)
+    CsvFile::new(call, RECORDS).empty(COLUMNS)
 }
 
 impl Export {
@@ -94,19 +81,12 @@ impl Export {
             );
             return Err(Problem::validation(message));
         }
-        let name = name(&self.call);
-        let header = Bytes::from(lines([COLUMNS])?);
-        Reply::stream(
-            &name,
-            CONTENT_TYPE,
-            stream::iter([Ok(header)]).chain(self.chunks(first)),
-        )
+        CsvFile::new(&self.call, RECORDS).stream(COLUMNS, self.chunks(first))
     }
 
     /// The rows, a step in each chunk. An error is the last item.
-    fn chunks(self, first: Part<Transaction>) -> impl Stream<Item = Result<Bytes, CutOff>> + Send + 'static {
-        let account = self.call.caller.account.clone();
-        let chunks = stream::try_unfold((self, Some(first)), |(export, part)| async move {
+    fn chunks(self, first: Part<Transaction>) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
+        stream::try_unfold((self, Some(first)), |(export, part)| async move {
             let Some(part) = part else { return Ok(None) };
             let chunk = Bytes::from(lines(part.records.iter().map(cells))?);
             let next = match part.next {
@@ -116,11 +96,7 @@ impl Export {
                     Some(export.read(Page { limit: STEP, start }).await?)
                 }
             };
-            Ok::<_, Problem>(Some((chunk, (export, next))))
-        });
-        chunks.map_err(move |problem| {
-            tracing::error!(account, ?problem, "an export of transactions was cut off");
-            CutOff
+            Ok(Some((chunk, (export, next))))
         })
     }
 

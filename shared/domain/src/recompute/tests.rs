@@ -1,3 +1,5 @@
+//! Tests that a charge follows from its record and the price table, and from nothing else.
+
 use super::*;
 use crate::call_record::Measures;
 use crate::measured::Billing;

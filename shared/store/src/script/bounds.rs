@@ -1,8 +1,8 @@
 //! Lint: each script reads and removes a bounded number of records. A command whose cost grows with the stored data
 //! must be listed here with its bound.
 
+use crate::sources::sources;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// Commands, as scripts write them, that read or remove a whole range or key. `ZRANGEBYSCORE` is bounded by its
 /// `LIMIT`.
@@ -107,24 +107,9 @@ fn unbounded(source: &str) -> BTreeSet<&'static str> {
     calls.collect()
 }
 
-/// Collects every Lua file below `folder`, with its path there.
-fn sources(folder: &Path, below: &str, found: &mut Vec<(String, String)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = format!("{below}{}", path.file_name().unwrap().to_string_lossy());
-        if path.is_dir() {
-            sources(&path, &format!("{name}/"), found);
-        } else if path.extension().is_some_and(|extension| extension == "lua") {
-            found.push((name, std::fs::read_to_string(&path).unwrap()));
-        }
-    }
-}
-
 #[test]
 fn every_script_reads_and_removes_a_bounded_number() {
-    let mut files = Vec::new();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    sources(&folder, "", &mut files);
+    let files = sources("lua");
     assert!(files.len() > 80, "only {} scripts", files.len());
     let mut found = BTreeSet::new();
     for (name, source) in &files {

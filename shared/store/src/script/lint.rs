@@ -2,6 +2,7 @@
 
 use super::Script;
 use super::all::all;
+use crate::sources::sources;
 
 /// What only scripts of money have: the fragments that move a balance and that write an intent, the mark of a claim,
 /// and the end of what a wallet waits for.
@@ -183,22 +184,8 @@ fn a_number_between_texts_is_found() {
     }
 }
 
-fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|end| end == "lua") {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn keys_and_arguments_have_names() {
-    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
-    let mut found = Vec::new();
-    sources(root, &mut found);
     let has_position = |text: &str| {
         let mut places = text.match_indices('[');
         places.any(|(at, _)| {
@@ -206,9 +193,8 @@ fn keys_and_arguments_have_names() {
             is_table && text[at + 1..].starts_with(|c: char| c.is_ascii_digit())
         })
     };
-    for path in found {
-        let source = std::fs::read_to_string(&path).unwrap();
-        assert!(!has_position(&source), "{}: a position", path.display());
+    for (name, source) in sources("lua") {
+        assert!(!has_position(&source), "{name}: a position");
     }
     for script in all() {
         for name in ["KEYS.", "ARGV.", "@"] {
