@@ -152,6 +152,9 @@ fn log_start(options: &Options, proxy: &ProxySettings, certificate: Option<&Cert
     if let Some(certificate) = certificate {
         certificate.log();
     }
+    if let Err(error) = handover::check_existing(&proxy.upgrade_socket) {
+        tracing::warn!("no hand-over will be possible: proxy.upgrade_socket {error}");
+    }
 }
 
 /// Returns the sizes of the buffers of a caller's connection.
@@ -182,7 +185,10 @@ fn successor(
     certificate.map_or(Ok(()), Certificate::check_takeover)?;
     let announced = Successor::announce(&proxy.upgrade_socket)
         .map_err(|error| BadSettings(format!("proxy.upgrade_socket {error}")))?;
-    tracing::info!("waiting for the sockets: send SIGQUIT to the running process within six seconds");
+    tracing::info!(
+        "waiting for the sockets: send SIGQUIT to the running process within six seconds, or this one ends with exit \
+         code 1 and the running one goes on"
+    );
     Ok(Some(announced))
 }
 

@@ -68,11 +68,11 @@ impl Successor {
     /// One line: the path cannot be used, or another process is taking over.
     pub fn announce(socket: &Path) -> Result<Self, String> {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", socket.display());
-        if let Some(dir) = socket.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            let mut made = DirBuilder::new();
-            let made = made.recursive(true).mode(OWNER_ONLY_DIR).create(dir);
-            made.map_err(|error| named(&error))?;
-        }
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(OWNER_ONLY_DIR)
+            .create(dir_of(socket));
+        made.map_err(|error| named(&error))?;
         check_path(socket)?;
         let mut options = OpenOptions::new();
         let options = options.create(true).append(true).mode(OWNER_ONLY);
@@ -161,6 +161,25 @@ fn note_of(socket: &Path) -> PathBuf {
     path.into()
 }
 
+/// Checks the path at a start, hours or months before it is needed. A directory that does not exist is made, with the
+/// right mode, by the process that takes over.
+///
+/// # Errors
+/// One line: what a hand-over would fail with.
+pub fn check_existing(socket: &Path) -> Result<(), String> {
+    match dir_of(socket).exists() {
+        true => check_path(socket),
+        false => Ok(()),
+    }
+}
+
+fn dir_of(socket: &Path) -> &Path {
+    match socket.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
 /// Refuses a path in a directory that other users can write to or enter. A user who can write could put a socket there
 /// and receive ours. A user who can enter could connect to the socket, which is open to everybody, and send us other
 /// sockets.
@@ -171,10 +190,7 @@ fn check_path(socket: &Path) -> Result<(), String> {
             "{text}: a socket's path has at most {SOCKET_PATH_MAX} bytes"
         ));
     }
-    let dir = match socket.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
+    let dir = dir_of(socket);
     let named = |what: &dyn std::fmt::Display| format!("{}: {what}", dir.display());
     let about = std::fs::metadata(dir).map_err(|error| named(&error))?;
     let mode = about.mode() & 0o777;
@@ -267,11 +283,18 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         for mode in [0o777, 0o750, 0o701] {
             std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
-            let refused = Successor::announce(&dir.join("upgrade.sock")).unwrap_err();
+            let socket = dir.join("upgrade.sock");
+            let refused = Successor::announce(&socket).unwrap_err();
             assert!(refused.contains(&format!("mode {mode:o}")), "{refused}");
+            assert_eq!(check_existing(&socket), Err(refused), "known at the start");
         }
         let long = Successor::announce(&dir.join("x".repeat(SOCKET_PATH_MAX))).unwrap_err();
         assert!(long.contains("107 bytes"), "{long}");
+        assert_eq!(
+            check_existing(&dir.join("later/upgrade.sock")),
+            Ok(()),
+            "made when it is needed"
+        );
         std::fs::remove_dir_all(dir).unwrap();
     }
 }
