@@ -201,13 +201,17 @@ impl Archive {
         match self.location.get(path).await {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(damaged(path, "it is not there")),
-            Err(error) => Err(StoreError::Archive(error.to_string())),
+            Err(error) => Err(failed(error)),
         }
     }
 }
 
+pub(crate) fn failed(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Archive(error.to_string())
+}
+
 pub(crate) fn damaged(path: &str, why: &str) -> StoreError {
-    StoreError::Archive(format!("`{path}` of the archive: {why}"))
+    failed(format_args!("`{path}` of the archive: {why}"))
 }
 
 /// Returns whether the segments are contiguous, from the first entry to the last archived one.

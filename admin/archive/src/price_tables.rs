@@ -2,6 +2,7 @@
 //! (decision D48).
 
 use crate::Archive;
+use crate::handle::failed;
 use domain::price::PriceTable;
 use store::StoreError;
 
@@ -52,8 +53,4 @@ impl Archive {
 
 fn path(version: &str) -> String {
     format!("{FOLDER}/{version}{EXTENSION}")
-}
-
-fn failed(error: crate::location::LocationError) -> StoreError {
-    StoreError::Archive(error.to_string())
 }

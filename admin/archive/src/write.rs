@@ -3,7 +3,7 @@
 //! next attempt finds or replaces; no entry is lost or stored twice.
 
 use super::segment::{Built, Draft};
-use crate::handle::{Archive, damaged};
+use crate::handle::{Archive, damaged, failed};
 use sha2::{Digest, Sha256};
 use store::StoreError;
 use store::audit::archive::{Archived, RemovalOutcome};
@@ -30,8 +30,8 @@ impl Archive {
         let draft = draft(chain, before, last, entries_max).await?;
         let realm = chain.realm().clone();
         let building = tokio::task::spawn_blocking(move || draft.build(&realm)).await;
-        let built = building.map_err(|error| StoreError::Archive(error.to_string()))?;
-        let Some(built) = built.map_err(|error| StoreError::Archive(error.to_string()))? else {
+        let built = building.map_err(failed)?.map_err(failed)?;
+        let Some(built) = built else {
             return Ok(0);
         };
         let (segment_path, manifest_path) = built.descriptor.paths(chain.realm());
@@ -41,8 +41,7 @@ impl Archive {
     }
 
     async fn let_go(&self, chain: &Chain<'_>, built: &Built) -> Result<u64, StoreError> {
-        let text = serde_json::to_string(&built.descriptor);
-        let text = text.map_err(|error| StoreError::Archive(error.to_string()))?;
+        let text = serde_json::to_string(&built.descriptor).map_err(failed)?;
         let archived = Archived {
             first: built.descriptor.first,
             count: built.descriptor.entries,
@@ -65,7 +64,6 @@ impl Archive {
     /// # Errors
     /// [`StoreError::Archive`]; the object may be there all the same.
     pub async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let failed = |error: super::location::LocationError| StoreError::Archive(error.to_string());
         match self.location().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => return Ok(()),
             Some(there) => {
