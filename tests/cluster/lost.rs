@@ -8,6 +8,8 @@ use std::time::Instant;
 
 /// Calls whose charges the replica never receives.
 const UNHEARD: usize = 5;
+/// What the edge logs.
+const LOST_WRITES: &str = "the store lost writes of this account";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_that_lost_writes_waits_for_the_operator() {
@@ -51,6 +53,14 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
         arrived + 1,
         "only the other account was served"
     );
+
+    for number in 0..UNHEARD {
+        let reply = caller.chat(call(&format!("still denied {number}"))).await;
+        assert_eq!(reply.status, 503);
+    }
+    let logs = world.edges[0].logs();
+    let lines = logs.lines().filter(|line| line.contains(LOST_WRITES));
+    assert_eq!(lines.count(), 1, "one line an account, not one a call: {logs}");
 
     accept(&world, &loser.agent.account);
     assert_eq!(caller.chat(call("accepted")).await.status, 200);

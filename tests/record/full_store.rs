@@ -58,14 +58,13 @@ async fn a_full_store_is_read_and_archived() {
         (backlog.live <= LEFT).then_some(())
     })
     .await;
-    for name in ["seals_failed", "archiving_failed", "checkpoints_failed"] {
-        let name = format!("tollgate_admin_audit_{name}_total");
-        assert_eq!(
-            admin.metric::<u64>(&name).unwrap_or(0),
-            0,
-            "{name}\n{}",
-            admin.logs()
-        );
+    for name in [
+        "audit_seals_failed",
+        "archiving_failed",
+        "audit_checkpoints_failed",
+    ] {
+        let failed: u64 = admin.metric(&format!("tollgate_admin_{name}_total")).expect(name);
+        assert_eq!(failed, 0, "{name}\n{}", admin.logs());
     }
     assert_eq!(
         audit(&cli, &account.id, &["verify"], 0)["entries"],

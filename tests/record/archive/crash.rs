@@ -2,7 +2,7 @@
 
 use super::fixture::{EVERYTHING, Fixture, append, archive_at, line, number};
 use domain::entry::Entry;
-use harness::{Admin, AdminOptions, Cli, Redis, eventually};
+use harness::{Admin, AdminOptions, Cli, Gate, GateSide, Redis, Wire, eventually};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,13 @@ const WAIT: Duration = Duration::from_secs(60);
 const KILLS: u64 = 8;
 
 fn options(fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
+    options_at(&fixture.redis.url(), fixture, more)
+}
+
+fn options_at(store: &str, fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
     let archive = fixture.root.path().display().to_string();
     let base = [("ARCHIVE", archive.as_str()), ("SEAL_EVERY_MS", "20")];
-    let mut options = AdminOptions::new(BINARY, fixture.redis.url());
+    let mut options = AdminOptions::new(BINARY, store.to_owned());
     for (key, value) in base.iter().chain(more) {
         options = options.env(&format!("TOLLGATE_AUDIT__{key}"), *value);
     }
@@ -229,4 +233,29 @@ async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
         (backlog.live <= 10).then_some(())
     };
     eventually("the archiver to go on", WAIT, caught_up).await;
+}
+
+/// The archive takes everything: what fails is the store, which has alerts of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_stops_answering_is_no_failure_of_the_archive() {
+    let fixture = Fixture::new().await;
+    let wire = Wire::to_port(fixture.redis.port());
+    // Where entries leave the store; nothing else has a segment's description.
+    let gate = Gate::new(GateSide::Request, &[r#""entries":7"#], 1, 1);
+    wire.put_gate(&gate);
+    let admin = Admin::start(options_at(&wire.redis_url(), &fixture, TINY));
+    fixture.fill(40).await;
+    eventually("a round that the store cut off", WAIT, async || {
+        admin.logs().contains("round of archiving cut off").then_some(())
+    })
+    .await;
+    assert_eq!(gate.stopped(), 1);
+    gate.open();
+    eventually("the rest to be archived", WAIT, async || {
+        let backlog = fixture.chain().backlog().await.unwrap();
+        (backlog.live <= 10).then_some(())
+    })
+    .await;
+    let failed: Option<u64> = admin.metric("tollgate_admin_archiving_failed_total");
+    assert_eq!(failed, Some(0), "{}", admin.logs());
 }
