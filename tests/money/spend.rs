@@ -67,13 +67,19 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
     let today = world.redis.period().day;
     let old = ["d", "w"].map(|letter| format!("{letter}{}", today - 41));
     let kept = format!("w{}", today - 40);
-    spender
-        .set(
-            &world,
-            &bot,
-            &[(&old[0], 1), (&old[1], 1), (&kept, 1), ("m202001", 1)],
-        )
-        .await;
+    // The newest seven of a kind stay, however old they are.
+    let newer = (2..=8).flat_map(|ago| {
+        [
+            format!("d{}", today - ago),
+            format!("w{}", today - ago),
+            format!("m20200{ago}"),
+        ]
+    });
+    let newer: Vec<String> = newer.collect();
+    let fields = [old[0].as_str(), &old[1], &kept, "m202001"];
+    let fields = fields.into_iter().chain(newer.iter().map(String::as_str));
+    let fields: Vec<(&str, u64)> = fields.map(|field| (field, 1)).collect();
+    spender.set(&world, &bot, &fields).await;
     let run = spender.account.keys.in_mode(spender.mode).run(&bot, "r");
     let body = json!({ "agent": bot, "amount": "0.4", "runId": "r" });
     success(&spender.spend("", body.clone()).await, 200);
@@ -83,7 +89,7 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
     for gone in [old[0].as_str(), &old[1], "m202001"] {
         assert!(!after.contains_key(gone), "{gone}");
     }
-    assert!(after.contains_key(&kept));
+    assert!(after.contains_key(&kept) && newer.iter().all(|field| after.contains_key(field)));
     let fields = world.fields(&run).await;
     assert_eq!(fields["first"], fields["last"]);
     let _: u64 = world.redis.command(&["HSET", &run, "first", "1", "last", "1"]);

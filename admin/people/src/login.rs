@@ -272,19 +272,19 @@ async fn enter(
     let people = &call.state;
     let password = stored.user.password.clone();
     for _ in 0..ATTEMPTS {
-        let (user, factor) = match second_factor(people, &account.id, &stored.user, request.code.as_deref())?
-        {
-            Factor::None => (stored.user.clone(), "password"),
-            Factor::Right(user, how) => (user, how),
-            Factor::Missing => {
-                give_back(people, right).await?;
-                return Err(Code::TotpRequired.into());
-            }
-            Factor::Wrong => {
-                let found = [(account.clone(), stored)];
-                return Err(refused(call, &found, call.client, "code").await?);
-            }
-        };
+        let (user, factor) =
+            match second_factor(people, &account.id, &stored.user, request.code.as_deref()).await? {
+                Factor::None => (stored.user.clone(), "password"),
+                Factor::Right(user, how) => (user, how),
+                Factor::Missing => {
+                    give_back(people, right).await?;
+                    return Err(Code::TotpRequired.into());
+                }
+                Factor::Wrong => {
+                    let found = [(account.clone(), stored)];
+                    return Err(refused(call, &found, call.client, "code").await?);
+                }
+            };
         let ip = call.client.map(|client| client.to_string());
         let open = Open {
             old: &stored,

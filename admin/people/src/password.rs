@@ -138,7 +138,7 @@ pub async fn reset(call: OpenCall) -> Answer {
     let mut found = found;
     for _ in 0..ATTEMPTS {
         let (account, stored) = &found;
-        let (user, factor) = match second_factor(people, &account.id, &stored.user, code.as_deref())? {
+        let (user, factor) = match second_factor(people, &account.id, &stored.user, code.as_deref()).await? {
             Factor::None => (stored.user.clone(), "link"),
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {

@@ -3,7 +3,6 @@
 
 use super::person::{Me, given_code, given_password};
 use crate::state::{ATTEMPTS, Call, PeopleState};
-use clock::now_ms;
 use crypto::seal::TotpSecretOf;
 use crypto::totp;
 use endpoint::{Answer, Code, Problem, Reply, missing, operations};
@@ -13,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
 use store::script::change::Scope;
+use store::server_clock;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
@@ -47,9 +47,11 @@ pub(super) enum Factor {
 
 /// Checks the second factor of a user.
 ///
+/// Codes go by the store's clock, so that all servers accept the same ones.
+///
 /// # Errors
-/// 503 if the sealed secret does not open.
-pub(super) fn second_factor(
+/// 503 if the sealed secret does not open, or the store does not answer.
+pub(super) async fn second_factor(
     people: &PeopleState,
     account: &str,
     user: &User,
@@ -64,7 +66,8 @@ pub(super) fn second_factor(
     let mut used = factor.clone();
     let how = if totp::is_code(code) {
         let secret = open(people, account, &user.id, &factor.sealed)?;
-        let Some(step) = totp::step_of(&secret, code, now_ms(), factor.last_step) else {
+        let now_ms = server_clock::now_ms(&people.store).await?;
+        let Some(step) = totp::step_of(&secret, code, now_ms, factor.last_step) else {
             return Ok(Factor::Wrong);
         };
         used.last_step = step;
@@ -184,6 +187,7 @@ pub async fn confirm(call: Call) -> Answer {
         .filter_map(|code| totp::recovery_hash(code))
         .collect();
     let people = &call.state;
+    let now_ms = server_clock::now_ms(&people.store).await?;
     change(
         &call,
         &me,
@@ -202,7 +206,7 @@ pub async fn confirm(call: Call) -> Answer {
             let sealed = user.totp_pending.take().ok_or_else(nothing)?;
             let secret = open(people, &call.caller.account, &user.id, &sealed)?;
             let wrong = || Problem::new(Code::InvalidCredentials, "The code is wrong.");
-            let last_step = totp::step_of(&secret, &code, now_ms(), 0).ok_or_else(wrong)?;
+            let last_step = totp::step_of(&secret, &code, now_ms, 0).ok_or_else(wrong)?;
             let recovery = hashes.clone();
             user.totp = Some(Totp {
                 sealed,

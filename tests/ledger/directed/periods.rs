@@ -145,6 +145,11 @@ async fn slots_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
+/// As many counters of a kind as stay, however old they are.
+const NEWEST: u64 = 7;
+/// Days and months after those that the limits of age are about: the newest of a kind stay, however old they are.
+const NEWER: std::ops::RangeInclusive<u64> = 1..=5;
+
 /// The first charge of an agent's day drops its counters of long ago, and nothing else.
 async fn old_fields(bench: &Bench<'_>) -> Checked {
     let Period { day, month } = bench.period;
@@ -167,11 +172,26 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
         "day1".to_owned(),
         "d".to_owned(),
     ];
-    for agent in world.model.agents.values_mut() {
+    let newer = NEWER.flat_map(|n| {
+        [
+            format!("d{}", day - n),
+            format!("m{}", month - n),
+            format!("s{}", month - n),
+        ]
+    });
+    let newer: Vec<String> = newer.collect();
+    for (name, agent) in &mut world.model.agents {
         agent.extra = fields
             .iter()
+            .chain(&newer)
             .map(|field| (field.clone(), "7".to_owned()))
             .collect();
+        if name == "b" {
+            // One fewer: the newest of the old ones stays.
+            agent.extra.remove(&format!("d{}", day + 1));
+            agent.extra.remove(&newer[1]);
+            agent.extra.remove(&newer[2]);
+        }
     }
     world.install().await?;
     for agent in ["a", "a", "b"] {
@@ -201,7 +221,9 @@ async fn old_fields_in_a_known_month(bench: &Bench<'_>) -> Checked {
         .charges
         .push(charge("allow_before", yesterday, State::Settled));
     for agent in world.model.agents.values_mut() {
-        agent.extra.insert("d1".to_owned(), "1".to_owned());
+        for old in 1..=NEWEST {
+            agent.extra.insert(format!("d{old}"), "1".to_owned());
+        }
     }
     world.install().await?;
     let call = world.call(1);

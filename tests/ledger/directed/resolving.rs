@@ -219,7 +219,7 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A missing counter or held amount counts as zero: the difference is written to it.
+/// A missing counter or held amount counts as zero: a counter that would fall below it stays missing.
 async fn lost_counters(bench: &Bench<'_>) -> Checked {
     let keys = AccountKeys::new(ACCOUNT);
     let (record, agent) = (keys.record(), keys.live().agent("a"));

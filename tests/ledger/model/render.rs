@@ -84,10 +84,10 @@ impl Model {
             set("live_audit_seq", Cell::new(self.log.len()));
         }
         for month in self.charges.iter().map(|charge| charge.period.month) {
-            set(
-                &format!("t{month}"),
-                Cell::new(self.sum(|charge| charge.period.month == month)),
-            );
+            let tracked = self.sum(|charge| charge.period.month == month);
+            if is_kept(tracked) {
+                set(&format!("t{month}"), Cell::new(tracked));
+            }
             set(&format!("n{month}"), Cell::new(self.slots(month)));
         }
         policy(
@@ -117,7 +117,7 @@ impl Model {
         cells
     }
 
-    fn agent(&self, id: &str, agent: &Agent) -> Cells {
+    pub(super) fn agent(&self, id: &str, agent: &Agent) -> Cells {
         let extra = agent
             .extra
             .iter()
@@ -144,8 +144,11 @@ impl Model {
             let (day, month) = (charge.period.day, charge.period.month);
             let daily = self.sum(|charge| charge.agent == id && charge.period.day == day);
             let monthly = self.sum(|charge| charge.agent == id && charge.period.month == month);
-            cells.insert(format!("d{day}"), Cell::new(daily));
-            cells.insert(format!("m{month}"), Cell::new(monthly));
+            for (counter, spent) in [(format!("d{day}"), daily), (format!("m{month}"), monthly)] {
+                if is_kept(spent) {
+                    cells.insert(counter, Cell::new(spent));
+                }
+            }
             // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
             let (place, month_text) = (format!("s{month}"), format!("m{month}"));
             if !cells.contains_key(&place) && last.as_ref() != Some(&month_text) {
@@ -262,4 +265,9 @@ fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
             None => None,
         };
     }
+}
+
+/// Whether a counter is there: one that would be below zero, since it was lost before a hold of it ended, is removed.
+const fn is_kept(spent: i128) -> bool {
+    spent >= 0
 }

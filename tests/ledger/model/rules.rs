@@ -10,7 +10,7 @@ use domain::denial_window::OWN_RECORDS;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
 use domain::money::Nanos;
-use domain::period::Period;
+use harness::old_counters;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use store::call::authorize::{AuthorizeReply, Outcome, RUN_LIFE};
@@ -321,8 +321,10 @@ impl Model {
             .any(|charge| charge.agent == name.agent && charge.period.day == self.period.day);
         if first_today {
             let period = self.period;
-            let agent = self.agents.entry(name.agent.clone()).or_default();
-            agent.extra.retain(|field, _| !is_old(field, period));
+            let mut agent = self.agents.remove(&name.agent).unwrap_or_default();
+            let old = old_counters(self.agent(&name.agent, &agent).keys(), period);
+            agent.extra.retain(|field, _| !old.contains(field));
+            self.agents.insert(name.agent.clone(), agent);
         }
         if call.named {
             let run = self.touch_run(call, at);
@@ -467,16 +469,6 @@ impl Model {
     /// Removes the record of an expired run.
     pub fn forget_run(&mut self, agent: &str, run: &str) {
         self.runs.remove(&(agent.to_owned(), run.to_owned()));
-    }
-}
-
-/// Returns true if an agent's first charge of the day drops this counter field.
-fn is_old(field: &str, now: Period) -> bool {
-    let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
-    match field.split_at(1) {
-        ("d", number) => age(number, now.day) > 40,
-        ("m" | "s", number) => age(number, now.month) > 200,
-        _ => false,
     }
 }
 

@@ -31,6 +31,25 @@ fn moved(script: &Script, seconds: i64) -> Script {
     Script::new(script.name(), WhenFull::Run, Names::default(), &[&text])
 }
 
+/// A store whose clock is ahead by `seconds` for every script, and the clock of whoever calls as well: both are on one
+/// machine.
+fn moved_with_its_callers(store: &Store, seconds: i64) -> Store {
+    const REFUSAL: &str = "if ahead > bound or -ahead > bound then";
+    let scripts = all().into_iter().filter(|script| script.bounds_clock());
+    scripts.fold(store.clone(), |store, script| {
+        let moved = moved(script, seconds);
+        let (_shebang, text) = moved.source().split_once('\n').expect("a script");
+        assert_eq!(text.matches(REFUSAL).count(), 1, "{}", script.name());
+        let text = text.replace(REFUSAL, "if false then");
+        store.replacing(Script::new(
+            script.name(),
+            WhenFull::Run,
+            Names::default(),
+            &[&text],
+        ))
+    })
+}
+
 /// A store whose clock is ahead by `seconds` for every script.
 fn all_moved(store: &Store, seconds: i64) -> Store {
     let scripts = all().into_iter().filter(|script| script.bounds_clock());
@@ -100,6 +119,26 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
     assert_eq!(settle.execute(&store).await.unwrap(), Settled::Done);
     void(&store, &voided, AsOf::default()).await.unwrap();
     assert_eq!(payer.charged().await, 150);
+}
+
+/// A clock that goes ahead by months for as long as it takes to make a call, and comes back, leaves the day's counters
+/// as they were: what was charged stays charged, and what settles later is taken from it.
+#[tokio::test]
+async fn a_day_that_the_clock_left_and_came_back_to_is_charged_as_before() {
+    const DAY_SECONDS: i64 = 86_400;
+    let redis = Redis::start();
+    let store = redis.store();
+    let payer = Payer::new(&Seed::new(&store).await).await;
+    let held = payer.approve(&store, 100).await;
+    for days in [41, 60, 400, 1_000, -41] {
+        payer
+            .approve(&moved_with_its_callers(&store, days * DAY_SECONDS), 7)
+            .await;
+        assert_eq!(payer.agent.counters().await.day_nanos, 100, "after {days} days");
+    }
+    let settle = settlement(held, 100, 40);
+    assert_eq!(settle.execute(&store).await.unwrap(), Settled::Done);
+    assert_eq!(payer.agent.counters().await.day_nanos, 40);
 }
 
 /// Runs the fragment alone, at a time and with arguments of the test.

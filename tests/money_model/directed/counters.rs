@@ -34,6 +34,12 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
         ] {
             agent.old.insert(name, "7".to_owned());
         }
+        // The seven newest of each kind stay, however old they are: with those of 40 days and of 200.
+        for newer in 2..=7 {
+            for (kind, now) in [('d', day), ('w', day), ('m', month), ('s', month)] {
+                agent.old.insert(format!("{kind}{}", now - newer), "7".to_owned());
+            }
+        }
         model.sides[0]
             .charges
             .extend(charged.map(|period| charge("a", 1, period)));

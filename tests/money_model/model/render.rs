@@ -223,7 +223,7 @@ impl Model {
     }
 
     /// Fields of an agent that outlive its wallet.
-    fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
+    pub(super) fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
         let mut record = agent.old.clone();
         let mut last = agent.old.get("slot").cloned();
         for charge in self.sides[at]

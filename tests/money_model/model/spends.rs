@@ -5,7 +5,7 @@ use super::{At, Charge, Model, Movement, Request, Run, as_double, mode};
 use crate::act::{ACTOR, DECIDER, Plan, Spend};
 use crate::model::CEILING;
 use domain::mode::Mode;
-use domain::period::Period;
+use harness::old_counters;
 use store::call::authorize::RUN_LIFE;
 use store::transaction::TransactionType;
 
@@ -117,11 +117,13 @@ impl Model {
         let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
         let wallet = self.wallet(at, agent).map(|wallet| wallet.number);
         let first_today = self.day_spent(at, agent, period.day) == 0;
-        let side = &mut self.sides[at];
         if first_today {
-            let agent = side.agents.entry(agent.to_owned()).or_default();
-            agent.old.retain(|field, _| !is_old(field, period));
+            let mut record = self.sides[at].agents.remove(agent).unwrap_or_default();
+            let old = old_counters(self.counters(at, agent, &record).keys(), period);
+            record.old.retain(|field, _| !old.contains(field));
+            self.sides[at].agents.insert(agent.to_owned(), record);
         }
+        let side = &mut self.sides[at];
         side.charges.push(Charge {
             agent: agent.to_owned(),
             amount: input.amount,
@@ -322,15 +324,5 @@ fn summary(request: &Request, id: &str, words: String) -> (String, String) {
             (words, format!("settled {balance}"))
         }
         _ => (words, "pending".to_owned()),
-    }
-}
-
-/// Returns true if an agent's first charge of the day drops this counter field.
-fn is_old(field: &str, now: Period) -> bool {
-    let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
-    match field.split_at(1) {
-        ("d" | "w", number) => age(number, now.day) > 40,
-        ("m" | "s", number) => age(number, now.month) > 200,
-        _ => false,
     }
 }

@@ -18,12 +18,16 @@ local function end_hold(value_text, open, how_text, cost_text, measured_text, en
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts are below 2^53
   local by_text = format('%d', by)
-  call('HINCRBY', KEYS.agent, 'd' .. day_text, by_text)
-  call('HINCRBY', KEYS.agent, 'm' .. month_text, by_text)
+  -- A counter that was removed meanwhile (prune.lua) begins at nothing, not below it.
+  for _, field_text in ipairs({'d' .. day_text, 'm' .. month_text}) do
+    if call('HINCRBY', KEYS.agent, field_text, by_text) < 0 then call('HDEL', KEYS.agent, field_text) end
+  end
   if open and call('HINCRBY', KEYS.agent, 'held', format('%d', -estimate_text)) < 0 then
     call('HSET', KEYS.agent, 'held', '0')
   end
-  call('HINCRBY', KEYS.account, 't' .. month_text, by_text)
+  if call('HINCRBY', KEYS.account, 't' .. month_text, by_text) < 0 then
+    call('HDEL', KEYS.account, 't' .. month_text)
+  end
   local spent = named == '1'
   -- If nothing was spent before, the record may not exist: every existing record counts an approved call.
   if spent and call('HINCRBY', KEYS.run, 'spent', by_text) == by and call('HEXISTS', KEYS.run, 'calls') == 0 then
