@@ -13,8 +13,8 @@
 # are made anew, for a node that a cluster has got, or a password that is rotated.
 #
 # ROTATE=edge users.sh DIRECTORY [ADDRESS] makes a new password for tollgate-edge. The old one goes on working beside it, until
-# users.sh runs again without ROTATE. Redis reads its own copy of the file: docs/guides/deployment.md, "Rotation", has
-# every step.
+# users.sh runs again without ROTATE; so do the old ones of other users that are being rotated. Redis reads its own copy of
+# the file: docs/guides/deployment.md, "Rotation", has every step.
 set -euo pipefail
 umask 077
 
@@ -31,6 +31,9 @@ template=$(dirname "${BASH_SOURCE[0]}")/users.acl
 case "${SCHEME:-redis}" in redis | rediss | redis-cluster) ;; *) die "SCHEME is redis, rediss or redis-cluster, not $SCHEME" ;; esac
 [ -z "$rotate" ] || [[ " ${names[*]} " == *" $rotate "* ]] || die "ROTATE is one of: ${names[*]}; not $rotate"
 mkdir -p "$directory"
+# Two runs at once would each write what the other has not seen.
+exec 9<"$directory"
+flock 9
 
 # The two parts of the address in a file around user and password.
 scheme_in() { sed -n 's|^\([a-z-]*\)://.*|\1|p' "$1"; }
@@ -81,6 +84,11 @@ put() {
   mv -f "$1.new" "$1"
 }
 
+# hashes_of NAME: the hashes of the user's passwords that users.acl has, each with its #.
+hashes_of() {
+  [ ! -e "$directory/users.acl" ] || awk -v user="tollgate-$1" '$1 == "user" && $2 == user { for (i = 3; i <= NF; i++) if ($i ~ /^#/) print $i }' "$directory/users.acl"
+}
+
 hashed() { printf '%s' "$1" | sha256sum | cut -d ' ' -f 1; }
 
 # The template without comments, with one line for each user.
@@ -95,6 +103,9 @@ for name in "${names[@]}"; do
   done < <(addresses "$name")
   if [ "$rotate" = "$name" ]; then
     [ -n "$password" ] || die "there is no password of $name to be rotated"
+    # A third password would drop the first, which a program may still use.
+    [ "$(hashes_of "$name" | wc -l)" -lt 2 ] ||
+      die "$name has two passwords, of a rotation that is not finished: run users.sh without ROTATE first, once its programs have the new one"
     old=$password password=""
   fi
   if [ -z "$password" ]; then password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n'); fi
@@ -108,6 +119,10 @@ for name in "${names[@]}"; do
   done < <(addresses "$name")
   # Redis keeps the SHA-256 of a password.
   hashes="#$(hashed "$password")${old:+ #$(hashed "$old")}"
+  # Other users' rotations go on.
+  if [ -n "$rotate" ] && [ "$rotate" != "$name" ]; then
+    hashes=$({ echo "#$(hashed "$password")"; hashes_of "$name"; } | awk '!seen[$0]++' | paste -sd ' ')
+  fi
   acl=${acl//"#${name^^}_PASSWORD"/$hashes}
 done
 
@@ -119,4 +134,6 @@ fi
 printf '%s\n' "$acl" ${others:+"$others"} | put "$directory/users.acl"
 echo "users: wrote $directory/users.acl and the addresses of ${names[*]}"
 if [ -n "$others" ]; then echo "users: kept $(awk '{ print $2 }' <<<"$others" | paste -sd ' ')"; fi
-if [ -n "$rotate" ]; then echo "users: both passwords of $rotate work until this is run again without ROTATE"; fi
+for name in "${names[@]}"; do
+  if [ "$(hashes_of "$name" | wc -l)" -gt 1 ]; then echo "users: both passwords of $name work until this is run again without ROTATE"; fi
+done

@@ -25,6 +25,9 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
         !success(&changed, 200).to_string().contains("c2Vj"),
         "it is never returned"
     );
+    // A client that repeats its request, since it got no answer, does not end the overlap.
+    let repeated = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+    success(&repeated, 200);
     owner.freeze("bot").await;
     receiver.wait_for(2, SOON).await;
     let request = &receiver.requests()[1];

@@ -29,7 +29,7 @@ use store::StoreError;
 use store::webhook::delivery::delivery_id;
 use store::webhook::script as webhook;
 use store::webhook::script::{Created, Tested, Update};
-use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
+use store::webhook::{SECRET, Status, WEBHOOKS_MAX, WebhookRecord, WebhookSecrets, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
 use webhooks::dispatch::{EntrySource, dispatch};
@@ -137,12 +137,26 @@ pub async fn create(call: Call) -> Answer {
 }
 
 fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem> {
-    let owner = WebhookSecretOf {
+    Ok(call.state.health.seal(&owner_of(call, id), secret)?)
+}
+
+fn owner_of<'a>(call: &'a Call, id: &'a str) -> WebhookSecretOf<'a> {
+    WebhookSecretOf {
         account: &call.caller.account,
         mode: call.caller.mode,
         webhook: id,
-    };
-    Ok(call.state.health.seal(&owner, secret)?)
+    }
+}
+
+/// Returns whether this is the webhook's secret already. To set it again is no change: as one, it would take the place
+/// of the previous secret, which receivers still go by.
+async fn is_current(call: &Call, id: &str, secret: &SecretString) -> Result<bool, Problem> {
+    let secrets = WebhookSecrets::read(&call.state.store, &call.realm(), id).await?;
+    let keyring = &call.state.keyring;
+    Ok(secrets
+        .sealed
+        .iter()
+        .any(|(field, sealed)| *field == SECRET && keyring.is_of(&owner_of(call, id), sealed, secret)))
 }
 
 /// `GET /webhooks`
@@ -178,7 +192,12 @@ pub async fn update(call: Call) -> Answer {
         gate::require(&call)?;
     }
     let WebhookRecord { id, .. } = &of_path(&call).await?;
-    let request = request?;
+    let mut request = request?;
+    if let Some(secret) = &request.secret
+        && is_current(&call, id, secret).await?
+    {
+        request.secret = None;
+    }
     if let Some(url) = &request.url {
         request::require_receiver(&call, url).await?;
     }

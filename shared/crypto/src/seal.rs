@@ -11,6 +11,7 @@ use domain::mode::Mode;
 use entropy::{NoEntropy, random_bytes};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 const VERSION: &str = "v1";
@@ -177,6 +178,15 @@ impl Keyring {
             return true;
         };
         self.keys.iter().any(|key| key.id == id)
+    }
+
+    /// Returns whether the sealed text is of this secret, which is compared in constant time.
+    pub fn is_of(&self, owner: &impl SealOwner, sealed: &str, secret: &SecretString) -> bool {
+        let same = |kept: &SecretString| {
+            let kept = kept.expose_secret().as_bytes();
+            bool::from(kept.ct_eq(secret.expose_secret().as_bytes()))
+        };
+        self.open(owner, sealed).is_ok_and(|kept| same(&kept))
     }
 
     /// Opens a sealed secret.

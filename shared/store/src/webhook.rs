@@ -102,9 +102,9 @@ impl WebhookRecord {
 }
 
 impl WebhookSecrets {
-    /// Reads the sealed secrets of a webhook, for the rotation of the master key.
+    /// Reads the sealed secrets of a webhook.
     pub async fn read(store: &Store, realm: &Realm, id: &str) -> Result<Self, StoreError> {
-        const FIELDS: [&str; 2] = ["secret", "old_secret"];
+        const FIELDS: [&str; 2] = [SECRET, "old_secret"];
         let mut query = redis::cmd("HMGET");
         query.arg(realm.webhook(id)).arg(&FIELDS);
         let texts: Vec<Option<String>> = store.command(&query).await?;
@@ -115,5 +115,7 @@ impl WebhookSecrets {
     }
 }
 
+/// Field of the sealed secret.
+pub const SECRET: &str = "secret";
 /// Name of a record in errors.
 const RECORD: &str = "webhook record";

@@ -73,6 +73,26 @@ fn a_rotation_has_no_moment_without_a_password() {
     load(None);
     assert!(!lets_in(&old) && lets_in(&new), "the old one has gone");
     assert_eq!(all(), before, "nobody else's password changed");
+
+    // Rotations of two users overlap; a third password of one would drop the first.
+    let old = ["edge", "admin"].map(|name| {
+        let old = address(dir, name, &place);
+        load(Some(name));
+        old
+    });
+    let new = ["edge", "admin"].map(|name| address(dir, name, &place));
+    assert!(old.iter().chain(&new).all(|url| lets_in(url)), "all four work");
+    let before = contents(dir);
+    let third = script(dir).env("ROTATE", "edge").output().unwrap();
+    let reason = String::from_utf8_lossy(&third.stderr);
+    assert!(
+        !third.status.success() && reason.contains("edge has two passwords"),
+        "{reason}"
+    );
+    assert_eq!(contents(dir), before);
+    load(None);
+    assert!(!old.iter().any(|url| lets_in(url)), "the old ones have gone");
+    assert!(new.iter().all(|url| lets_in(url)));
 }
 
 /// Containers and services read the files as other users than the one who makes them.

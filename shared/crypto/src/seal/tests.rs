@@ -55,6 +55,11 @@ fn a_webhooks_secret_opens_only_for_its_webhook() {
     };
     let sealed = keyring.seal(&owner, &"a secret of some length".into()).unwrap();
     assert!(keyring.open(&owner, &sealed).is_ok());
+    assert!(keyring.is_of(&owner, &sealed, &"a secret of some length".into()));
+    for other in ["a secret of some lengtH", "a secret", ""] {
+        assert!(!keyring.is_of(&owner, &sealed, &other.into()), "{other}");
+    }
+    assert!(!keyring.is_of(&OWNER, &sealed, &"a secret of some length".into()));
     let mode = Mode::Test;
     assert!(keyring.open(&WebhookSecretOf { mode, ..owner }, &sealed).is_err());
     let webhook = "wh_2";
