@@ -11,7 +11,7 @@ script! {
     pub static REPLACE_PRICES = "replace_prices",
     source: [include_str!("prices/replace.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct ReplaceKeys<'a>: &'a str { prices },
     args: struct ReplaceArgs<'a>: &'a str { old, new },
 }

@@ -34,10 +34,9 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
-    money: bool,
+    confirmed: bool,
     budgets: bool,
     versioned: bool,
-    makes_names: bool,
     bounds_clock: bool,
     inputs: Names,
     source: String,
@@ -74,10 +73,9 @@ impl Script {
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self {
             name,
-            money: false,
+            confirmed: false,
             budgets: false,
             versioned,
-            makes_names: false,
             bounds_clock: own.contains(BOUNDS_THE_CLOCK),
             inputs,
             source,
@@ -102,18 +100,19 @@ impl Script {
         Self::new(name, when_full, inputs, parts)
     }
 
-    /// Marks a script that moves money or decides about it: it is acknowledged only with the durability that
-    /// `store.durability` requires.
+    /// Marks a script whose reply waits for the durability that `store.durability` requires, so that a lost server
+    /// cannot take back what others rely on: it moves money or decides about it, creates a name or secret that is
+    /// returned to callers (wallet, key, look-up), or changes data without an account (blocked addresses, imported
+    /// prices).
     #[must_use]
-    pub(crate) fn of_money(mut self) -> Self {
-        self.money = true;
+    pub(crate) fn confirmed(mut self) -> Self {
+        self.confirmed = true;
         self
     }
 
-    /// Returns whether it moves money or decides about it.
-    #[cfg(test)]
-    pub(crate) const fn is_of_money(&self) -> bool {
-        self.money
+    /// Returns whether its reply waits for `store.durability`.
+    pub(crate) const fn is_confirmed(&self) -> bool {
+        self.confirmed
     }
 
     /// Marks a script that creates records with a budget (decision D71): the budgets are its last argument.
@@ -138,20 +137,6 @@ impl Script {
     /// [`Store::script`](crate::Store::script) sends both.
     pub const fn bounds_clock(&self) -> bool {
         self.bounds_clock
-    }
-
-    /// Marks a script that creates a name or secret that is returned to callers (wallet, key, look-up), or changes data
-    /// without an account (blocked addresses, imported prices): acknowledged like a script of money, so that a lost
-    /// server cannot take back what others refer to.
-    #[must_use]
-    pub(crate) fn of_names(mut self) -> Self {
-        self.makes_names = true;
-        self
-    }
-
-    /// Returns whether its reply waits for `store.durability`.
-    pub(crate) const fn is_confirmed(&self) -> bool {
-        self.money || self.makes_names
     }
 
     /// Returns the names by which the source calls keys and arguments.

@@ -30,7 +30,7 @@ script! {
         include_str!("spend/spend.lua"),
     ],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     /// `run` is the agent in a spend without a run, and is then not used.
     keys: struct SpendKeys: String {
         transactions, agent[4], intent, spare_intent, intent_index[5], pending_intents, run, agent_keys, agent_runs,

@@ -23,7 +23,7 @@ script! {
         CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
     ],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     keys: struct OwnKeys: String { transactions, payer[4], record, receiver[4] },
     /// `amount` is nano-USD, `record_life` in ms.
     args: struct OwnArgs<'a>: &'a str {
@@ -38,7 +38,7 @@ script! {
         CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
     ],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     keys: struct OutKeys: String { transactions, payer[4], record, transit },
     /// `amount` is nano-USD, `record_life` in ms.
     args: struct OutArgs<'a>: &'a str {

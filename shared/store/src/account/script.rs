@@ -15,7 +15,7 @@ script! {
     pub static CREATE = "account_create",
     source: [CLOCK, include_str!("create.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct CreateKeys: String { account, audit_log, users },
     args: struct CreateArgs<'a>: &'a str { account_id, entry, name, plan, email, owner },
 }
@@ -40,7 +40,7 @@ script! {
     pub static ADD_USER = "account_add_user",
     source: [CHANGE, include_str!("add_user.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct AddUserKeys: String { users },
     args: struct AddUserArgs<'a>: &'a str { email, user, users_max },
 }

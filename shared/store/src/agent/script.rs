@@ -19,7 +19,7 @@ script! {
     pub static CREATE = "agent_create",
     source: [CHANGE, BUDGET, include_str!("create.lua")],
     when_full: Refuse,
-    marks: [with_budgets, of_names],
+    marks: [with_budgets, confirmed],
     keys: struct CreateKeys: String { agent, agents, place },
     args: struct CreateArgs<'a>: &'a str { agent, plan, agents_max, place, fields[..] },
 }

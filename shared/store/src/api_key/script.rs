@@ -21,7 +21,7 @@ script! {
     pub static CREATE = "api_key_create",
     source: [CHANGE, BUDGET, include_str!("create.lua")],
     when_full: Refuse,
-    marks: [with_budgets, of_names],
+    marks: [with_budgets, confirmed],
     /// `revoked` is any key if none is to be removed.
     keys: struct CreateKeys: String { api_key, api_keys, revoked },
     /// `fields` are those of the key and their values.

@@ -12,7 +12,7 @@ script! {
     pub static BLOCKED = "blocked_change",
     source: [CLOCK, include_str!("change.lua")],
     when_full: Run,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct ChangeKeys<'a>: &'a str { blocked },
     /// `random` is part of a new version.
     args: struct ChangeArgs<'a>: &'a str { action, range, reason, ranges_max, random },

@@ -27,7 +27,7 @@ script! {
     pub static MAKE = "deposit_make",
     source: [CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, include_str!("make.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     keys: struct DepositKeys: String { transactions, wallet[4], deposit, record },
     /// `amount` is nano-USD, `record_life` in ms.
     args: struct MakeArgs<'a>: &'a str {

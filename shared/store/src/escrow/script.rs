@@ -32,7 +32,7 @@ script! {
     pub static BLOCKED = "intent_blocked",
     source: [CHANGE, BUDGET, INTENT, INTENT_BUDGET, include_str!("blocked.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     keys: struct BlockedKeys: String { intent, intent_index[6], claim },
     args: struct BlockedArgs<'a>: &'a str { intent, reason, heads, fingerprint, fields[..] },
 }
@@ -42,7 +42,7 @@ script! {
     pub static CLAIM = "intent_claim",
     source: [include_str!("claim.lua")],
     when_full: Refuse,
-    marks: [of_money],
+    marks: [confirmed],
     keys: struct ClaimKeys<'a>: &'a str { intent },
     args: struct ClaimArgs<'a>: &'a str { intent, fingerprint },
 }

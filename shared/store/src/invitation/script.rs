@@ -38,7 +38,7 @@ script! {
     pub static ACCEPT = "invitation_accept",
     source: [CHANGE, include_str!("accept.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct AcceptKeys: String { users, invitations, sessions, last_logins },
     /// `life` is in ms.
     args: struct AcceptArgs<'a>: &'a str {

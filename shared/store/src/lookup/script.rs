@@ -9,7 +9,7 @@ script! {
     pub static JOIN = "lookup_join",
     source: [include_str!("join.lua")],
     when_full: Run,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct LookupKeys<'a>: &'a str { lookup },
     args: struct JoinArgs<'a>: &'a str { account, user, accounts_max },
 }
@@ -19,7 +19,7 @@ script! {
     pub static LEAVE = "lookup_leave",
     source: [include_str!("leave.lua")],
     when_full: Run,
-    marks: [of_names],
+    marks: [confirmed],
     keys: LookupKeys,
     args: struct LeaveArgs<'a>: &'a str { account, user },
 }
@@ -29,7 +29,7 @@ script! {
     pub static KEEP = "lookup_keep",
     source: [include_str!("keep.lua")],
     when_full: Run,
-    marks: [of_names],
+    marks: [confirmed],
     keys: LookupKeys,
     args: struct KeepArgs<'a>: &'a str { owner },
 }
@@ -39,7 +39,7 @@ script! {
     pub static NOTE = "lookup_note",
     source: [include_str!("note.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct NoteKeys<'a>: &'a str { set },
     args: struct NoteArgs<'a>: &'a str { member },
 }

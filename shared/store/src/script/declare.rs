@@ -17,7 +17,7 @@
 /// * `source`: the parts of the source, in order. A script with `change.lua` receives the keys and arguments of every
 ///   change of an account before its own.
 /// * `when_full`: a variant of [`WhenFull`](super::WhenFull).
-/// * `marks`, optional: methods of [`Script`](super::Script), such as `[of_money, with_budgets]`.
+/// * `marks`, optional: methods of [`Script`](super::Script), such as `[confirmed, with_budgets]`.
 /// * `keys`, `args`: a struct as for [`inputs!`](super::names::inputs), or the name of one declared elsewhere; omitted
 ///   if the script has none of its own.
 macro_rules! script {
@@ -93,7 +93,7 @@ mod tests {
         static WHOLE = "whole",
         source: [CLOCK, "-- KEYS.visits ARGV.life"],
         when_full: ReadOnly,
-        marks: [of_money, with_budgets],
+        marks: [confirmed, with_budgets],
         keys: struct VisitKeys<'a>: &'a str { account, visits },
         /// `life` is in ms.
         args: struct VisitArgs: String { row[2], life },
@@ -111,13 +111,13 @@ mod tests {
         assert_eq!(WHOLE.name(), "whole");
         assert!(WHOLE.source().starts_with("#!lua flags=no-writes\n"));
         assert!(WHOLE.source().ends_with("-- KEYS[2] ARGV[3]"));
-        assert!(WHOLE.is_of_money() && WHOLE.has_budgets());
+        assert!(WHOLE.is_confirmed() && WHOLE.has_budgets());
         assert!(SHARED.source().starts_with("#!lua flags=allow-oom\n"));
         assert!(
             SHARED.source().contains("-- KEYS[4]\n"),
             "behind those of a change"
         );
-        assert!(!SHARED.is_of_money() && !SHARED.has_budgets());
+        assert!(!SHARED.is_confirmed() && !SHARED.has_budgets());
 
         let keys = VisitKeys {
             account: "a",

@@ -13,7 +13,7 @@ script! {
     pub static DENY = "spend_deny",
     source: [CHANGE, INTENT, include_str!("deny.lua")],
     when_full: Refuse,
-    marks: [of_money],
+    marks: [confirmed],
     keys: struct DenyKeys: String { intent, intent_index[5], pending_intents },
     args: struct DenyArgs<'a>: &'a str { intent, head, heads, fields[..] },
 }

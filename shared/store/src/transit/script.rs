@@ -17,7 +17,7 @@ script! {
     pub static ARRIVE = "transit_arrive",
     source: [CHANGE, MONEY, INTENT, include_str!("arrive.lua")],
     when_full: Run,
-    marks: [of_money],
+    marks: [confirmed],
     keys: struct ArriveKeys: String {
         transactions, wallet[4], arrival, notice, open_escrows, intent, intent_index[6]
     },

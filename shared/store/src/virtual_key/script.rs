@@ -14,7 +14,7 @@ script! {
     pub static CREATE = "virtual_key_create",
     source: [CHANGE, BUDGET, include_str!("create.lua")],
     when_full: Refuse,
-    marks: [with_budgets, of_names],
+    marks: [with_budgets, confirmed],
     /// `active_keys` are those of the account.
     keys: struct VirtualKeyKeys: String { active_keys, agent_keys, virtual_key },
     /// `fields` are those of the key and their values.

@@ -12,7 +12,7 @@ script! {
     pub static OPEN = "wallet_open",
     source: [CHANGE, include_str!("open.lua")],
     when_full: Refuse,
-    marks: [of_names],
+    marks: [confirmed],
     keys: struct OpenKeys: String { wallet, place },
     args: struct OpenArgs<'a>: &'a str { number, id, place },
 }

@@ -12,7 +12,7 @@ script! {
     pub static CANCEL = "deposit_cancel",
     source: [CHANGE, include_str!("../cancel.lua")],
     when_full: Refuse,
-    marks: [of_money],
+    marks: [confirmed],
     keys: struct CancelKeys: String { wallet, deposit },
     /// `amount` is nano-USD.
     args: struct CancelArgs<'a>: &'a str { wallet_number, amount },

@@ -20,7 +20,7 @@ script! {
     pub static CONFIRM = "deposit_confirm",
     source: [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     keys: DepositKeys,
     /// `amount` is nano-USD, `record_life` in ms.
     args: struct ConfirmArgs<'a>: &'a str {

@@ -21,7 +21,7 @@ script! {
     pub static CREATE = "escrow_create",
     source: [CHANGE, BUDGET, INTENT, INTENT_BUDGET, include_str!("../create.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     /// `payee` is the payer's wallet if the payee is in another account.
     keys: struct CreateKeys: String {
         payer, payee, intent, intent_index[6], escrow, escrows, place, transit

@@ -26,7 +26,7 @@ script! {
     pub static FUND = "escrow_fund",
     source: [CHANGE, BUDGET, CAUSED, MONEY, INTENT, INTENT_BUDGET, LOW_BALANCE, include_str!("../fund.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     /// The last two are the payer's if the payee is in another account.
     keys: struct FundKeys: String {
         transactions, payer[4], intent, spare_intent, intent_index[6], escrow, payer_open, payee, payee_open

@@ -13,7 +13,7 @@ script! {
     pub static LIST = "escrow_list",
     source: [include_str!("../list.lua")],
     when_full: Run,
-    marks: [of_names],
+    marks: [confirmed],
     /// All of the payee's account.
     keys: struct ListKeys<'a>: &'a str { account, escrows },
     args: struct ListArgs<'a>: &'a str { number },

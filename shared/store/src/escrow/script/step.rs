@@ -18,7 +18,7 @@ script! {
     pub static RESOLVE = "escrow_resolve",
     source: [CHANGE, BUDGET, MONEY, INTENT, INTENT_BUDGET, include_str!("../resolve.lua")],
     when_full: Refuse,
-    marks: [of_money, with_budgets],
+    marks: [confirmed, with_budgets],
     /// `receiver` is the payer's leg, unused, if no wallet of its account is paid; `payee_open` is the payer's if the
     /// payee is in another account. The last three are any keys if the intent is stored elsewhere.
     keys: struct ResolveKeys: String {
