@@ -169,11 +169,11 @@ curl -i http://$EDGE/v1/chat/completions -H 'Authorization: Bearer $DEMO_VIRTUAL
 
 A spend from the agent's wallet, in which are 100 USD that exist here only:
 
-curl -X POST http://$ADMIN/api/v1/spend -H 'x-api-key: $DEMO_API_KEY' $json -d '{"agent":"$DEMO_AGENT","amount":0.25,"description":"A trial"}'
+curl http://$ADMIN/api/v1/spend -H 'Authorization: Bearer $DEMO_API_KEY' $json -d '{"agent":"$DEMO_AGENT","amount":0.25,"description":"A trial"}'
 
-Cap the agent at a millionth of a dollar a day, and both are denied (402 daily_limit):
+Cap the agent at a hundredth of a cent a day, and both are denied (402 daily_limit):
 
-curl -X POST http://$ADMIN/api/v1/policies/$DEMO_AGENT -H 'x-api-key: $DEMO_API_KEY' $json -d '{"maxSpendPerDay":0.000001}'
+curl http://$ADMIN/api/v1/policies/$DEMO_AGENT -H 'Authorization: Bearer $DEMO_API_KEY' $json -d '{"maxSpendPerDay":0.0001}'
 
 EOT
 }

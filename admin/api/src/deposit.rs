@@ -20,7 +20,7 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::Credential;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, WalletName, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
@@ -143,7 +143,7 @@ pub async fn create(call: Call) -> Answer {
 pub async fn confirm(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
-    body.require_only(&[&["reference"][..], &IDEMPOTENCY_FIELDS].concat())?;
+    body.require_only_with_key(&["reference"])?;
     let reference = reference(&body)?;
     let request = json!(StoredRequest {
         reference: reference.clone()
@@ -212,7 +212,7 @@ async fn require_plain(call: &Call, reference: &str) -> Result<(), Problem> {
 impl DepositRequest {
     async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["wallet", "amount", "reference", "currency", "pending"];
-        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        body.require_only_with_key(&mine)?;
         let wallet = body.wallet("wallet")?;
         let (amount, currency) = (body.amount("amount")?, body.currency()?);
         let reference = reference(body)?;

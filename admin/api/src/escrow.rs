@@ -12,7 +12,7 @@ use super::once::{IntentId, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, operations, whole_number};
+use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations, whole_number};
 use serde_json::json;
 use std::collections::BTreeMap;
 use store::StoreError;
@@ -48,10 +48,7 @@ pub async fn create(call: Call) -> Answer {
 }
 
 async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
-    require_only(
-        body,
-        &["fromWalletId", "toWalletId", "amount", "currency", "conditions"],
-    )?;
+    body.require_only_with_key(&["fromWalletId", "toWalletId", "amount", "currency", "conditions"])?;
     let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
     let (amount, currency) = (body.amount("amount")?, body.currency()?);
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
@@ -102,7 +99,7 @@ pub async fn fund(call: Call) -> Answer {
 }
 
 async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
-    require_only(body, &["escrowId"])?;
+    body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
     let once = intent_id.once("escrow/fund", &request)?;
@@ -130,7 +127,7 @@ pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
     let answer = async {
-        require_only(&body, &["escrowId"])?;
+        body.require_only_with_key(&["escrowId"])?;
         let number = body.number("escrowId")?;
         let request = json!({ "escrowId": number.to_string() });
         let once = intent_id.once("escrow/release", &request)?;
@@ -144,7 +141,7 @@ pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
     let answer = async {
-        require_only(&body, &["escrowId", "reason"])?;
+        body.require_only_with_key(&["escrowId", "reason"])?;
         let number = body.number("escrowId")?;
         let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
         let reason = reason.filter(|reason| !reason.is_empty());
@@ -238,11 +235,6 @@ pub async fn get(call: Call) -> Answer {
         true => Reply::ok(&EscrowAnswer::new(view::record(&escrow)?)),
         false => Err(missing(number)),
     }
-}
-
-/// Refuses a body with fields other than these and those of an idempotency key.
-fn require_only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
-    body.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
 }
 
 /// Reads the escrow with this number in the caller's mode, whoever its parties are.

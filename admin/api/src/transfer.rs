@@ -14,7 +14,7 @@ use domain::intent::{Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Problem, Reply, Text, WalletName, operations};
+use endpoint::{Answer, Code, Fields, Problem, Reply, Text, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
@@ -121,7 +121,7 @@ pub async fn create(call: Call) -> Answer {
 impl TransferRequest {
     async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["from", "to", "amount", "currency", "memo"];
-        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        body.require_only_with_key(&mine)?;
         let (from, to) = (body.wallet("from")?, body.wallet("to")?);
         let (amount, currency) = (body.amount("amount")?, body.currency()?);
         let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();

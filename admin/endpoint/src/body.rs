@@ -5,6 +5,7 @@
 
 use super::wallet_name::WalletName;
 use super::whole_number::whole_number;
+use crate::call::IDEMPOTENCY_FIELDS;
 use crate::problem::Problem;
 use domain::amount::{self, AmountError};
 use domain::money::Nanos;
@@ -137,6 +138,14 @@ impl<'a> Fields<'a> {
                 Err(Problem::validation(message))
             }
         }
+    }
+
+    /// Like [`Fields::require_only`], for a body that may also have an idempotency key.
+    ///
+    /// # Errors
+    /// 400 with the first unknown field.
+    pub fn require_only_with_key(&self, known: &[&str]) -> Result<(), Problem> {
+        self.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
     }
 
     fn get(&self, name: &str) -> FieldValue<&'a str> {

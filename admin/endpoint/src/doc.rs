@@ -7,7 +7,6 @@ pub use openapi::types as is;
 use crate::call::IDEMPOTENCY_FIELDS;
 use crate::problem::Code;
 use field::Field;
-use openapi::components::NOT_IN_EXAMPLES;
 use openapi::{Components, Json};
 use utoipa::ToSchema;
 
@@ -39,21 +38,21 @@ pub struct Doc {
     /// Its summary, in a few words.
     pub summary: &'static str,
     /// Description in addition to the summary; may be empty.
-    pub says: &'static str,
+    pub description: &'static str,
     /// Path parameters that differ from those of its section.
     pub params: Vec<Field>,
     /// Query parameters.
     pub query: Vec<Field>,
     /// Request body.
-    pub takes: Option<Body>,
+    pub request_body: Option<Body>,
     /// Whether it is executed at most once for each idempotency key.
     pub is_once: bool,
     /// Answers other than errors.
-    pub gives: Vec<AnswerDoc>,
+    pub responses: Vec<AnswerDoc>,
     /// Errors in addition to those that follow from its row.
-    pub refuses: Vec<Code>,
+    pub errors: Vec<Code>,
     /// Fields of some of its error answers in addition to `error` and `code`.
-    pub adds: Vec<Field>,
+    pub error_fields: Vec<Field>,
     /// Whether its refusals name an intent, once the body was read (decision D75).
     pub names_intent: bool,
     /// Request headers that it reads.
@@ -68,9 +67,9 @@ pub struct Body {
     /// Fields, in the order of the document.
     pub fields: Vec<Field>,
     /// Whether it must have at least one field.
-    pub is_some: bool,
+    pub requires_a_field: bool,
     /// Whether it can have additional fields.
-    pub is_open: bool,
+    pub allows_other_fields: bool,
 }
 
 /// An answer other than an error of [`Code`].
@@ -79,7 +78,7 @@ pub struct AnswerDoc {
     /// The HTTP status.
     pub status: u16,
     /// When it is sent.
-    pub says: &'static str,
+    pub description: &'static str,
     /// Content of the answer.
     pub shape: Shape,
     /// Headers in addition to those of all answers.
@@ -117,8 +116,8 @@ impl Section {
     }
 
     /// Adds a parameter of its paths.
-    pub fn param(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.params.push(Field::must(name, schema, says));
+    pub fn param(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.params.push(Field::required(name, schema, description));
         self
     }
 }
@@ -130,40 +129,40 @@ impl Doc {
             route,
             id,
             summary,
-            says: "",
+            description: "",
             params: Vec::new(),
             query: Vec::new(),
-            takes: None,
+            request_body: None,
             is_once: false,
-            gives: Vec::new(),
-            refuses: Vec::new(),
-            adds: Vec::new(),
+            responses: Vec::new(),
+            errors: Vec::new(),
+            error_fields: Vec::new(),
             names_intent: false,
             headers: Vec::new(),
         }
     }
 
     /// Sets the description.
-    pub fn says(mut self, says: &'static str) -> Self {
-        self.says = says;
+    pub fn description(mut self, description: &'static str) -> Self {
+        self.description = description;
         self
     }
 
     /// Adds a path parameter that differs from the section's parameter with the same name.
-    pub fn param(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.params.push(Field::must(name, schema, says));
+    pub fn param(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.params.push(Field::required(name, schema, description));
         self
     }
 
     /// Adds a query parameter.
-    pub fn query(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.query.push(Field::given(name, schema, says));
+    pub fn query(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.query.push(Field::optional(name, schema, description));
         self
     }
 
     /// Adds a request header.
-    pub fn header(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.headers.push(Field::given(name, schema, says));
+    pub fn header(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.headers.push(Field::optional(name, schema, description));
         self
     }
 
@@ -174,55 +173,54 @@ impl Doc {
     }
 
     /// Sets the request body.
-    pub fn takes(mut self, body: Body) -> Self {
-        self.takes = Some(body);
+    pub fn request_body(mut self, body: Body) -> Self {
+        self.request_body = Some(body);
         self
     }
 
     /// Marks it as executed at most once for each idempotency key (decision D26). To be called after [`Doc::takes`].
     pub fn once(mut self) -> Self {
         self.is_once = true;
-        self.refuses.push(Code::IdempotencyKeyReused);
-        if let Some(body) = &mut self.takes {
-            let says = "An idempotency key, where no `Idempotency-Key` header can be sent.";
-            body.fields.extend(
-                IDEMPOTENCY_FIELDS
-                    .map(|name| Field::may(name, field::idempotency_key(), says).not_in_examples()),
-            );
+        self.errors.push(Code::IdempotencyKeyReused);
+        if let Some(body) = &mut self.request_body {
+            let description = "An idempotency key, where no `Idempotency-Key` header can be sent.";
+            body.fields.extend(IDEMPOTENCY_FIELDS.map(|name| {
+                Field::optional_or_null(name, field::idempotency_key(), description).not_in_examples()
+            }));
         }
         self
     }
 
     /// Adds the answer `T`.
-    pub fn gives<T: ToSchema>(self, status: u16, says: &'static str) -> Self {
-        self.shape(status, says, Shape::Json(Components::schema::<T>))
+    pub fn response<T: ToSchema>(self, status: u16, description: &'static str) -> Self {
+        self.shape(status, description, Shape::Json(Components::schema::<T>))
     }
 
     /// Adds an answer with a page of `T`.
-    pub fn lists<T: ToSchema>(self, plural: &'static str, says: &'static str) -> Self {
-        self.shape(200, says, Shape::Page(plural, Components::schema::<T>))
+    pub fn lists<T: ToSchema>(self, plural: &'static str, description: &'static str) -> Self {
+        self.shape(200, description, Shape::Page(plural, Components::schema::<T>))
             .paged()
     }
 
     /// Adds an answer with a file.
-    pub fn file(self, kind: &'static str, says: &'static str, example: &'static str) -> Self {
-        self.shape(200, says, Shape::File(kind, example))
+    pub fn file(self, kind: &'static str, description: &'static str, example: &'static str) -> Self {
+        self.shape(200, description, Shape::File(kind, example))
     }
 
     /// Adds an answer with `T` as a file.
-    pub fn document<T: ToSchema>(self, says: &'static str) -> Self {
-        self.shape(200, says, Shape::Document(Components::schema::<T>))
+    pub fn document<T: ToSchema>(self, description: &'static str) -> Self {
+        self.shape(200, description, Shape::Document(Components::schema::<T>))
     }
 
     /// Adds an answer with lines that are streamed.
-    pub fn lines(self, kind: &'static str, says: &'static str, example: &'static str) -> Self {
-        self.shape(200, says, Shape::Lines(kind, example))
+    pub fn lines(self, kind: &'static str, description: &'static str, example: &'static str) -> Self {
+        self.shape(200, description, Shape::Lines(kind, example))
     }
 
-    fn shape(mut self, status: u16, says: &'static str, shape: Shape) -> Self {
-        self.gives.push(AnswerDoc {
+    fn shape(mut self, status: u16, description: &'static str, shape: Shape) -> Self {
+        self.responses.push(AnswerDoc {
             status,
-            says,
+            description,
             shape,
             headers: Vec::new(),
             fields: Vec::new(),
@@ -232,32 +230,32 @@ impl Doc {
     }
 
     /// Sets the example of the answer that was added last.
-    pub fn eg(mut self, example: Json) -> Self {
-        if let Some(given) = self.gives.last_mut() {
+    pub fn example(mut self, example: Json) -> Self {
+        if let Some(given) = self.responses.last_mut() {
             given.example = Some(example);
         }
         self
     }
 
     /// Adds a header to the answer that was added last.
-    pub fn with(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        if let Some(given) = self.gives.last_mut() {
-            given.headers.push(Field::must(name, schema, says));
+    pub fn response_header(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        if let Some(given) = self.responses.last_mut() {
+            given.headers.push(Field::required(name, schema, description));
         }
         self
     }
 
     /// Adds an optional field to the last page answer.
-    pub fn can_have(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        if let Some(given) = self.gives.last_mut() {
-            given.fields.push(Field::given(name, schema, says));
+    pub fn page_field(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        if let Some(given) = self.responses.last_mut() {
+            given.fields.push(Field::optional(name, schema, description));
         }
         self
     }
 
     /// Adds errors to those that follow from its row of the route table.
-    pub fn refuses(mut self, codes: &[Code]) -> Self {
-        self.refuses.extend(codes);
+    pub fn errors(mut self, codes: &[Code]) -> Self {
+        self.errors.extend(codes);
         self
     }
 
@@ -268,8 +266,8 @@ impl Doc {
     }
 
     /// Adds a field of some of its error answers.
-    pub fn adds(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.adds.push(Field::given(name, schema, says));
+    pub fn error_field(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.error_fields.push(Field::optional(name, schema, description));
         self
     }
 }
@@ -280,38 +278,32 @@ impl Body {
         Self {
             name,
             fields: Vec::new(),
-            is_some: false,
-            is_open: false,
+            requires_a_field: false,
+            allows_other_fields: false,
         }
     }
 
     /// Adds a required field.
-    pub fn must(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.fields.push(Field::must(name, schema, says));
+    pub fn required(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.fields.push(Field::required(name, schema, description));
         self
     }
 
     /// Adds an optional field, which may be `null`.
-    pub fn may(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.fields.push(Field::may(name, schema, says));
+    pub fn optional_or_null(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.fields
+            .push(Field::optional_or_null(name, schema, description));
         self
     }
 
     /// Adds an optional field, which must not be `null`.
-    pub fn given(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.fields.push(Field::given(name, schema, says));
-        self
-    }
-
-    /// Adds an optional field that is omitted from the example.
-    pub fn hidden(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.fields
-            .push(Field::given(name, schema.with(NOT_IN_EXAMPLES, true), says));
+    pub fn optional(mut self, name: &'static str, schema: Json, description: &'static str) -> Self {
+        self.fields.push(Field::optional(name, schema, description));
         self
     }
 
     /// Omits these fields from the example.
-    pub fn omitting(mut self, names: &[&str]) -> Self {
+    pub fn omit_from_example(mut self, names: &[&str]) -> Self {
         let fields = std::mem::take(&mut self.fields).into_iter();
         self.fields = fields
             .map(|field| match names.contains(&field.name) {
@@ -323,14 +315,14 @@ impl Body {
     }
 
     /// Requires at least one of its fields.
-    pub fn some(mut self) -> Self {
-        self.is_some = true;
+    pub fn with_a_field(mut self) -> Self {
+        self.requires_a_field = true;
         self
     }
 
     /// Allows any additional field.
-    pub fn open(mut self) -> Self {
-        self.is_open = true;
+    pub fn with_other_fields(mut self) -> Self {
+        self.allows_other_fields = true;
         self
     }
 }

@@ -32,7 +32,7 @@ mod whole_number;
 
 pub use admission::Admission;
 pub use body::{CURRENCIES, FieldValue, Fields, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, require_agent_id, require_new_agent_id};
+pub use call::{Call, IdempotencyKey, require_agent_id, require_new_agent_id};
 pub use dispatch::{Peer, ResponseContext};
 pub use listing::Listing;
 pub use operation::Operation;

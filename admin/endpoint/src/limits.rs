@@ -17,7 +17,7 @@ use store::keys::AccountKeys;
 use store::technical;
 use store::technical::Limit;
 
-/// Requests that the plan allows in a window.
+/// Header with the requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 /// Header with the remaining requests in the window.
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");

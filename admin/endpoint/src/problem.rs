@@ -67,13 +67,13 @@ codes! {
         "This user has a second factor: send its code as totp.";
     /// Too many attempts (decision D9).
     LoginLocked = "LOGIN_LOCKED", TOO_MANY_REQUESTS,
-        "Too many attempts. Wait for the time that Retry-After tells.";
+        "Too many attempts. Wait as long as Retry-After says.";
     /// A change by a session without proof that one of our pages sent it.
     CsrfFailed = "CSRF_FAILED", FORBIDDEN,
         "This request does not prove that it comes from a page of ours.";
     /// The account would have no owner left.
     LastOwner = "LAST_OWNER", CONFLICT,
-        "The account needs an owner: make somebody else one first.";
+        "The account needs an owner: assign another owner first.";
     /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
@@ -96,7 +96,7 @@ codes! {
         "Only the operator of this installation moves an account to a larger plan.";
     /// The precondition of `If-Match` or `If-None-Match` failed.
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
-        "The record is not as If-Match or If-None-Match requires: somebody else changed, made or deleted it. Look again.";
+        "The record is not as If-Match or If-None-Match requires: somebody else changed, created or deleted it. Read it again and retry.";
     /// The operator froze the agent, and only the operator can lift that freeze (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";

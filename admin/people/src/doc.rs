@@ -21,5 +21,5 @@ pub fn sections() -> [Section; 3] {
 
 /// Returns the e-mail address in examples.
 fn somebody() -> openapi::Json {
-    email().eg("grace@example.com")
+    email().example("grace@example.com")
 }

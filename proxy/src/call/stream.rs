@@ -49,7 +49,7 @@ pub struct Streams {
     pub metrics: Arc<Metrics>,
     /// A stream whose caller has disconnected is still in flight.
     pub admission: Arc<Admission>,
-    /// Raises the holds of streams without a limit (`proxy.stream_extend`).
+    /// Raises the holds of streams without a limit, or beyond one (`proxy.stream_extend`).
     pub extender: Option<Extender>,
     /// Stops the streams of frozen agents and revoked keys (`proxy.stop_frozen_streams`).
     pub stops: Option<Arc<Stops>>,

@@ -115,7 +115,7 @@ pub(super) fn request_id() -> Json {
         "Your own id of the request; it is sent back where the provider sends none. One that has not 1 to {RUN_ID_MAX} characters of \
          A-Z a-z 0-9 . _ : - is replaced by a new one."
     );
-    parameter("X-Request-Id", &says, text().eg("my-request-1"))
+    parameter("X-Request-Id", &says, text().example("my-request-1"))
 }
 
 /// Builds the header parameters of a call. `can_stream`: whether its answer can be a stream.
@@ -125,12 +125,12 @@ pub(super) fn call(can_stream: bool) -> Vec<Json> {
         .with("maxLength", RUN_ID_MAX)
         .with("pattern", NEW_NAME_PATTERN);
     let mut all = vec![
-        parameter("X-Service-Run-Id", run, schema.eg("nightly-42")),
+        parameter("X-Service-Run-Id", run, schema.example("nightly-42")),
         request_id(),
     ];
     if can_stream {
         let says = "`true`: a stream ends with a comment that says what it cost, `: x-service-actual-usd: 0.0000123`.";
-        all.push(parameter("X-Service-Stream-Cost", says, text().eg("true")));
+        all.push(parameter("X-Service-Stream-Cost", says, text().example("true")));
     }
     all
 }

@@ -16,7 +16,7 @@ pub(super) fn answer(endpoint: Endpoint) -> (&'static str, Json) {
         ("description", "The provider's answer, unchanged.".into()),
         ("additionalProperties", true.into()),
     ]);
-    (name, schema.eg(Json::from_serialize(&example)))
+    (name, schema.example(Json::from_serialize(&example)))
 }
 
 /// Returns the name and schema of the events; `None` if the endpoint has no streams.
@@ -29,7 +29,7 @@ pub(super) fn events(endpoint: Endpoint) -> Option<(&'static str, Json)> {
     let says =
         "The provider's server-sent events. An event `error` of the edge has the shape of its other errors.";
     let schema = object([("type", "string".into()), ("description", says.into())]);
-    Some((name, schema.eg(example)))
+    Some((name, schema.example(example)))
 }
 
 /// Returns the schema of an error of the provider, without fragments of keys.

@@ -185,8 +185,8 @@ impl ForwardList {
     }
 }
 
-/// Headers of an answer that tell the caller's client something about the host that sent it, or what to do next. The
-/// caller would apply them to the edge: send its next calls elsewhere, or insist on TLS.
+/// Response headers that apply to the provider's host and must not reach the caller, whose client would apply them to
+/// the edge: send its next calls elsewhere, or insist on TLS.
 const ABOUT_THE_HOST: [&str; 5] = [
     "set-cookie",
     "alt-svc",

@@ -127,7 +127,8 @@ fn transfer(
                 to.write_all_buf(&mut unsent).await?;
                 to.flush().await
             };
-            // The system reports a reset once: here, if bytes are still to be sent, and the reader finds a plain end.
+            // The OS reports a reset once: to the writer, if bytes are still to be sent. The reader then finds a plain
+            // end.
             if let Ok(Err(_reset)) = timeout(within, pin!(sent)).await {
                 broken_too.store(true, Ordering::Release);
             }

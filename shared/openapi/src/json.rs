@@ -121,7 +121,7 @@ impl Json {
 
     /// Returns the schema with an example.
     #[must_use]
-    pub fn eg(self, example: impl Into<Self>) -> Self {
+    pub fn example(self, example: impl Into<Self>) -> Self {
         self.with("examples", Self::List(vec![example.into()]))
     }
 

@@ -15,12 +15,12 @@ use store::user::email::ACCOUNTS_MAX;
 pub(super) struct Errors {
     pub(super) status: u16,
     codes: Vec<Code>,
-    adds: Vec<Field>,
+    error_fields: Vec<Field>,
 }
 
 /// Returns all errors of an operation, by status.
 pub(super) fn collect(route: &Route, doc: &Doc) -> Vec<Errors> {
-    let given = |code: &Code| doc.refuses.contains(code);
+    let given = |code: &Code| doc.errors.contains(code);
     let all = Code::ALL
         .iter()
         .copied()
@@ -28,25 +28,26 @@ pub(super) fn collect(route: &Route, doc: &Doc) -> Vec<Errors> {
     let mut errors: Vec<Errors> = Vec::new();
     for code in all {
         let status = code.status().as_u16();
-        let mut adds = fields_of(code);
+        let mut error_fields = fields_of(code);
         if given(&code) {
-            adds.extend(doc.adds.iter().cloned());
+            error_fields.extend(doc.error_fields.iter().cloned());
         }
         if doc.names_intent && follows_the_body(code) {
-            let says =
+            let description =
                 "The intent of the call; where the refusal is not stored, the id that it would have had.";
-            adds.push(Field::given("intent_id", field::is("IntentId"), says));
+            error_fields.push(Field::optional("intent_id", field::is("IntentId"), description));
         }
         match errors.iter_mut().find(|errors| errors.status == status) {
             Some(errors) => {
                 errors.codes.push(code);
-                adds.retain(|field| !errors.adds.iter().any(|known| known.name == field.name));
-                errors.adds.extend(adds);
+                error_fields
+                    .retain(|field| !errors.error_fields.iter().any(|known| known.name == field.name));
+                errors.error_fields.extend(error_fields);
             }
             None => errors.push(Errors {
                 status,
                 codes: vec![code],
-                adds,
+                error_fields,
             }),
         }
     }
@@ -72,9 +73,9 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "TIER_LIMIT" => route.has(Flag::Budgeted),
         "NOT_CONFIRMED" | "NOT_DURABLE" => route.has(Flag::Confirmed),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
-        "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
+        "VALIDATION" => !is_public || doc.request_body.is_some() || !doc.query.is_empty(),
         "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => route.has_body(),
-        "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
+        "UNSUPPORTED_MEDIA_TYPE" => doc.request_body.is_some() || (is_public && changes),
         _ => false,
     }
 }
@@ -99,39 +100,40 @@ const fn follows_the_body(code: Code) -> bool {
 
 /// Returns the fields that an error of this code always has, in addition to `error` and `code`.
 fn fields_of(code: Code) -> Vec<Field> {
-    let plan = || Field::given("plan", field::string().eg("builder"), "The account's plan.");
+    let plan = || Field::optional("plan", field::string().example("builder"), "The account's plan.");
     let up = || {
-        let url = endpoint::doc::nullable(field::string().eg("https://tollgate.example/plan?to=startup"));
-        let name = endpoint::doc::nullable(field::string().eg("startup"));
+        let url =
+            endpoint::doc::nullable(field::string().example("https://tollgate.example/plan?to=startup"));
+        let name = endpoint::doc::nullable(field::string().example("startup"));
         [
-            Field::given("upgradeTo", name, "The next plan up; null on the largest."),
-            Field::given("upgradeUrl", url, "Where to get it; null on the largest."),
+            Field::optional("upgradeTo", name, "The next plan up; null on the largest."),
+            Field::optional("upgradeUrl", url, "Where to get it; null on the largest."),
         ]
     };
     match code.as_str() {
         "PLAN_VIRTUAL_KEY_LIMIT" => {
             let agents = field::list(field::is("AgentId"), 10_000);
-            let limit = field::string().eg("10");
-            let agents = Field::given("activeKeyAgents", agents, "The agents whose keys are active.");
-            let limit = Field::given("limit", limit, "How many keys the plan allows.");
+            let limit = field::string().example("10");
+            let agents = Field::optional("activeKeyAgents", agents, "The agents whose keys are active.");
+            let limit = Field::optional("limit", limit, "How many keys the plan allows.");
             [agents, plan(), limit].into_iter().chain(up()).collect()
         }
         "TIER_LIMIT" => {
             let kinds = field::words(Budget::ALL.map(Budget::as_str).to_vec());
             let limit = field::count(0);
             vec![
-                Field::given(
+                Field::optional(
                     "budget",
                     kinds,
                     "The budget of records that is used up; not where the plan's number of agents is.",
                 ),
-                Field::given("limit", limit, "How many records the budget allows."),
+                Field::optional("limit", limit, "How many records the budget allows."),
             ]
         }
         "ACCOUNT_REQUIRED" => {
             let properties = object([
                 ("id", field::is("AccountId")),
-                ("name", field::string().eg("Acme")),
+                ("name", field::string().example("Acme")),
             ]);
             let account = object([
                 ("type", "object".into()),
@@ -139,8 +141,8 @@ fn fields_of(code: Code) -> Vec<Field> {
                 ("properties", properties),
             ]);
             let accounts = field::list(account, ACCOUNTS_MAX);
-            let says = "The accounts for whose users the password is right.";
-            vec![Field::given("accounts", accounts, says)]
+            let description = "The accounts for whose users the password is right.";
+            vec![Field::optional("accounts", accounts, description)]
         }
         "PLAN_FEATURE" => [plan()].into_iter().chain(up()).collect(),
         _ => Vec::new(),
@@ -154,7 +156,7 @@ impl Errors {
         let sentence = field::string().with("description", "What went wrong, for people.");
         let codes = field::words(codes).with("description", "What went wrong, for programs.");
         let mut properties = object([("error", sentence), ("code", codes)]);
-        for field in &self.adds {
+        for field in &self.error_fields {
             properties.set(field.name, field.described());
         }
         object([
@@ -166,11 +168,11 @@ impl Errors {
 
     /// Returns the answer.
     pub(super) fn response(&self, route: &Route) -> Json {
-        let says = self
+        let description = self
             .codes
             .iter()
             .map(|code| format!("- `{}`: {}", code.as_str(), public(code.meaning())));
-        let says: Vec<String> = says.collect();
+        let description: Vec<String> = description.collect();
         let mut headers = headers::of_all(route.rate);
         match self.status {
             401 => headers.set("WWW-Authenticate", headers::header("WwwAuthenticate")),
@@ -181,7 +183,7 @@ impl Errors {
         let example = object([("error", first.message().into()), ("code", first.as_str().into())]);
         let media = object([("schema", self.schema()), ("example", example)]);
         object([
-            ("description", says.join("\n").into()),
+            ("description", description.join("\n").into()),
             ("headers", headers),
             ("content", object([("application/json", media)])),
         ])

@@ -19,7 +19,7 @@ pub(super) fn webhooks(components: &mut Components) -> Json {
 
 fn webhook(components: &mut Components, event: EventName) -> Json {
     let name = event.as_str();
-    let (says, fields) = described(event);
+    let (description, fields) = described(event);
     let title = title(name);
     let data = components.named(&format!("{title}Data"), fields_schema(&fields));
     let word = || object([("type", "string".into()), ("const", name.into())]);
@@ -43,7 +43,7 @@ fn webhook(components: &mut Components, event: EventName) -> Json {
     let accepted = object([("description", "Any 2xx accepts the delivery.".into())]);
     let operation = object([
         ("operationId", format!("on{title}").into()),
-        ("summary", says.into()),
+        ("summary", description.into()),
         ("tags", vec!["Webhooks"].into()),
         ("security", Json::List(Vec::new())),
         (
@@ -64,28 +64,28 @@ fn title(name: &str) -> String {
 
 /// The event's description and the fields of its data.
 fn described(event: EventName) -> (&'static str, Vec<Field>) {
-    let agent = Field::must(
+    let agent = Field::required(
         "agentId",
         nullable(field::is("AgentId")),
         "Null for the account's own wallet.",
     );
-    let seq = Field::must(
+    let seq = Field::required(
         "auditSeq",
         field::count(1),
         "The number of the event's audit entry.",
     );
-    let (says, fields) = match event {
+    let (description, fields) = match event {
         EventName::AgentRunCompleted => ("A run was ended as completed.", run()),
         EventName::AgentRunFailed => ("A run was ended as failed.", run()),
         EventName::AgentFrozen => ("An agent was frozen.", frozen()),
         EventName::AgentApprovalRequired => {
             let texts = [
-                Field::must(
+                Field::required(
                     "recipient",
                     nullable(field::string()),
                     "Its first 200 characters.",
                 ),
-                Field::must(
+                Field::required(
                     "description",
                     nullable(field::string()),
                     "Its first 200 characters.",
@@ -98,10 +98,10 @@ fn described(event: EventName) -> (&'static str, Vec<Field>) {
         EventName::PolicyViolation => ("Cap, a policy or the plan denied a call or a spend.", violation()),
         EventName::AuditInjectionDetected => {
             let found = [
-                Field::must("reason", field::string(), "`injection_detected`"),
-                Field::must("message", field::string(), "For people."),
-                Field::must("field", nullable(field::string()), "Where the text stood."),
-                Field::must(
+                Field::required("reason", field::string(), "`injection_detected`"),
+                Field::required("message", field::string(), "For people."),
+                Field::required("field", nullable(field::string()), "Where the text stood."),
+                Field::required(
                     "pattern",
                     nullable(field::string()),
                     "The built-in pattern, or `patterns[n]` of the operator's.",
@@ -114,18 +114,18 @@ fn described(event: EventName) -> (&'static str, Vec<Field>) {
         }
         EventName::WebhookTest => (
             "`POST /webhooks/{id}/test`; nobody subscribes to it.",
-            vec![Field::must("webhookId", field::is("WebhookId"), "")],
+            vec![Field::required("webhookId", field::is("WebhookId"), "")],
         ),
     };
-    (says, [vec![agent, seq], fields].concat())
+    (description, [vec![agent, seq], fields].concat())
 }
 
 fn run() -> Vec<Field> {
     vec![
-        Field::must("runId", field::string(), ""),
-        Field::must("status", field::words(["completed", "failed"]), ""),
-        Field::must("calls", nullable(field::count(0)), "Its approved calls."),
-        Field::must("denied", nullable(field::count(0)), "Its denied calls."),
+        Field::required("runId", field::string(), ""),
+        Field::required("status", field::words(["completed", "failed"]), ""),
+        Field::required("calls", nullable(field::count(0)), "Its approved calls."),
+        Field::required("denied", nullable(field::count(0)), "Its denied calls."),
         usd("spentUsd", "What it was charged, in USD."),
         nanos("spentNanos"),
     ]
@@ -134,35 +134,35 @@ fn run() -> Vec<Field> {
 fn frozen() -> Vec<Field> {
     let authority = field::words(["user", "operator"]);
     vec![
-        Field::must(
+        Field::required(
             "by",
             field::string(),
             "An API key's id, a user's id, or `operator`.",
         ),
-        Field::must("authority", nullable(authority), "Who can lift it."),
-        Field::must("at", field::time(), ""),
+        Field::required("authority", nullable(authority), "Who can lift it."),
+        Field::required("at", field::time(), ""),
     ]
 }
 
 fn spend() -> Vec<Field> {
     let [amount, exact] = amount();
     vec![
-        Field::must("intentId", field::is("IntentId"), ""),
+        Field::required("intentId", field::is("IntentId"), ""),
         amount,
         exact,
-        Field::must("currency", nullable(field::string()), ""),
-        Field::must("runId", nullable(field::string()), ""),
+        Field::required("currency", nullable(field::string()), ""),
+        Field::required("runId", nullable(field::string()), ""),
     ]
 }
 
 fn deposit() -> Vec<Field> {
     let [amount, exact] = amount();
     vec![
-        Field::must("walletId", field::count(1), "The wallet's number."),
-        Field::must("owner", field::string(), "The agent, or `user`."),
-        Field::must("transactionId", field::is("TransactionId"), ""),
-        Field::must("reference", field::string(), "What the payment rail calls it."),
-        Field::must("currency", field::string(), ""),
+        Field::required("walletId", field::count(1), "The wallet's number."),
+        Field::required("owner", field::string(), "The agent, or `user`."),
+        Field::required("transactionId", field::is("TransactionId"), ""),
+        Field::required("reference", field::string(), "What the payment rail calls it."),
+        Field::required("currency", field::string(), ""),
         amount,
         exact,
         usd("balance", "The wallet's balance after it, in USD."),
@@ -172,12 +172,12 @@ fn deposit() -> Vec<Field> {
 
 fn low_balance() -> Vec<Field> {
     vec![
-        Field::must("owner", field::string(), "The agent, or `user`."),
+        Field::required("owner", field::string(), "The agent, or `user`."),
         usd("balance", "The wallet's balance, in USD."),
         nanos("balanceNanos"),
         usd("threshold", "Its threshold, in USD."),
         nanos("thresholdNanos"),
-        Field::must("cause", field::string(), "The type of the audit entry."),
+        Field::required("cause", field::string(), "The type of the audit entry."),
     ]
 }
 
@@ -188,9 +188,9 @@ fn violation() -> Vec<Field> {
     reasons.sort_unstable();
     reasons.dedup();
     let always = vec![
-        Field::must("source", field::words(["call", "spend"]), ""),
-        Field::must("reason", field::words(reasons), "As the caller was told."),
-        Field::must("message", field::string(), "For people."),
+        Field::required("source", field::words(["call", "spend"]), ""),
+        Field::required("reason", field::words(reasons), "As the caller was told."),
+        Field::required("message", field::string(), "For people."),
         usd(
             "limit",
             "Of the check that decided, in USD; of `plan_agent_limit` a number of agents.",
@@ -201,7 +201,7 @@ fn violation() -> Vec<Field> {
             "What was counted before, in USD; of `plan_agent_limit` a number of agents.",
         ),
         nanos("spentNanos"),
-        Field::must("runId", nullable(field::string()), ""),
+        Field::required("runId", nullable(field::string()), ""),
     ];
     // What only a call, a spend, or several violations together have.
     let amounts = amount().into_iter().chain([
@@ -215,16 +215,16 @@ fn violation() -> Vec<Field> {
         ..field
     });
     let others = vec![
-        Field::given("decisionId", field::is("DecisionId"), "Of a call."),
-        Field::given("keyId", nullable(field::string()), "Of a call: the virtual key."),
-        Field::given("model", nullable(field::string()), "Of a call."),
-        Field::given("intentId", field::is("IntentId"), "Of a spend."),
-        Field::given("currency", nullable(field::string()), "Of a spend."),
-        Field::given("recipient", nullable(field::string()), "Of a spend."),
-        Field::given("count", field::count(2), "Of several together: how many."),
-        Field::given("firstAt", field::time(), "Of several together."),
-        Field::given("lastAt", field::time(), "Of several together."),
-        Field::given(
+        Field::optional("decisionId", field::is("DecisionId"), "Of a call."),
+        Field::optional("keyId", nullable(field::string()), "Of a call: the virtual key."),
+        Field::optional("model", nullable(field::string()), "Of a call."),
+        Field::optional("intentId", field::is("IntentId"), "Of a spend."),
+        Field::optional("currency", nullable(field::string()), "Of a spend."),
+        Field::optional("recipient", nullable(field::string()), "Of a spend."),
+        Field::optional("count", field::count(2), "Of several together: how many."),
+        Field::optional("firstAt", field::time(), "Of several together."),
+        Field::optional("lastAt", field::time(), "Of several together."),
+        Field::optional(
             "firstAuditSeq",
             field::count(1),
             "Of several together: the first one's entry.",
@@ -237,10 +237,10 @@ fn amount() -> [Field; 2] {
     [usd("amount", "In USD."), nanos("amountNanos")]
 }
 
-fn usd(name: &'static str, says: &'static str) -> Field {
-    Field::must(name, nullable(object([("type", "number".into())])), says)
+fn usd(name: &'static str, description: &'static str) -> Field {
+    Field::required(name, nullable(object([("type", "number".into())])), description)
 }
 
 fn nanos(name: &'static str) -> Field {
-    Field::must(name, nullable(reference("NanoUsd")), "The same, exact.")
+    Field::required(name, nullable(reference("NanoUsd")), "The same, exact.")
 }

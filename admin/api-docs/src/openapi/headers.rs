@@ -17,12 +17,12 @@ pub(super) fn header(name: &str) -> Json {
 
 /// Returns the parameters that operations share.
 pub(super) fn parameters() -> Json {
-    let of = |name: &str, says: &str, schema: Json| {
+    let of = |name: &str, description: &str, schema: Json| {
         object([
             ("name", name.into()),
             ("in", "header".into()),
             ("required", false.into()),
-            ("description", says.into()),
+            ("description", description.into()),
             ("schema", schema),
         ])
     };
@@ -47,14 +47,15 @@ pub(super) fn parameters() -> Json {
         ),
         (
             "RequestId",
-            of("X-Request-Id", &id, field::string().eg("my-request-1")),
+            of("X-Request-Id", &id, field::string().example("my-request-1")),
         ),
     ])
 }
 
 /// Returns the headers that answers share.
 pub(super) fn components() -> Json {
-    let of = |says: &str, schema: Json| object([("description", says.into()), ("schema", schema)]);
+    let of =
+        |description: &str, schema: Json| object([("description", description.into()), ("schema", schema)]);
     let number = || object([("type", "integer".into())]);
     let required = |header: Json| header.with("required", true);
     object([
@@ -86,7 +87,7 @@ pub(super) fn components() -> Json {
         ),
         (
             "WwwAuthenticate",
-            of("How to authenticate.", field::string().eg("Bearer")),
+            of("How to authenticate.", field::string().example("Bearer")),
         ),
         (
             "ContentDisposition",
@@ -113,7 +114,7 @@ pub(super) fn of_all(rate: Rate) -> Json {
 /// Builds a header of one operation's answer.
 pub(super) fn of_field(field: &Field) -> Json {
     object([
-        ("description", field.says.into()),
+        ("description", field.description.into()),
         ("schema", field.schema.clone()),
     ])
 }

@@ -21,13 +21,13 @@ pub(super) fn describe(components: &mut Components, route: &Route, section: &Sec
         ("tags", vec![section.tag].into()),
         ("operationId", doc.id.into()),
         ("summary", doc.summary.into()),
-        ("description", words::about(route, doc.says).into()),
+        ("description", words::about(route, doc.description).into()),
     ]);
     for (name, value) in words::extensions(route) {
         operation.set(name, value);
     }
     operation.set("parameters", parameters(route, section, doc));
-    if let Some(body) = &doc.takes {
+    if let Some(body) = &doc.request_body {
         operation.set("requestBody", request(components, body));
     }
     operation.set("responses", responses(components, route, doc));
@@ -66,7 +66,7 @@ fn parameter(place: &str, field: &Field) -> Json {
         ("name", field.name.into()),
         ("in", place.into()),
         ("required", field.is_required.into()),
-        ("description", field.says.into()),
+        ("description", field.description.into()),
         ("schema", field.schema.clone()),
     ])
 }
@@ -74,10 +74,10 @@ fn parameter(place: &str, field: &Field) -> Json {
 /// Builds the schema of a body. Unless it is open, it has no other fields.
 fn body(body: &Body) -> Json {
     let mut schema = fields_schema(&body.fields);
-    if body.is_some {
+    if body.requires_a_field {
         schema.set("minProperties", 1_u64);
     }
-    schema.with("additionalProperties", body.is_open)
+    schema.with("additionalProperties", body.allows_other_fields)
 }
 
 /// Builds the schema of an object with these fields.
@@ -117,7 +117,7 @@ fn json_content(components: &Components, schema: Json) -> Json {
 fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     let mut responses: Vec<(u16, Json)> = Vec::new();
     let errors = errors::collect(route, doc);
-    for given in &doc.gives {
+    for given in &doc.responses {
         let content = content(
             components,
             given,
@@ -143,7 +143,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
             None => responses.push((
                 given.status,
                 object([
-                    ("description", given.says.into()),
+                    ("description", given.description.into()),
                     ("headers", headers),
                     ("content", content),
                 ]),
@@ -192,8 +192,10 @@ fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors
 
 /// Builds the header with the cursor of the next page.
 fn next_cursor() -> Json {
-    let says = "Give it as `cursor` for the next page; null at the end of the list.";
-    or_null(field::string()).with("description", says).eg(Json::Null)
+    let description = "Give it as `cursor` for the next page; null at the end of the list.";
+    or_null(field::string())
+        .with("description", description)
+        .example(Json::Null)
 }
 
 /// Returns the form of all lists (decision D5).
@@ -203,9 +205,11 @@ fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]
         .and_then(Json::text)
         .and_then(|place| place.rsplit('/').next());
     let name = format!("{}Page", name.unwrap_or_default());
-    let whole = |says: &str, example: u64| {
+    let whole = |description: &str, example: u64| {
         let number = object([("type", "integer".into()), ("minimum", 0_u64.into())]);
-        number.with("description", says).eg(Json::Number(example.into()))
+        number
+            .with("description", description)
+            .example(Json::Number(example.into()))
     };
     let list = object([("type", "array".into()), ("items", record.clone())]);
     let properties = [

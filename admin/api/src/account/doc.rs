@@ -17,14 +17,14 @@ fn get() -> Doc {
         "getAccount",
         "Show the account, its plan and what of it is used",
     )
-    .gives::<AccountView<'_>>(200, "The account.")
+    .response::<AccountView<'_>>(200, "The account.")
 }
 
 fn choose_plan() -> Doc {
-    let body = Body::new("PlanChoice").must("plan", line(64).eg("startup"), "The name of a plan.");
+    let body = Body::new("PlanChoice").required("plan", line(64).example("startup"), "The name of a plan.");
     Doc::new("POST /account/plan", "choosePlan", "Change the plan")
-        .says("Binds the next call. Where the operator keeps plans to themselves it is refused.")
-        .takes(body)
-        .gives::<AccountView<'_>>(200, "The account as it now is.")
-        .refuses(&[Code::PlanByOperator])
+        .description("Binds the next call. Where the operator keeps plans to themselves it is refused.")
+        .request_body(body)
+        .response::<AccountView<'_>>(200, "The account as it now is.")
+        .errors(&[Code::PlanByOperator])
 }

@@ -18,34 +18,38 @@ pub(crate) fn section() -> Section {
 
 fn create() -> Doc {
     let body = Body::new("NewAgent")
-        .must("name", line(NAME_MAX).eg("Research bot"), "What people call it.")
-        .may(
+        .required(
+            "name",
+            line(NAME_MAX).example("Research bot"),
+            "What people call it.",
+        )
+        .optional_or_null(
             "type",
-            line(TYPE_MAX).eg(TYPE_DEFAULT),
+            line(TYPE_MAX).example(TYPE_DEFAULT),
             "Free text, `custom` by default; `marketplace` makes it a marketplace subscription.",
         )
-        .may(
+        .optional_or_null(
             "description",
-            lines(DESCRIPTION_MAX).eg("Reads papers at night."),
+            lines(DESCRIPTION_MAX).example("Reads papers at night."),
             "What it does.",
         );
     Doc::new("POST /agents", "createAgent", "Make an agent with its wallet")
-        .says("Tollgate chooses the id. To choose it yourself, make the wallet instead: `POST /wallets/create`.")
-        .takes(body)
-        .gives::<AgentAnswer<'_>>(200, "The agent.")
-        .refuses(&[Code::TierLimit, Code::Conflict])
+        .description("Tollgate chooses the id. To choose it yourself, make the wallet instead: `POST /wallets/create`.")
+        .request_body(body)
+        .response::<AgentAnswer<'_>>(200, "The agent.")
+        .errors(&[Code::TierLimit, Code::Conflict])
 }
 
 fn list() -> Doc {
     Doc::new("GET /agents", "listAgents", "List agents, or search for some")
         .query(
             "q",
-            string().with("maxLength", NAME_MAX).eg("bot"),
+            string().with("maxLength", NAME_MAX).example("bot"),
             "Those whose id or name has this in it, in upper or lower case.",
         )
         .query("status", is("AgentState"), "Those in this state.")
         .lists::<AgentView<'_>>("agents", "A page of agents, the newest first.")
-        .can_have(
+        .page_field(
             "partial",
             flag(),
             "Only when it was searched: whether there are agents that were not looked at.",
@@ -54,33 +58,37 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::new("GET /agents/{id}", "getAgent", "Show an agent")
-        .gives::<AgentAnswer<'_>>(200, "The agent.")
-        .refuses(&[Code::NotFound])
+        .response::<AgentAnswer<'_>>(200, "The agent.")
+        .errors(&[Code::NotFound])
 }
 
 fn update() -> Doc {
     let body = Body::new("AgentChanges")
-        .given("name", line(NAME_MAX).eg("Research bot"), "What people call it.")
-        .may(
+        .optional(
+            "name",
+            line(NAME_MAX).example("Research bot"),
+            "What people call it.",
+        )
+        .optional_or_null(
             "type",
-            line(TYPE_MAX).eg(TYPE_DEFAULT),
+            line(TYPE_MAX).example(TYPE_DEFAULT),
             "Null goes back to `custom`.",
         )
-        .may(
+        .optional_or_null(
             "description",
-            lines(DESCRIPTION_MAX).eg("Reads papers at night."),
+            lines(DESCRIPTION_MAX).example("Reads papers at night."),
             "Null clears it.",
         )
-        .may(
+        .optional_or_null(
             "spendLimit",
             limit(),
             "What its wallet may spend through `POST /spend` in a UTC day. Null lifts it.",
         );
     Doc::new("PATCH /agents/{id}", "updateAgent", "Change an agent")
-        .says("Fields that are left out stay as they are.")
-        .takes(body)
-        .gives::<AgentAnswer<'_>>(200, "The agent as it now is.")
-        .refuses(&[Code::NotFound])
+        .description("Fields that are left out stay as they are.")
+        .request_body(body)
+        .response::<AgentAnswer<'_>>(200, "The agent as it now is.")
+        .errors(&[Code::NotFound])
 }
 
 fn delete() -> Doc {
@@ -89,19 +97,19 @@ fn delete() -> Doc {
         "deleteAgent",
         "Delete an agent and close its wallet",
     )
-    .says(
+    .description(
         "Its virtual keys are revoked with it. Refused while its wallet holds money, has a pending deposit or is a \
          party of an open escrow that the account pays.",
     )
-    .gives::<Done>(200, "It is deleted.")
-    .refuses(&[Code::NotFound, Code::Conflict])
+    .response::<Done>(200, "It is deleted.")
+    .errors(&[Code::NotFound, Code::Conflict])
 }
 
 fn freeze() -> Doc {
     Doc::new("POST /agents/{id}/freeze", "freezeAgent", "Freeze an agent")
-        .says("Binds the next call: the proxy denies it with `frozen`, and nothing leaves its wallet.")
-        .gives::<AgentAnswer<'_>>(200, "The agent, frozen; also when it was before.")
-        .refuses(&[Code::NotFound])
+        .description("Binds the next call: the proxy denies it with `frozen`, and nothing leaves its wallet.")
+        .response::<AgentAnswer<'_>>(200, "The agent, frozen; also when it was before.")
+        .errors(&[Code::NotFound])
 }
 
 fn unfreeze() -> Doc {
@@ -110,7 +118,7 @@ fn unfreeze() -> Doc {
         "unfreezeAgent",
         "Lift the freeze of an agent",
     )
-    .says("A freeze by the operator of the installation can only be lifted by the operator.")
-    .gives::<AgentAnswer<'_>>(200, "The agent, active; also when it was before.")
-    .refuses(&[Code::NotFound, Code::OperatorFreeze])
+    .description("A freeze by the operator of the installation can only be lifted by the operator.")
+    .response::<AgentAnswer<'_>>(200, "The agent, active; also when it was before.")
+    .errors(&[Code::NotFound, Code::OperatorFreeze])
 }

@@ -14,35 +14,37 @@ pub(crate) fn section() -> Section {
 
 fn create() -> Doc {
     let permissions = list_of(is("PermissionName"), Permission::ALL.len()).with("minItems", 1_u64);
-    let addresses = list_of(string(), ALLOW_IPS_MAX).eg(Json::from(vec!["10.0.0.0/8"]));
-    let time = string().with("format", "date-time").eg("2099-01-31T00:00:00Z");
+    let addresses = list_of(string(), ALLOW_IPS_MAX).example(Json::from(vec!["10.0.0.0/8"]));
+    let time = string()
+        .with("format", "date-time")
+        .example("2099-01-31T00:00:00Z");
     let body = Body::new("NewApiKey")
-        .may("name", line(NAME_MAX).eg("CI"), "What people call it.")
-        .may(
+        .optional_or_null("name", line(NAME_MAX).example("CI"), "What people call it.")
+        .optional_or_null(
             "mode",
             words(["live", "test"]).with("x-default", "live"),
             "The mode of the records that it works on.",
         )
-        .may(
+        .optional_or_null(
             "permissions",
-            permissions.eg(Json::from(vec!["read", "write"])),
+            permissions.example(Json::from(vec!["read", "write"])),
             "What it may do; `read` and `write` by default.",
         )
-        .may(
+        .optional_or_null(
             "allowIps",
             addresses,
             "Addresses and CIDR ranges that it can be used from; any by default.",
         )
-        .may("expiresAt", time, "When it ends; never by default.")
-        .may(
+        .optional_or_null("expiresAt", time, "When it ends; never by default.")
+        .optional_or_null(
             "prefix",
             words(["svc", "sk_service"]).with("x-default", "svc"),
             "How its secret begins.",
         );
     Doc::new("POST /api-keys", "createApiKey", "Make an API key")
-        .takes(body)
-        .gives::<ApiKeyIssued<'_>>(200, "The key with its secret.")
-        .refuses(&[Code::Conflict])
+        .request_body(body)
+        .response::<ApiKeyIssued<'_>>(200, "The key with its secret.")
+        .errors(&[Code::Conflict])
 }
 
 fn list() -> Doc {
@@ -53,7 +55,7 @@ fn list() -> Doc {
 
 fn revoke() -> Doc {
     Doc::new("DELETE /api-keys/{id}", "revokeApiKey", "Revoke an API key")
-        .says("Binds the next call.")
-        .gives::<Done>(200, "It is revoked.")
-        .refuses(&[Code::NotFound])
+        .description("Binds the next call.")
+        .response::<Done>(200, "It is revoked.")
+        .errors(&[Code::NotFound])
 }

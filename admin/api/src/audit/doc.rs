@@ -49,7 +49,7 @@ pub(crate) fn section() -> Section {
 }
 
 fn list() -> Doc {
-    let entry_type = pattern(&format!("^[A-Za-z0-9._]{{1,{TYPE_MAX}}}$")).eg("agent.frozen");
+    let entry_type = pattern(&format!("^[A-Za-z0-9._]{{1,{TYPE_MAX}}}$")).example("agent.frozen");
     Doc::new("GET /audit", "listAudit", "List the audit trail")
         .query("agentId", agent_id(), "Entries of this agent.")
         .query("type", entry_type, "Entries of this type.")
@@ -68,11 +68,11 @@ fn list() -> Doc {
 
 fn export() -> Doc {
     Doc::new("GET /audit/export", "exportAudit", "Export the audit trail")
-        .says("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
+        .description("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
         .query("after", count(0).with("x-default", 0_u64), "The entries behind this number.")
         .file(CONTENT_TYPE, "The entries.", LINE)
-        .with(SIZE_HEADER, count(0), "How many entries the trail had when the export began.")
-        .with(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")
+        .response_header(SIZE_HEADER, count(0), "How many entries the trail had when the export began.")
+        .response_header(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")
 }
 
 fn checkpoint() -> Doc {
@@ -81,19 +81,19 @@ fn checkpoint() -> Doc {
         "signCheckpoint",
         "Sign the end of the audit trail",
     )
-    .says("A signed note that later proves that no entry before it was changed or removed.")
+    .description("A signed note that later proves that no entry before it was changed or removed.")
     .query(
         "size",
         count(0),
         "Sign the trail as it was with so many entries. The note then names its end now, too.",
     )
-    .gives::<Signed>(200, "The checkpoint.")
-    .refuses(&[Code::Conflict])
+    .response::<Signed>(200, "The checkpoint.")
+    .errors(&[Code::Conflict])
 }
 
 fn verify() -> Doc {
     Doc::new("GET /audit/verify", "verifyAudit", "Verify the audit trail")
-        .says("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
+        .description("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
         .lines(CONTENT_TYPE, "`checked` of `total`, then the verdict; or a line with `error` and `code` when the trail could not be read to its end.", VERDICT)
-        .refuses(&[Code::Conflict])
+        .errors(&[Code::Conflict])
 }

@@ -16,22 +16,22 @@ pub(crate) fn section() -> Section {
 fn filtered(doc: Doc) -> Doc {
     let filters = FILTERS.iter();
     filters.fold(doc, |doc, filter| {
-        doc.query(filter.name, (filter.schema)(), filter.says)
+        doc.query(filter.name, (filter.schema)(), filter.description)
     })
 }
 
 fn list() -> Doc {
     let doc = Doc::new("GET /calls", "listCalls", "List the proxied calls");
     filtered(doc)
-        .says("Read from the audit trail: at most 2,000 records of it for a page, so that with a filter that few calls pass a page can be short, or empty, and still have a `nextCursor`.")
+        .description("Read from the audit trail: at most 2,000 records of it for a page, so that with a filter that few calls pass a page can be short, or empty, and still have a `nextCursor`.")
         .lists::<CallView<'_>>("calls", "A page of calls, the last recorded first.")
-        .can_have("partial", flag(), PARTIAL)
+        .page_field("partial", flag(), PARTIAL)
 }
 
 fn export() -> Doc {
     let doc = Doc::new("GET /calls/export", "exportCalls", "Export the proxied calls");
     filtered(doc)
-        .says("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
+        .description("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)
 }
 

@@ -28,7 +28,7 @@ type Measure = fn(&Measures) -> Option<u64>;
 /// A filter with its name in queries and its documentation.
 pub(super) struct Filter {
     pub(super) name: &'static str,
-    pub(super) says: &'static str,
+    pub(super) description: &'static str,
     pub(super) schema: fn() -> Json,
     /// Measure whose minimum the filter sets.
     measure: Option<Measure>,
@@ -40,17 +40,17 @@ fn count() -> Json {
 
 fn model_schema() -> Json {
     let model = field::string().with("minLength", 1_u64);
-    model.with("maxLength", MODEL_MAX).eg("gpt-4o")
+    model.with("maxLength", MODEL_MAX).example("gpt-4o")
 }
 
 fn upstream_schema() -> Json {
-    field::pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$")).eg("azure")
+    field::pattern(&format!("^[a-z0-9_-]{{1,{UPSTREAM_NAME_MAX}}}$")).example("azure")
 }
 
 /// Declares a table of filters: name, schema, the measure of a minimum, and description.
 macro_rules! filters {
-    ($($name:literal, $schema:expr, $measure:expr, $says:literal;)+) => {
-        [$(Filter { name: $name, says: $says, schema: $schema, measure: $measure },)+]
+    ($($name:literal, $schema:expr, $measure:expr, $description:literal;)+) => {
+        [$(Filter { name: $name, description: $description, schema: $schema, measure: $measure },)+]
     };
 }
 
@@ -114,7 +114,7 @@ impl CallFilter {
     /// # Errors
     /// 400 with the name of a malformed parameter.
     pub(super) fn of_query(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
-        let names = Self::of_names(query)?;
+        let names = Self::confirmed(query)?;
         let TimeRange { from_ms, to_ms } = TimeRange::of_query(query)?;
         let charged = [day(query, "chargedFrom")?, day(query, "chargedTo")?];
         require_order(["chargedFrom", "chargedTo"], charged)?;
@@ -141,7 +141,7 @@ impl CallFilter {
     ///
     /// # Errors
     /// 400 with the name of a malformed parameter.
-    pub(crate) fn of_names(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
+    pub(crate) fn confirmed(query: &BTreeMap<String, String>) -> Result<Self, Problem> {
         Ok(Self {
             agent: agent(query)?,
             run: run(query)?,

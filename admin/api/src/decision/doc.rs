@@ -8,8 +8,8 @@ use endpoint::problem::Code;
 pub(crate) fn section() -> Section {
     let about = "Why a proxied call was approved or denied, and what became of it.";
     let get = Doc::new("GET /decisions/{id}", "getDecision", "Explain a decision")
-        .gives::<DecisionAnswer>(200, "The decision with every check that was made.")
-        .refuses(&[Code::NotFound]);
+        .response::<DecisionAnswer>(200, "The decision with every check that was made.")
+        .errors(&[Code::NotFound]);
     Section::new("Decisions", about, vec![get]).param(
         "id",
         is("DecisionId"),

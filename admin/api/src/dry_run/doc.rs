@@ -18,39 +18,41 @@ pub(crate) fn section() -> Section {
 
 fn predict() -> Doc {
     let message = object([("type", "object".into()), ("additionalProperties", true.into())]);
-    let messages = list(message, 100_000).eg(Json::from_serialize(
+    let messages = list(message, 100_000).example(Json::from_serialize(
         &json!([{ "role": "user", "content": "Hello" }]),
     ));
     let body = Body::new("Question")
-        .must("agent", new_agent_id(), "Who would call or spend.")
-        .may(
+        .required("agent", new_agent_id(), "Who would call or spend.")
+        .optional_or_null(
             "model",
-            string().eg("gpt-4o-mini"),
+            string().example("gpt-4o-mini"),
             "Predicts a call: the model, beside any other field of a chat-completions body.",
         )
-        .given(
+        .optional(
             "messages",
             messages,
             "The messages of the call; an empty prompt without them.",
         )
-        .may(
+        .optional_or_null(
             "endpoint",
-            string().eg("chat.completions"),
+            string().example("chat.completions"),
             "The API of the call: `chat.completions` (without it), `responses` or `embeddings`, whose bodies have `input` in place of `messages`.",
         )
-        .may(
+        .optional_or_null(
             "keyId",
             is("VirtualKeyId"),
             "The virtual key whose own checks are made as well.",
         )
-        .hidden(
+        .optional(
             "amount",
             nullable(amount()),
             "Predicts a spend instead: give `amount` and the fields of a spend, and no `model`.",
         );
     Doc::new("POST /decisions/dry-run", "predict", "Predict a decision")
-        .says("Gives either `model`, with the other fields of the body of its `endpoint`, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
-        .takes(fields(body).omitting(&OF_SPENDS).open())
-        .gives::<Prediction<'_>>(200, "What would be decided, with every check.")
-        .refuses(&[Code::NotFound, Code::LiveModeRequired])
+        .description("Gives either `model`, with the other fields of the body of its `endpoint`, or `amount`, with those of a spend. Nothing is charged and nothing is written.")
+        .request_body(fields(body)
+                .omit_from_example(&["amount"])
+                .omit_from_example(&OF_SPENDS).with_other_fields())
+        .response::<Prediction<'_>>(200, "What would be decided, with every check.")
+        .errors(&[Code::NotFound, Code::LiveModeRequired])
 }

@@ -21,7 +21,7 @@ pub(crate) fn section() -> Section {
     )
     .param(
         "id",
-        count(1).eg(Json::from_serialize(&42)),
+        count(1).example(Json::from_serialize(&42)),
         "The escrow's number.",
     )
 }
@@ -29,41 +29,41 @@ pub(crate) fn section() -> Section {
 /// Adds the fields of a refused call's answer in addition to the error. Its intent has the same values.
 fn refused(doc: Doc) -> Doc {
     doc.names_intent()
-        .adds("escrowId", is("EscrowNumber"), "The escrow.")
-        .adds("status", is("EscrowState"), "Where the escrow stands.")
-        .adds("intentId", is("IntentId"), "The intent that keeps the refusal.")
-        .adds("state", is("IntentState"), "`blocked`")
-        .adds("success", flag(), "`false`")
-        .adds("reason", is("BlockedReason"), "Why, for programs.")
-        .adds("blocked_reason", string(), "Why, for people.")
-        .adds("replayed", flag(), "True in the answer to a repeated request.")
+        .error_field("escrowId", is("EscrowNumber"), "The escrow.")
+        .error_field("status", is("EscrowState"), "Where the escrow stands.")
+        .error_field("intentId", is("IntentId"), "The intent that keeps the refusal.")
+        .error_field("state", is("IntentState"), "`blocked`")
+        .error_field("success", flag(), "`false`")
+        .error_field("reason", is("BlockedReason"), "Why, for programs.")
+        .error_field("blocked_reason", string(), "Why, for people.")
+        .error_field("replayed", flag(), "True in the answer to a repeated request.")
 }
 
 fn of_number(body: Body) -> Body {
-    body.must("escrowId", number(), "The escrow's number.")
+    body.required("escrowId", number(), "The escrow's number.")
 }
 
 fn create() -> Doc {
     let body = Body::new("NewEscrow")
-        .must("fromWalletId", wallet(), "The payer's wallet, one of yours.")
-        .must(
+        .required("fromWalletId", wallet(), "The payer's wallet, one of yours.")
+        .required(
             "toWalletId",
-            wallet().eg("supplier-bot"),
+            wallet().example("supplier-bot"),
             "The payee's wallet; another account's by number or id.",
         )
-        .must("amount", amount(), "USD, above zero.")
-        .may("currency", currency(), "One unit of account at par.")
-        .may(
+        .required("amount", amount(), "USD, above zero.")
+        .optional_or_null("currency", currency(), "One unit of account at par.")
+        .optional_or_null(
             "conditions",
-            free().eg(Json::from_serialize(&json!({ "deliver": "report.pdf" }))),
+            free().example(Json::from_serialize(&json!({ "deliver": "report.pdf" }))),
             "Free-form and not enforced; at most 16 KiB.",
         );
     let doc = Doc::new("POST /escrow/create", "createEscrow", "Make an escrow")
-        .says("No money moves yet.")
-        .takes(body)
+        .description("No money moves yet.")
+        .request_body(body)
         .once()
-        .gives::<EscrowCreated<'_>>(200, "The escrow.")
-        .refuses(&[
+        .response::<EscrowCreated<'_>>(200, "The escrow.")
+        .errors(&[
             Code::InjectionDetected,
             Code::NotAParty,
             Code::NotFound,
@@ -78,10 +78,10 @@ fn fund() -> Doc {
         "fundEscrow",
         "Put the payer's money into an escrow",
     )
-    .takes(of_number(Body::new("EscrowToFund")))
+    .request_body(of_number(Body::new("EscrowToFund")))
     .once()
-    .gives::<Funded<'_>>(200, "The money left the payer's wallet.")
-    .refuses(&[
+    .response::<Funded<'_>>(200, "The money left the payer's wallet.")
+    .errors(&[
         Code::EscrowWrongState,
         Code::InsufficientBalance,
         Code::NotAParty,
@@ -94,7 +94,7 @@ fn fund() -> Doc {
 
 /// Adds the refusals of a release and a dispute. A repeated one gets 409 with the first answer.
 fn resolving(doc: Doc) -> Doc {
-    let doc = doc.refuses(&[
+    let doc = doc.errors(&[
         Code::EscrowWrongState,
         Code::NotAParty,
         Code::NotFound,
@@ -102,7 +102,7 @@ fn resolving(doc: Doc) -> Doc {
         Code::WalletClosed,
         Code::BalanceLimit,
     ]);
-    refused(doc).adds(
+    refused(doc).error_field(
         "success",
         flag(),
         "`false`; true where this very call was done before and is repeated.",
@@ -115,29 +115,29 @@ fn release() -> Doc {
         "releaseEscrow",
         "Release an escrow to its payee",
     )
-    .says(
+    .description(
         "Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.",
     )
-    .takes(of_number(Body::new("EscrowToRelease")))
+    .request_body(of_number(Body::new("EscrowToRelease")))
     .once()
-    .gives::<Resolved<'_>>(200, "The money is the payee's.");
+    .response::<Resolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
 
 fn dispute() -> Doc {
-    let body = of_number(Body::new("EscrowToDispute")).may(
+    let body = of_number(Body::new("EscrowToDispute")).optional_or_null(
         "reason",
-        lines(REASON_MAX).eg("Nothing was delivered."),
+        lines(REASON_MAX).example("Nothing was delivered."),
         "Kept as `dispute_reason`.",
     );
     let doc = Doc::new("POST /escrow/dispute", "disputeEscrow", "Dispute an escrow")
-        .says("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
-        .takes(body)
+        .description("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
+        .request_body(body)
         .once()
-        .gives::<Resolved<'_>>(200, "It is disputed.")
-        .refuses(&[Code::InjectionDetected]);
+        .response::<Resolved<'_>>(200, "It is disputed.")
+        .errors(&[Code::InjectionDetected]);
     let reason = endpoint::doc::nullable(string());
-    resolving(doc).adds(
+    resolving(doc).error_field(
         "dispute_reason",
         reason,
         "The reason of the dispute that is repeated.",
@@ -152,9 +152,9 @@ fn list() -> Doc {
     )
     .query("status", is("EscrowState"), "Those in this state.")
     .query("walletId", wallet_of_path(), "Those whose payer or payee is this wallet.")
-    .says("With a filter at most 1,000 escrows are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
+    .description("With a filter at most 1,000 escrows are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
     .lists::<Record<'_>>("escrows", "A page of escrows, the newest first.")
-    .can_have(
+    .page_field(
         "partial",
         flag(),
         "Only with a filter: whether there are escrows that were not read; `total` does not count them.",
@@ -163,6 +163,6 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::new("GET /escrow/{id}", "getEscrow", "Show an escrow")
-        .gives::<EscrowAnswer<'_>>(200, "The escrow.")
-        .refuses(&[Code::NotFound])
+        .response::<EscrowAnswer<'_>>(200, "The escrow.")
+        .errors(&[Code::NotFound])
 }

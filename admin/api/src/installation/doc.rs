@@ -10,6 +10,6 @@ pub(crate) fn section() -> Section {
         "getInstallation",
         "Show where the edge is and which providers there are",
     )
-    .gives::<Installation<'_>>(200, "The installation.");
+    .response::<Installation<'_>>(200, "The installation.");
     Section::new("Installation", about, vec![get])
 }

@@ -23,7 +23,7 @@ pub(crate) fn section() -> Section {
 fn list() -> Doc {
     let [agent, kind, state] = INDEXED;
     Doc::new("GET /intents", "listIntents", "List intents")
-        .says("With `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`, at most 1,000 intents are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
+        .description("With `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`, at most 1,000 intents are read for a page, so that it can be short, or empty, and still have a `nextCursor`.")
         .query(
             agent,
             is("AgentId"),
@@ -35,7 +35,7 @@ fn list() -> Doc {
         .query("from", time(), "Those made from this moment on.")
         .query("to", time(), "Those made before this moment.")
         .lists::<Document<'_>>("intents", "A page of intents in brief, the newest first.")
-        .can_have(
+        .page_field(
             "partial",
             flag(),
             "Only with `runId`, `from` or `to`, or two of `agentId`, `kind` and `state`: whether there are intents that were not read; `total` does not count them.",
@@ -44,23 +44,23 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::new("GET /intents/{id}", "getIntent", "Show an intent")
-        .gives::<IntentAnswer<'_>>(200, "The intent with its timeline.")
-        .refuses(&[Code::NotFound])
+        .response::<IntentAnswer<'_>>(200, "The intent with its timeline.")
+        .errors(&[Code::NotFound])
 }
 
 fn export() -> Doc {
     Doc::new("GET /intents/{id}/export", "exportIntent", "Export an intent as proof")
-        .says("The same bytes each time. In CSV what a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
+        .description("The same bytes each time. In CSV what a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
         .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the file.")
         .document::<Document<'_>>("The intent document, or one row of it.")
         .file("text/csv; charset=utf-8", "The intent document, or one row of it.", CSV_EXAMPLE)
-        .refuses(&[Code::NotFound])
+        .errors(&[Code::NotFound])
 }
 
 fn decision(name: &'static str) -> Body {
-    Body::new(name).may(
+    Body::new(name).optional_or_null(
         "reason",
-        lines(REASON_MAX).eg("Checked with the team."),
+        lines(REASON_MAX).example("Checked with the team."),
         "Kept in the audit trail.",
     )
 }
@@ -71,16 +71,16 @@ fn approve() -> Doc {
         "approveIntent",
         "Approve a spend that waits",
     )
-    .says("All checks run again, and can refuse it still.")
-    .takes(decision("Approval"))
-    .gives::<Settled<'_>>(200, "The money moved.")
-    .refuses(&[Code::IntentNotPending]);
+    .description("All checks run again, and can refuse it still.")
+    .request_body(decision("Approval"))
+    .response::<Settled<'_>>(200, "The money moved.")
+    .errors(&[Code::IntentNotPending]);
     of_other_wallet(decided(doc))
 }
 
 fn deny() -> Doc {
     Doc::new("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
-        .takes(decision("Refusal"))
-        .gives::<Denied<'_>>(200, "It is blocked for good.")
-        .refuses(&[Code::NotFound, Code::IntentNotPending])
+        .request_body(decision("Refusal"))
+        .response::<Denied<'_>>(200, "It is blocked for good.")
+        .errors(&[Code::NotFound, Code::IntentNotPending])
 }

@@ -7,8 +7,8 @@ use endpoint::doc::{Doc, Section};
 pub(crate) fn section() -> Section {
     let about = "What an owner wants to know at a glance.";
     let get = Doc::new("GET /overview", "getOverview", "Show what is spent, what was refused, and what waits for somebody")
-        .says("Today, this month and what is held are exact, calls under way included; where `partial` is true and there are more than 5,000 agents, today and what is held (and in test mode this month) are sums of those that were looked at. Days and refusals follow as the audit trail is sealed.")
+        .description("Today, this month and what is held are exact, calls under way included; where `partial` is true and there are more than 5,000 agents, today and what is held (and in test mode this month) are sums of those that were looked at. Days and refusals follow as the audit trail is sealed.")
         .query("days", count(1).with("maximum", DAYS_MAX).with("x-default", DAYS_DEFAULT), "How many days, today included.")
-        .gives::<Overview<'_>>(200, "The overview.");
+        .response::<Overview<'_>>(200, "The overview.");
     Section::new("Overview", about, vec![get])
 }

@@ -14,22 +14,22 @@ pub(crate) fn section() -> Section {
 /// Adds the fields that both ways of setting a policy accept.
 fn limits(body: Body) -> Body {
     let body = body
-        .may(
+        .optional_or_null(
             "agentId",
             new_agent_id(),
             "The agent whose policy it is; left out for the whole account.",
         )
-        .may(
+        .optional_or_null(
             "currency",
             words(CURRENCIES),
             "One unit of account at par; `USD` for a new policy.",
         )
-        .may(
+        .optional_or_null(
             "capEnabled",
             flag(),
             "Whether Cap lets the agent spend at all; true for a new policy, and for null.",
         );
-    let says = |name: &str| match name {
+    let description = |name: &str| match name {
         "maxSpendPerDay" => "Of calls and spends in a UTC day.",
         "maxSpendPerTransaction" => "Of one `POST /spend`.",
         "maxSpendPerRun" => "Of calls and spends with the same run id.",
@@ -37,30 +37,30 @@ fn limits(body: Body) -> Body {
         "approvalThreshold" => "A spend above it waits for approval.",
         _ => "A wallet that falls below it is reported by `wallet.low_balance`.",
     };
-    LIMITS
-        .iter()
-        .fold(body, |body, (name, _)| body.may(name, limit(), says(name)))
+    LIMITS.iter().fold(body, |body, (name, _)| {
+        body.optional_or_null(name, limit(), description(name))
+    })
 }
 
 /// Adds the preconditions with which editors avoid overwriting each other's changes.
 fn expecting(doc: Doc) -> Doc {
-    let tag = pattern(r#"^(\*|"[0-9]{1,19}")$"#).eg("\"3\"");
+    let tag = pattern(r#"^(\*|"[0-9]{1,19}")$"#).example("\"3\"");
     doc.header("If-Match", tag, "The `revision` that you saw, in quotes; 412 when the policy has another. `*`: any, as long as there is one.")
-        .header("If-None-Match", pattern(r"^\*$").eg("*"), "`*`: only if there is no policy yet. Not together with `If-Match`.")
-        .refuses(&[Code::PreconditionFailed])
+        .header("If-None-Match", pattern(r"^\*$").example("*"), "`*`: only if there is no policy yet. Not together with `If-Match`.")
+        .errors(&[Code::PreconditionFailed])
 }
 
 fn set() -> Doc {
-    let body = Body::new("PolicyFields").must(
+    let body = Body::new("PolicyFields").required(
         "name",
-        line(NAME_MAX).eg("Research budget"),
+        line(NAME_MAX).example("Research budget"),
         "What people call it.",
     );
     let doc = Doc::new("POST /policies", "setPolicy", "Make or change a policy")
-        .says("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
-        .takes(limits(body))
-        .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
-        .refuses(&[Code::Conflict]);
+        .description("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
+        .request_body(limits(body))
+        .response::<PolicyAnswer<'_>>(200, "The policy as it now is.")
+        .errors(&[Code::Conflict]);
     expecting(doc)
 }
 
@@ -71,9 +71,9 @@ fn list() -> Doc {
 }
 
 fn set_for_agent() -> Doc {
-    let body = Body::new("AgentPolicyFields").given(
+    let body = Body::new("AgentPolicyFields").optional(
         "name",
-        line(NAME_MAX).eg("Research budget"),
+        line(NAME_MAX).example("Research budget"),
         "`default` where none was given.",
     );
     let doc = Doc::new(
@@ -81,17 +81,17 @@ fn set_for_agent() -> Doc {
         "setAgentPolicy",
         "Make or change the policy of an agent",
     )
-    .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
+    .description("The parameter is the agent's id. Fields given change, others stay, null clears.")
     .param("id", new_agent_id(), "The agent.")
-    .takes(limits(body))
-    .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
-    .refuses(&[Code::Conflict]);
+    .request_body(limits(body))
+    .response::<PolicyAnswer<'_>>(200, "The policy as it now is.")
+    .errors(&[Code::Conflict]);
     expecting(doc)
 }
 
 fn delete() -> Doc {
     Doc::new("DELETE /policies/{id}", "deletePolicy", "Delete a policy")
         .param("id", is("PolicyId"), "The policy.")
-        .gives::<Done>(200, "It is deleted.")
-        .refuses(&[Code::NotFound])
+        .response::<Done>(200, "It is deleted.")
+        .errors(&[Code::NotFound])
 }

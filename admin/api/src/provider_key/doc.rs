@@ -12,23 +12,23 @@ pub(crate) fn section() -> Section {
 }
 
 fn store() -> Doc {
-    let provider = pattern(&format!("^[A-Za-z0-9._-]{{1,{PROVIDER_MAX}}}$")).eg("openai");
+    let provider = pattern(&format!("^[A-Za-z0-9._-]{{1,{PROVIDER_MAX}}}$")).example("openai");
     let key = pattern("^[!-~]{7,}$")
         .with("maxLength", KEY_MAX)
-        .eg("sk-example-only-a1B2");
+        .example("sk-example-only-a1B2");
     let body = Body::new("NewProviderKey")
-        .must(
+        .required(
             "provider",
             provider,
             "The provider, or the name of an upstream; upper and lower case are the same.",
         )
-        .must("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
+        .required("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
     Doc::new("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
-        .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
+        .description("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
         .param("id", new_agent_id(), "The agent.")
-        .takes(body)
-        .gives::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
-        .refuses(&[Code::InvalidProviderKey, Code::Conflict])
+        .request_body(body)
+        .response::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
+        .errors(&[Code::InvalidProviderKey, Code::Conflict])
 }
 
 fn list() -> Doc {
@@ -38,5 +38,5 @@ fn list() -> Doc {
         "List the provider keys of an agent",
     )
     .lists::<ProviderKeyView<'_>>("providerKeys", "A page of what is shown of the keys.")
-    .refuses(&[Code::NotFound])
+    .errors(&[Code::NotFound])
 }

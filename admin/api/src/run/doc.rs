@@ -15,33 +15,33 @@ pub(crate) fn section() -> Section {
 
 fn list() -> Doc {
     Doc::new("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
-        .says("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
+        .description("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
         .query(
             "status",
             words(["running", "completed", "failed", "paused"]),
             "Those of this status; `paused` ones wait for approval.",
         )
         .lists::<RunView<'_>>("runs", "A page of runs, last seen first.")
-        .can_have(
+        .page_field(
             "partial",
             flag(),
             "Only with `status` other than `paused`: whether there are runs that were not looked at; `total` does not count them.",
         )
-        .refuses(&[Code::NotFound])
+        .errors(&[Code::NotFound])
 }
 
 fn get() -> Doc {
     Doc::new("GET /agents/{id}/runs/{runId}", "getRun", "Show a run")
-        .gives::<RunAnswer<'_>>(200, "The run.")
-        .refuses(&[Code::NotFound])
+        .response::<RunAnswer<'_>>(200, "The run.")
+        .errors(&[Code::NotFound])
 }
 
 fn end() -> Doc {
-    let body = Body::new("RunEnd").must("status", words(["completed", "failed"]), "How it ended.");
+    let body = Body::new("RunEnd").required("status", words(["completed", "failed"]), "How it ended.");
     Doc::new("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
-        .says("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
+        .description("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
         .param("runId", new_run_id(), "The run.")
-        .takes(body)
-        .gives::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
-        .refuses(&[Code::NotFound, Code::Conflict])
+        .request_body(body)
+        .response::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
+        .errors(&[Code::NotFound, Code::Conflict])
 }

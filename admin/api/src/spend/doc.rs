@@ -24,64 +24,64 @@ fn refused_for(reason: Reason) -> Json {
 
 /// Returns the answers that a spend and an approval have in common.
 pub(crate) fn decided(doc: Doc) -> Doc {
-    doc.gives::<Denied<'_>>(
+    doc.response::<Denied<'_>>(
         400,
         "`INSUFFICIENT_BALANCE`: refused, and the intent keeps why. Or the request is wrong.",
     )
-    .eg(refused_for(Reason::InsufficientBalance))
-    .gives::<Denied<'_>>(
+    .example(refused_for(Reason::InsufficientBalance))
+    .response::<Denied<'_>>(
         402,
         "Refused by a limit of the policy, the wallet or the plan; the intent keeps why.",
     )
-    .eg(refused_for(Reason::DailyLimit))
-    .gives::<Denied<'_>>(
+    .example(refused_for(Reason::DailyLimit))
+    .response::<Denied<'_>>(
         403,
         "`FROZEN`, `CAP_DISABLED`: refused, and the intent keeps why. Or the caller may not do this.",
     )
-    .eg(refused_for(Reason::Frozen))
-    .refuses(&[Code::NotFound, Code::BalanceLimit])
+    .example(refused_for(Reason::Frozen))
+    .errors(&[Code::NotFound, Code::BalanceLimit])
 }
 
 /// Adds the answer to an approval if the agent's wallet is not the one at the time of the request.
 pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
-    doc.gives::<Denied<'_>>(
+    doc.response::<Denied<'_>>(
         409,
         "`WALLET_CLOSED`: the agent has another wallet than when it was asked for; refused, and the intent keeps why. \
          Or it is decided already, or the counters cannot hold it.",
     )
-    .eg(refused_for(Reason::WalletClosed))
+    .example(refused_for(Reason::WalletClosed))
 }
 
 /// Returns the fields of a spend.
 pub(crate) fn fields(body: Body) -> Body {
-    body.may("currency", currency(), "One unit of account at par.")
-        .may(
+    body.optional_or_null("currency", currency(), "One unit of account at par.")
+        .optional_or_null(
             "recipient",
-            line(RECIPIENT_MAX).eg("search.example"),
+            line(RECIPIENT_MAX).example("search.example"),
             "Who is paid.",
         )
-        .may(
+        .optional_or_null(
             "description",
-            lines(DESCRIPTION_MAX).eg("Search credits"),
+            lines(DESCRIPTION_MAX).example("Search credits"),
             "What for.",
         )
-        .may("runId", new_run_id(), "The run that it belongs to.")
-        .may(
+        .optional_or_null("runId", new_run_id(), "The run that it belongs to.")
+        .optional_or_null(
             "metadata",
-            free().eg(Json::from_serialize(&json!({ "invoice": 7731 }))),
+            free().example(Json::from_serialize(&json!({ "invoice": 7731 }))),
             "Your own; at most 16 KiB.",
         )
 }
 
 fn spend() -> Doc {
     let body = Body::new("NewSpend")
-        .must("agent", new_agent_id(), "Who spends.")
-        .must("amount", amount(), "USD, above zero.");
+        .required("agent", new_agent_id(), "Who spends.")
+        .required("amount", amount(), "USD, above zero.");
     let doc = Doc::new("POST /spend", "spend", "Spend")
-        .says("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
-        .takes(fields(body))
+        .description("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")
+        .request_body(fields(body))
         .once()
-        .gives::<Settled<'_>>(200, "The money moved.")
-        .gives::<Pending<'_>>(202, "It waits for approval.");
+        .response::<Settled<'_>>(200, "The money moved.")
+        .response::<Pending<'_>>(202, "It waits for approval.");
     decided(doc).names_intent()
 }

@@ -5,7 +5,7 @@ use crate::state::Call;
 use domain::cap::CapPlan;
 use domain::mode::Mode;
 use domain::money::Nanos;
-use endpoint::{Code, Fields, IDEMPOTENCY_FIELDS, Problem, Text, require_new_agent_id};
+use endpoint::{Code, Fields, Problem, Text, require_new_agent_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::spend::PlanCap;
@@ -42,8 +42,7 @@ impl Request {
     /// # Errors
     /// 400 with the field.
     pub(crate) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
-        let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
-        body.require_only(&known)?;
+        body.require_only_with_key(&FIELDS)?;
         let agent = body.string("agent")?.required("agent")?;
         require_new_agent_id("agent", &agent)?;
         Ok(Self {

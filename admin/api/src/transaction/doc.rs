@@ -43,7 +43,7 @@ fn list_of_wallet() -> Doc {
         "listWalletTransactions",
         "List the transactions of a wallet",
     );
-    filtered(doc).refuses(&[Code::NotFound])
+    filtered(doc).errors(&[Code::NotFound])
 }
 
 #[cfg(test)]

@@ -23,31 +23,31 @@ pub(crate) fn section() -> Section {
 /// Both paths have the same handler.
 fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> Doc {
     let body = Body::new("NewTransfer")
-        .must(
+        .required(
             "from",
             wallet(),
             "A wallet of yours: its number, its id, an agent's id, or `user`.",
         )
-        .must(
+        .required(
             "to",
-            wallet().eg("supplier-bot"),
+            wallet().example("supplier-bot"),
             "Any wallet of the same mode; another account's by number or id.",
         )
-        .must("amount", amount(), "USD, above zero.")
-        .may("currency", currency(), "One unit of account at par.")
-        .may(
+        .required("amount", amount(), "USD, above zero.")
+        .optional_or_null("currency", currency(), "One unit of account at par.")
+        .optional_or_null(
             "memo",
-            line(MEMO_MAX).eg("for the search API"),
+            line(MEMO_MAX).example("for the search API"),
             "Kept with both transactions.",
         );
     Doc::new(route, id, summary)
-        .takes(body)
+        .request_body(body)
         .once()
-        .gives::<TransferAnswer<'_>>(
+        .response::<TransferAnswer<'_>>(
             200,
             "The money moved; the same again when it is repeated with its key.",
         )
-        .refuses(&[
+        .errors(&[
             Code::NotFound,
             Code::NotAParty,
             Code::Frozen,
@@ -56,5 +56,5 @@ fn create((route, id, summary): (&'static str, &'static str, &'static str)) -> D
             Code::BalanceLimit,
             Code::InjectionDetected,
         ])
-        .adds("replayed", flag(), "True in the answer to a repeated request.")
+        .error_field("replayed", flag(), "True in the answer to a repeated request.")
 }

@@ -26,17 +26,17 @@ fn of_agent() -> Doc {
         "getAgentUsage",
         "Show what an agent spent and what its caps leave",
     )
-    .gives::<Usage<'_>>(200, "The usage.")
-    .refuses(&[Code::NotFound])
+    .response::<Usage<'_>>(200, "The usage.")
+    .errors(&[Code::NotFound])
 }
 
 fn over_time() -> Doc {
     let model = string()
         .with("minLength", 1_u64)
         .with("maxLength", MODEL_MAX)
-        .eg("gpt-4o");
+        .example("gpt-4o");
     Doc::new("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
-        .says("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
+        .description("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
         .query("groupBy", words(Group::ALL.map(Group::as_str)).with("x-default", Group::Model.as_str()), "What the rows are of. Calls without a run id are runs of their own, and share the row whose `group` is null.")
         .query("interval", words(Interval::ALL.map(Interval::as_str)).with("x-default", Interval::Day.as_str()), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")
         .query("from", time(), "The first interval is the one with this moment; 30 days before `to` without it.")
@@ -47,7 +47,7 @@ fn over_time() -> Doc {
         .query("model", model, "Calls that asked for this model.")
         .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the answer.")
         .query("cursor", cursor(), "The `nextCursor` of the answer before this one, with the same parameters.")
-        .gives::<UsageView<'_>>(200, "The usage, or a file with its rows.")
+        .response::<UsageView<'_>>(200, "The usage, or a file with its rows.")
         .file(crate::spreadsheet::CONTENT_TYPE, "The usage, or a file with its rows.", CSV_EXAMPLE)
 }
 

@@ -183,7 +183,7 @@ impl UsageQuery {
             group: group.unwrap_or(Group::Model),
             interval,
             span: Span::of_query(query, interval, now_ms)?,
-            filter: CallFilter::of_names(query)?,
+            filter: CallFilter::confirmed(query)?,
         })
     }
 

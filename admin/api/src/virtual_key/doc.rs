@@ -14,13 +14,17 @@ pub(crate) fn section() -> Section {
 }
 
 fn create() -> Doc {
-    let body = Body::new("NewVirtualKey").may("name", line(NAME_MAX).eg("laptop"), "What people call it.");
+    let body = Body::new("NewVirtualKey").optional_or_null(
+        "name",
+        line(NAME_MAX).example("laptop"),
+        "What people call it.",
+    );
     Doc::new("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
-        .says("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
+        .description("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
         .param("id", new_agent_id(), "The agent.")
-        .takes(body)
-        .gives::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
-        .refuses(&[Code::PlanVirtualKeyLimit])
+        .request_body(body)
+        .response::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
+        .errors(&[Code::PlanVirtualKeyLimit])
 }
 
 fn list() -> Doc {
@@ -33,7 +37,7 @@ fn list() -> Doc {
         "virtualKeys",
         "A page of keys, the newest first; revoked ones too, never secrets.",
     )
-    .refuses(&[Code::NotFound])
+    .errors(&[Code::NotFound])
 }
 
 fn revoke() -> Doc {
@@ -42,7 +46,7 @@ fn revoke() -> Doc {
         "revokeVirtualKey",
         "Revoke a virtual key",
     )
-    .says("The next call with it gets 401.")
-    .gives::<Done>(200, "It is revoked.")
-    .refuses(&[Code::NotFound])
+    .description("The next call with it gets 401.")
+    .response::<Done>(200, "It is revoked.")
+    .errors(&[Code::NotFound])
 }

@@ -20,10 +20,10 @@ pub(crate) fn section() -> Section {
 
 fn create() -> Doc {
     let body = Body::new("NewWallet")
-        .must("botId", new_agent_id(), "The id of the agent, which you choose.")
-        .may(
+        .required("botId", new_agent_id(), "The id of the agent, which you choose.")
+        .optional_or_null(
             "name",
-            line(NAME_MAX).eg("Research bot"),
+            line(NAME_MAX).example("Research bot"),
             "What people call it; the id by default.",
         );
     Doc::new(
@@ -31,15 +31,15 @@ fn create() -> Doc {
         "createWallet",
         "Make the wallet of an agent whose id you choose",
     )
-    .takes(body)
-    .gives::<WalletAnswer<'_>>(200, "The wallet.")
-    .refuses(&[Code::TierLimit, Code::Conflict, Code::NotFound])
+    .request_body(body)
+    .response::<WalletAnswer<'_>>(200, "The wallet.")
+    .errors(&[Code::TierLimit, Code::Conflict, Code::NotFound])
 }
 
 fn get() -> Doc {
     Doc::new("GET /wallets/{id}", "getWallet", "Show a wallet")
-        .gives::<WalletAnswer<'_>>(200, "The wallet.")
-        .refuses(&[Code::NotFound])
+        .response::<WalletAnswer<'_>>(200, "The wallet.")
+        .errors(&[Code::NotFound])
 }
 
 fn of_agent() -> Doc {
@@ -49,8 +49,8 @@ fn of_agent() -> Doc {
         "Show the wallet of an agent, exactly",
     )
     .param("id", agent_id(), "The agent.")
-    .gives::<Snapshot<'_>>(200, "The wallet's snapshot.")
-    .refuses(&[Code::NotFound])
+    .response::<Snapshot<'_>>(200, "The wallet's snapshot.")
+    .errors(&[Code::NotFound])
 }
 
 fn all() -> Doc {
@@ -67,5 +67,5 @@ fn all() -> Doc {
         "Wallets of agents to leave out at the beginning.",
     )
     .query("cursor", cursor(), CURSOR_SAYS)
-    .gives::<All<'_>>(200, "The wallets.")
+    .response::<All<'_>>(200, "The wallets.")
 }

@@ -12,8 +12,7 @@ use store::webhook::Status;
 use webhooks::sign::SECRET_CHARS;
 
 pub(crate) fn section() -> Section {
-    let about =
-        "Who is told of what happens: signed POSTs to your own address. Each mode has its own webhooks.";
+    let about = "Endpoints that receive signed event notifications. Each mode has its own webhooks.";
     let docs = [
         create(),
         list(),
@@ -25,51 +24,51 @@ pub(crate) fn section() -> Section {
         again(),
     ];
     // A plan without webhooks in the dashboard refuses sessions in all of them.
-    let docs = docs.map(|doc| doc.refuses(&[Code::PlanFeature]));
+    let docs = docs.map(|doc| doc.errors(&[Code::PlanFeature]));
     Section::new("Webhooks", about, docs.into())
         .param("id", is("WebhookId"), "The webhook.")
         .param("deliveryId", is("DeliveryId"), "The delivery.")
 }
 
 fn url() -> Json {
-    pattern("^[Hh][Tt][Tt][Pp][Ss]?://.+$").eg("https://hooks.example/tollgate")
+    pattern("^[Hh][Tt][Tt][Pp][Ss]?://.+$").example("https://hooks.example/tollgate")
 }
 
 fn events() -> Json {
     list_of(is("WebhookEvent"), NAMES_MAX)
         .with("minItems", 1_u64)
-        .eg(Json::from(vec!["agent.frozen", "policy.violation"]))
+        .example(Json::from(vec!["agent.frozen", "policy.violation"]))
 }
 
 fn secret() -> Json {
     string()
         .with("minLength", *SECRET_CHARS.start())
         .with("maxLength", *SECRET_CHARS.end())
-        .eg("a-secret-of-your-own")
+        .example("a-secret-of-your-own")
 }
 
 fn description() -> Json {
-    lines(DESCRIPTION_MAX).eg("Pager")
+    lines(DESCRIPTION_MAX).example("Pager")
 }
 
 fn create() -> Doc {
     let body = Body::new("NewWebhook")
-        .must(
+        .required(
             "url",
             url(),
             "http or https, without credentials, to a public address.",
         )
-        .must("events", events(), "What it is told.")
-        .must(
+        .required("events", events(), "Subscribed event types.")
+        .required(
             "secret",
             secret(),
             "What deliveries are signed with. Never shown again.",
         )
-        .may("description", description(), "What it is for.");
+        .optional_or_null("description", description(), "What it is for.");
     Doc::new("POST /webhooks", "createWebhook", "Register a webhook")
-        .takes(body)
-        .gives::<WebhookAnswer<'_>>(201, "The webhook.")
-        .refuses(&[Code::WebhookLimit])
+        .request_body(body)
+        .response::<WebhookAnswer<'_>>(201, "The webhook.")
+        .errors(&[Code::WebhookLimit])
 }
 
 fn list() -> Doc {
@@ -79,34 +78,34 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::new("GET /webhooks/{id}", "getWebhook", "Show a webhook")
-        .gives::<WebhookAnswer<'_>>(200, "The webhook.")
-        .refuses(&[Code::NotFound])
+        .response::<WebhookAnswer<'_>>(200, "The webhook.")
+        .errors(&[Code::NotFound])
 }
 
 fn update() -> Doc {
     let status = words([Status::Active, Status::Disabled].map(Status::as_str));
     let body = Body::new("WebhookChanges")
-        .given("url", url(), "A new address.")
-        .given("events", events(), "All that it is told from now on.")
-        .given(
+        .optional("url", url(), "A new address.")
+        .optional("events", events(), "All that it is told from now on.")
+        .optional(
             "secret",
             secret(),
             "A new secret; the old one signs as well for a while.",
         )
-        .may("description", description(), "Null clears it.")
-        .given("status", status, "`disabled` ones are sent nothing.")
-        .some();
+        .optional_or_null("description", description(), "Null clears it.")
+        .optional("status", status, "`disabled` ones are sent nothing.")
+        .with_a_field();
     Doc::new("PATCH /webhooks/{id}", "updateWebhook", "Change a webhook")
-        .says("Give at least one field. Fields that are left out stay as they are.")
-        .takes(body)
-        .gives::<WebhookAnswer<'_>>(200, "The webhook as it now is.")
-        .refuses(&[Code::NotFound])
+        .description("Give at least one field. Fields that are left out stay as they are.")
+        .request_body(body)
+        .response::<WebhookAnswer<'_>>(200, "The webhook as it now is.")
+        .errors(&[Code::NotFound])
 }
 
 fn delete() -> Doc {
     Doc::new("DELETE /webhooks/{id}", "deleteWebhook", "Delete a webhook")
-        .gives::<Done>(200, "It is deleted.")
-        .refuses(&[Code::NotFound])
+        .response::<Done>(200, "It is deleted.")
+        .errors(&[Code::NotFound])
 }
 
 fn test() -> Doc {
@@ -115,8 +114,8 @@ fn test() -> Doc {
         "testWebhook",
         "Send a test event to a webhook",
     )
-    .gives::<TestDelivery>(200, "The delivery that was made.")
-    .refuses(&[Code::NotFound, Code::Conflict])
+    .response::<TestDelivery>(200, "The delivery that was made.")
+    .errors(&[Code::NotFound, Code::Conflict])
 }
 
 fn deliveries() -> Doc {
@@ -130,7 +129,7 @@ fn deliveries() -> Doc {
         "deliveries",
         "A page of deliveries with every attempt, the newest first.",
     )
-    .refuses(&[Code::NotFound])
+    .errors(&[Code::NotFound])
 }
 
 fn again() -> Doc {
@@ -139,7 +138,7 @@ fn again() -> Doc {
         "redeliver",
         "Deliver something again",
     )
-    .says("For a receiver that was away: the delivery gets new attempts, with the same id. Also one that waits for a later event.")
-    .gives::<Redelivery<'_>>(200, "It waits for an attempt.")
-    .refuses(&[Code::NotFound, Code::Conflict])
+    .description("For a receiver that was away: the delivery gets new attempts, with the same id. Also one that waits for a later event.")
+    .response::<Redelivery<'_>>(200, "It waits for an attempt.")
+    .errors(&[Code::NotFound, Code::Conflict])
 }

@@ -131,7 +131,7 @@ async fn edit(
             UserChanged::Done => return Ok(found),
             UserChanged::Changed => {}
             UserChanged::LastOwner => {
-                let message = "the account needs an owner: make somebody else one first";
+                let message = "the account needs an owner: assign another owner first";
                 return Err(Failure::refused("LAST_OWNER", message));
             }
         }

@@ -25,35 +25,35 @@ pub struct Field {
     /// Schema of the field.
     pub schema: Json,
     /// Description; empty if the name is sufficient.
-    pub says: &'static str,
+    pub description: &'static str,
     /// Whether it is required.
     pub is_required: bool,
 }
 
 impl Field {
     /// Creates a required field.
-    pub fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
+    pub fn required(name: &'static str, schema: Json, description: &'static str) -> Self {
         Self {
             name,
             schema,
-            says,
+            description,
             is_required: true,
         }
     }
 
     /// Creates an optional field, which must not be `null`.
-    pub fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
+    pub fn optional(name: &'static str, schema: Json, description: &'static str) -> Self {
         Self {
             name,
             schema,
-            says,
+            description,
             is_required: false,
         }
     }
 
     /// Creates an optional field, which may be `null`.
-    pub fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
-        Self::given(name, or_null(schema), says)
+    pub fn optional_or_null(name: &'static str, schema: Json, description: &'static str) -> Self {
+        Self::optional(name, or_null(schema), description)
     }
 
     /// Omits the field from examples.
@@ -64,9 +64,9 @@ impl Field {
 
     /// Returns the schema with the description.
     pub fn described(&self) -> Json {
-        match self.says {
+        match self.description {
             "" => self.schema.clone(),
-            says => self.schema.clone().with("description", says),
+            description => self.schema.clone().with("description", description),
         }
     }
 }
@@ -174,7 +174,7 @@ pub fn limit() -> Json {
 
 fn usd(number: Json) -> Json {
     let text = pattern(DECIMAL);
-    object([("anyOf", Json::List(vec![number, text]))]).eg(Json::Number(25.into()))
+    object([("anyOf", Json::List(vec![number, text]))]).example(Json::Number(25.into()))
 }
 
 /// `USD` or `USDC`.
@@ -185,18 +185,18 @@ pub fn currency() -> Json {
 /// Returns the schema of the name of a wallet (decision D61).
 pub fn wallet() -> Json {
     let name = pattern(&format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"));
-    object([("anyOf", Json::List(vec![record_number(), name]))]).eg("research-bot")
+    object([("anyOf", Json::List(vec![record_number(), name]))]).example("research-bot")
 }
 
 /// Returns the schema of a wallet's number or id.
 pub fn wallet_of_path() -> Json {
-    pattern("^([1-9][0-9]{0,18}|wal_[0-9A-Za-z]{26})$").eg("17")
+    pattern("^([1-9][0-9]{0,18}|wal_[0-9A-Za-z]{26})$").example("17")
 }
 
 /// Returns the schema of a positive integer, as a number or as text.
 pub fn number() -> Json {
     let text = pattern("^0*[1-9][0-9]{0,17}$");
-    object([("anyOf", Json::List(vec![record_number(), text]))]).eg(Json::Number(42.into()))
+    object([("anyOf", Json::List(vec![record_number(), text]))]).example(Json::Number(42.into()))
 }
 
 /// Returns the schema of the number of a wallet or an escrow.
@@ -220,7 +220,7 @@ pub fn agent_id() -> Json {
 pub fn new_agent_id() -> Json {
     let taken = vec![object([("const", USER.into())]), pattern(ID_PATTERN)];
     let not = object([("anyOf", Json::List(taken))]);
-    new_name(AGENT_ID_MAX).with("not", not).eg("research-bot")
+    new_name(AGENT_ID_MAX).with("not", not).example("research-bot")
 }
 
 /// Excludes the word that names the account's own wallet (decision D61) from a schema.
@@ -230,12 +230,12 @@ fn not_user(schema: Json) -> Json {
 
 /// Returns the schema of an existing run's id, in a path or query.
 pub fn run_id() -> Json {
-    pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).eg("nightly-42")
+    pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).example("nightly-42")
 }
 
 /// Returns the schema of the id of a run that a request can start.
 pub fn new_run_id() -> Json {
-    new_name(RUN_ID_MAX).eg("nightly-42")
+    new_name(RUN_ID_MAX).example("nightly-42")
 }
 
 fn new_name(longest: usize) -> Json {
@@ -248,12 +248,12 @@ fn new_name(longest: usize) -> Json {
 pub fn time() -> Json {
     kind("string")
         .with("format", "date-time")
-        .eg("2026-11-01T00:00:00Z")
+        .example("2026-11-01T00:00:00Z")
 }
 
 /// Returns the schema of an idempotency key.
 pub fn idempotency_key() -> Json {
-    pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
+    pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).example("order-7731")
 }
 
 /// The description of `cursor`.
@@ -267,15 +267,15 @@ pub fn offset() -> Json {
 
 /// Returns the schema of a cursor: the end of the previous page.
 pub fn cursor() -> Json {
-    pattern(&format!("^[A-Za-z0-9_-]{{1,{CURSOR_MAX}}}$")).eg("AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")
+    pattern(&format!("^[A-Za-z0-9_-]{{1,{CURSOR_MAX}}}$")).example("AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")
 }
 
 /// Returns the parameters of a page.
 pub fn page() -> [Field; 3] {
     let limit = whole(1, PAGE_MAX).with("x-default", PAGE_DEFAULT);
     [
-        Field::given("limit", limit, "Most records on the page."),
-        Field::given("offset", offset(), "Records to leave out at the beginning."),
-        Field::given("cursor", cursor(), CURSOR_SAYS),
+        Field::optional("limit", limit, "Most records on the page."),
+        Field::optional("offset", offset(), "Records to leave out at the beginning."),
+        Field::optional("cursor", cursor(), CURSOR_SAYS),
     ]
 }

@@ -17,7 +17,7 @@ const GUESSED: [Code; 2] = [Code::InvalidCredentials, Code::LoginLocked];
 fn password() -> Json {
     string()
         .with("maxLength", LONGEST)
-        .eg("correct horse battery staple")
+        .example("correct horse battery staple")
 }
 
 /// Returns the schema of a new password.
@@ -27,18 +27,18 @@ pub(super) fn new_password() -> Json {
 
 /// Returns the schema of the token of a link.
 pub(super) fn token() -> Json {
-    pattern("^[0-9a-f]{64}$").eg("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+    pattern("^[0-9a-f]{64}$").example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 }
 
 fn code() -> Json {
-    string().with("maxLength", CODE_MAX).eg("287082")
+    string().with("maxLength", CODE_MAX).example("287082")
 }
 
 /// Returns the answer that opens a session.
-pub(super) fn opens(doc: Doc, says: &'static str) -> Doc {
-    doc.gives::<SignedIn<'_>>(200, says).with(
+pub(super) fn opens(doc: Doc, description: &'static str) -> Doc {
+    doc.response::<SignedIn<'_>>(200, description).response_header(
         "Set-Cookie",
-        string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
+        string().example("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
         "The cookie of the session.",
     )
 }
@@ -62,60 +62,60 @@ pub(super) fn totp() -> Vec<Doc> {
 
 fn login() -> Doc {
     let body = Body::new("Login")
-        .must(
+        .required(
             "email",
-            email().eg("ada@example.com"),
+            email().example("ada@example.com"),
             "The e-mail; upper and lower case are the same.",
         )
-        .must("password", password(), "The password.")
-        .may(
+        .required("password", password(), "The password.")
+        .optional_or_null(
             "totp",
             code(),
             "A code of the second factor, or a recovery code, where the user has one.",
         )
-        .may(
+        .optional_or_null(
             "account",
-            string().with("maxLength", ACCOUNT_MAX).eg("acct_01KAH3V9J80123456789ABCDEF"),
+            string().with("maxLength", ACCOUNT_MAX).example("acct_01KAH3V9J80123456789ABCDEF"),
             "The account, where users of several have this e-mail and password: then the answer without it is a 400 that names them in accounts.",
         );
     let doc = Doc::new("POST /user/login", "login", "Sign in")
-        .says("Ten wrong passwords in 15 minutes lock the login for 15 minutes.")
-        .takes(body)
-        .refuses(&GUESSED)
-        .refuses(&[Code::TotpRequired, Code::AccountRequired]);
+        .description("Ten wrong passwords in 15 minutes lock the login for 15 minutes.")
+        .request_body(body)
+        .errors(&GUESSED)
+        .errors(&[Code::TotpRequired, Code::AccountRequired]);
     opens(doc, "Signed in.")
 }
 
 fn logout() -> Doc {
-    Doc::new("POST /user/logout", "logout", "Sign out").gives::<Done>(200, "The session has ended.")
+    Doc::new("POST /user/logout", "logout", "Sign out").response::<Done>(200, "The session has ended.")
 }
 
 fn me() -> Doc {
     Doc::new("GET /user/me", "getMe", "Show who is signed in")
-        .gives::<MeView<'_>>(200, "The user, the account and the session.")
+        .response::<MeView<'_>>(200, "The user, the account and the session.")
 }
 
 fn change() -> Doc {
     let body = Body::new("PasswordChange")
-        .must("currentPassword", password(), "The present password.")
-        .must("newPassword", new_password(), "The new one.");
+        .required("currentPassword", password(), "The present password.")
+        .required("newPassword", new_password(), "The new one.");
     Doc::new("POST /user/password", "changePassword", "Change the password")
-        .says("Ends all other sessions; this one goes on under a new cookie.")
-        .takes(body)
-        .gives::<PasswordChanged>(200, "It is changed.")
-        .with(
+        .description("Ends all other sessions; this one goes on under a new cookie.")
+        .request_body(body)
+        .response::<PasswordChanged>(200, "It is changed.")
+        .response_header(
             "Set-Cookie",
-            string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
+            string().example("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
             "The new cookie.",
         )
-        .refuses(&GUESSED)
+        .errors(&GUESSED)
 }
 
 fn reset() -> Doc {
     let body = Body::new("PasswordReset")
-        .must("token", token(), "The token of the link that the operator made.")
-        .must("newPassword", new_password(), "The new password.")
-        .may(
+        .required("token", token(), "The token of the link that the operator made.")
+        .required("newPassword", new_password(), "The new password.")
+        .optional_or_null(
             "totp",
             code(),
             "A code of the second factor, where the user has one.",
@@ -125,10 +125,10 @@ fn reset() -> Doc {
         "resetPassword",
         "Set a new password with a link",
     )
-    .says("A link works once, for an hour. All other sessions end.")
-    .takes(body)
-    .refuses(&GUESSED)
-    .refuses(&[Code::TotpRequired, Code::NotFound]);
+    .description("A link works once, for an hour. All other sessions end.")
+    .request_body(body)
+    .errors(&GUESSED)
+    .errors(&[Code::TotpRequired, Code::NotFound]);
     opens(doc, "Signed in with the new password.")
 }
 
@@ -147,8 +147,8 @@ fn revoke() -> Doc {
         "revokeSession",
         "End one of your sessions",
     )
-    .gives::<Done>(200, "It has ended.")
-    .refuses(&[Code::NotFound])
+    .response::<Done>(200, "It has ended.")
+    .errors(&[Code::NotFound])
 }
 
 fn revoke_others() -> Doc {
@@ -157,30 +157,30 @@ fn revoke_others() -> Doc {
         "revokeOtherSessions",
         "End all your other sessions",
     )
-    .takes(Body::new("NothingToSay"))
-    .gives::<Done>(200, "They have ended.")
+    .request_body(Body::new("NothingToSay"))
+    .response::<Done>(200, "They have ended.")
 }
 
 fn begin() -> Doc {
     Doc::new("POST /user/totp", "beginTotp", "Begin a second factor")
-        .says("It counts once a code of it was confirmed.")
-        .takes(password_proof())
-        .gives::<TotpEnrollment<'_>>(200, "The secret for an app.")
-        .refuses(&GUESSED)
-        .refuses(&[Code::Conflict])
+        .description("It counts once a code of it was confirmed.")
+        .request_body(password_proof())
+        .response::<TotpEnrollment<'_>>(200, "The secret for an app.")
+        .errors(&GUESSED)
+        .errors(&[Code::Conflict])
 }
 
 fn confirm() -> Doc {
-    let body = Body::new("TotpCode").must("code", code(), "A code of the app.");
+    let body = Body::new("TotpCode").required("code", code(), "A code of the app.");
     Doc::new(
         "POST /user/totp/confirm",
         "confirmTotp",
         "Confirm a second factor",
     )
-    .says("Ends all other sessions.")
-    .takes(body)
-    .gives::<Confirmed<'_>>(200, "It counts from now on.")
-    .refuses(&[Code::InvalidCredentials, Code::Conflict])
+    .description("Ends all other sessions.")
+    .request_body(body)
+    .response::<Confirmed<'_>>(200, "It counts from now on.")
+    .errors(&[Code::InvalidCredentials, Code::Conflict])
 }
 
 fn disable() -> Doc {
@@ -189,12 +189,12 @@ fn disable() -> Doc {
         "disableTotp",
         "Disable the second factor",
     )
-    .says("Ends all other sessions.")
-    .takes(password_proof())
-    .gives::<Done>(200, "There is none any more.")
-    .refuses(&GUESSED)
+    .description("Ends all other sessions.")
+    .request_body(password_proof())
+    .response::<Done>(200, "There is none any more.")
+    .errors(&GUESSED)
 }
 
 fn password_proof() -> Body {
-    Body::new("PasswordProof").must("password", password(), "The password.")
+    Body::new("PasswordProof").required("password", password(), "The password.")
 }

@@ -28,32 +28,33 @@ fn list() -> Doc {
 }
 
 fn change() -> Doc {
-    let body = Body::new("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
+    let body =
+        Body::new("RoleChange").required("role", is("RoleName"), "The new role; it binds the next call.");
     Doc::new("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
-        .says("The API keys that the user made are revoked where the new role can make none, unless they are to be kept.")
+        .description("The API keys that the user made are revoked where the new role can make none, unless they are to be kept.")
         .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
-        .takes(body)
-        .gives::<RoleChanged<'_>>(200, "The user as it now is.")
-        .refuses(&[Code::NotFound, Code::LastOwner])
+        .request_body(body)
+        .response::<RoleChanged<'_>>(200, "The user as it now is.")
+        .errors(&[Code::NotFound, Code::LastOwner])
 }
 
 fn remove() -> Doc {
     Doc::new("DELETE /user/team/{id}", "removeUser", "Remove a user")
-        .says("Their sessions end at once, and the API keys that they made are revoked, unless they are to be kept.")
+        .description("Their sessions end at once, and the API keys that they made are revoked, unless they are to be kept.")
         .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
-        .gives::<Removed<'_>>(200, "The user is removed.")
-        .refuses(&[Code::NotFound, Code::LastOwner])
+        .response::<Removed<'_>>(200, "The user is removed.")
+        .errors(&[Code::NotFound, Code::LastOwner])
 }
 
 fn invite() -> Doc {
     let body = Body::new("NewInvitation")
-        .must("email", somebody(), "Whom.")
-        .must("role", is("RoleName"), "What they may do.");
+        .required("email", somebody(), "Whom.")
+        .required("role", is("RoleName"), "What they may do.");
     Doc::new("POST /user/invitations", "invite", "Invite somebody")
-        .says("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
-        .takes(body)
-        .gives::<InvitationCreated<'_>>(200, "The invitation with its link.")
-        .refuses(&[Code::Conflict])
+        .description("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
+        .request_body(body)
+        .response::<InvitationCreated<'_>>(200, "The invitation with its link.")
+        .errors(&[Code::Conflict])
 }
 
 fn invitations() -> Doc {
@@ -72,32 +73,32 @@ fn revoke() -> Doc {
         "Revoke an invitation",
     )
     .param("id", is("InvitationId"), "The invitation.")
-    .gives::<Done>(200, "Its link leads nowhere any more.")
-    .refuses(&[Code::NotFound])
+    .response::<Done>(200, "Its link leads nowhere any more.")
+    .errors(&[Code::NotFound])
 }
 
 fn look() -> Doc {
-    let body = Body::new("InvitationToken").must("token", token(), "The token of the link.");
+    let body = Body::new("InvitationToken").required("token", token(), "The token of the link.");
     Doc::new(
         "POST /user/invitations/look",
         "lookAtInvitation",
         "Look at an invitation",
     )
-    .takes(body)
-    .gives::<InvitationPreview<'_>>(200, "Who invites whom as what.")
-    .refuses(&[Code::NotFound, Code::LoginLocked])
+    .request_body(body)
+    .response::<InvitationPreview<'_>>(200, "Who invites whom as what.")
+    .errors(&[Code::NotFound, Code::LoginLocked])
 }
 
 fn accept() -> Doc {
     let body = Body::new("InvitationAnswer")
-        .must("token", token(), "The token of the link.")
-        .must("password", new_password(), "The password of the new user.");
+        .required("token", token(), "The token of the link.")
+        .required("password", new_password(), "The password of the new user.");
     let doc = Doc::new(
         "POST /user/invitations/accept",
         "acceptInvitation",
         "Accept an invitation",
     )
-    .takes(body)
-    .refuses(&[Code::NotFound, Code::Conflict, Code::LoginLocked]);
+    .request_body(body)
+    .errors(&[Code::NotFound, Code::Conflict, Code::LoginLocked]);
     opens(doc, "Joined, and signed in.")
 }
