@@ -195,3 +195,57 @@ fn used_up() -> Problem {
     );
     Problem::new(Code::IdempotencyKeyReused, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::HashMap;
+
+    /// Returns the record of a request with this fingerprint.
+    fn record(fingerprint: &str) -> RequestLookup {
+        let fields = [
+            ("id", "int_1"),
+            ("kind", "spend"),
+            ("fp", fingerprint),
+            ("state", "settled"),
+            ("first", "settled"),
+            ("amount", "1"),
+            ("currency", "USD"),
+            ("actor", "key_1"),
+            ("agent", "bot"),
+            ("at", "1"),
+            ("request", "{}"),
+            ("head", "00"),
+        ];
+        let fields: HashMap<_, _> = fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        RequestLookup::Record(Box::new(IntentRecord::from_fields(&fields).unwrap()))
+    }
+
+    #[test]
+    fn a_key_belongs_to_the_request_that_used_it() {
+        let claimed = |fingerprint: &str| RequestLookup::Claimed {
+            fingerprint: fingerprint.to_owned(),
+        };
+        let once = |found: RequestLookup| {
+            let id = IntentId {
+                id: "int_1".to_owned(),
+                spare_id: "int_2".to_owned(),
+                found,
+                is_known: false,
+                has_key: true,
+                at_ms: 1,
+            };
+            id.once("spend", &json!({ "amount": "1" }))
+        };
+        let own = once(RequestLookup::Nothing).unwrap();
+        for found in [claimed(&own.fingerprint), record(&own.fingerprint)] {
+            assert_eq!(once(found).unwrap(), own);
+        }
+        for found in [claimed("other"), record("other")] {
+            assert_eq!(once(found).unwrap_err().code(), Code::IdempotencyKeyReused);
+        }
+    }
+}

@@ -125,6 +125,8 @@ async fn the_ledger_is_the_one_that_the_store_is_now() {
     let checks = fixture.count("INFO");
     assert!(health.is_still(&ledger).await);
     assert_eq!(fixture.count("INFO"), checks, "no connection broke");
+    fixture.lose_a_connection().await;
+    assert!(health.is_still(&ledger).await, "checked, and the same");
     fixture.on_command(|command| (command[0] == "HGETALL").then(|| record("another")));
     assert!(health.is_still(&ledger).await, "not known yet");
     fixture.lose_a_connection().await;
@@ -134,6 +136,15 @@ async fn the_ledger_is_the_one_that_the_store_is_now() {
     // The store has no record.
     fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
     assert!(health.read_ledger().await.is_none());
+}
+
+#[tokio::test]
+async fn a_store_without_a_record_is_not_examined_further() {
+    let fixture = Fixture::new().await;
+    fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
+    fixture.health.check().await;
+    assert!(!fixture.health.is_ready());
+    assert_eq!(fixture.count("INFO"), 0);
 }
 
 /// Calls at the same time after a lost connection.

@@ -159,4 +159,18 @@ mod tests {
         prices.refresh(false).await;
         assert_eq!(version(), file, "the import was taken back");
     }
+
+    /// Until the prices are known, every call reads them.
+    #[tokio::test]
+    async fn a_text_that_does_not_parse_is_parsed_again_only_with_the_file() {
+        let fixture = Fixture::new().await;
+        let prices = &fixture.prices;
+        let parsed_at = |reread: bool| {
+            assert!(!prices.accept(Some(Some("{".to_owned())), reread));
+            prices.texts.lock().bad.as_ref().map(|(_, at)| *at).unwrap()
+        };
+        let first = parsed_at(false);
+        assert_eq!(parsed_at(false), first);
+        assert_ne!(parsed_at(true), first);
+    }
 }

@@ -287,3 +287,27 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStor
     let _: [i64; 3] = store.pipeline(&set).await?;
     read_record(store).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sealed_secrets_need_their_master_key() {
+        let keyring = Keyring::new([format!("{}=", "A".repeat(43)).as_str()].into_iter()).unwrap();
+        let check = |checkpoint_key: Option<&str>| {
+            let record = StoreRecord {
+                epoch: String::new(),
+                check_secret: CheckSecret::from_stored(String::new()),
+                append_only: true,
+                has_memory_limit: true,
+                restored: None,
+                checkpoint_key: checkpoint_key.map(str::to_owned),
+                refusing: (Vec::new(), 1),
+            };
+            record.check_master_key(&keyring)
+        };
+        assert_eq!(check(None), Ok(()), "no secret yet");
+        assert_eq!(check(Some("v1.01234567.AAAA")), Err(WrongMasterKey));
+    }
+}

@@ -213,3 +213,24 @@ fn done_before(record: &IntentRecord, number: u64, status: EscrowStatus) -> Prob
         .with("status", status.as_str());
     with_intent(problem, &record.id).with("replayed", true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_to_refuse_a_call_on_an_escrow_has_its_code() {
+        for (reason, expected) in [
+            (Reason::EscrowNotPending, "ESCROW_WRONG_STATE"),
+            (Reason::EscrowNotFunded, "ESCROW_WRONG_STATE"),
+            (Reason::EscrowReleased, "ESCROW_RESOLVED"),
+            (Reason::EscrowDisputed, "ESCROW_RESOLVED"),
+            (Reason::EscrowRefunded, "ESCROW_RESOLVED"),
+            (Reason::InsufficientBalance, "INSUFFICIENT_BALANCE"),
+            (Reason::Frozen, "FROZEN"),
+            (Reason::WalletClosed, "WALLET_CLOSED"),
+        ] {
+            assert_eq!(code(reason).as_str(), expected, "{reason:?}");
+        }
+    }
+}

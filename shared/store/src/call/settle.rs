@@ -113,12 +113,40 @@ impl Settle {
         let reply: String = store
             .script(&SETTLE, &keys.to_end().into_values(), &args[..sent])
             .await?;
-        match reply.as_str() {
-            "settled" => Ok(Settled::Done),
-            "missing" => Ok(Settled::Missing),
-            "mismatch" => Ok(Settled::Mismatch),
-            "lacks_writes" => Err(StoreError::LacksWrites),
-            _ => Err(StoreError::unexpected("settle")),
+        parse(&reply)
+    }
+}
+
+/// Parses the reply. An unknown word is an error: the hold may still be open.
+fn parse(reply: &str) -> Result<Settled, StoreError> {
+    match reply {
+        "settled" => Ok(Settled::Done),
+        "missing" => Ok(Settled::Missing),
+        "mismatch" => Ok(Settled::Mismatch),
+        "lacks_writes" => Err(StoreError::LacksWrites),
+        _ => Err(StoreError::unexpected("settle")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read() {
+        for (reply, outcome) in [
+            ("settled", Settled::Done),
+            ("missing", Settled::Missing),
+            ("mismatch", Settled::Mismatch),
+        ] {
+            assert_eq!(parse(reply).unwrap(), outcome, "{reply}");
+        }
+        assert!(matches!(parse("lacks_writes"), Err(StoreError::LacksWrites)));
+        for reply in ["", "done", "settled 1"] {
+            assert!(
+                matches!(parse(reply), Err(StoreError::UnexpectedReply(_))),
+                "{reply}"
+            );
         }
     }
 }
