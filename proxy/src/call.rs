@@ -95,11 +95,11 @@ impl CallPipeline {
         endpoint: Endpoint,
         session: &mut ServerSession,
         keeper: &mut Keeper,
-        mut trace: RequestTrace,
+        trace: &mut RequestTrace,
     ) -> Completed {
-        match self.read_and_run(endpoint, session, keeper, &mut trace).await {
+        match self.read_and_run(endpoint, session, keeper, trace).await {
             Ok(completed) => completed,
-            Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, &trace),
+            Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, trace),
         }
     }
 

@@ -66,7 +66,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);
-    let trace = RequestTrace::new(&head.headers);
+    let mut trace = RequestTrace::new(&head.headers);
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = state.addresses.check(session).await
@@ -74,7 +74,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         return Completed::from_rejection(&rejection, &state.metrics, &trace);
     }
     let answered = match route {
-        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, keeper, trace).await,
+        Ok(Route::Call(endpoint)) => return state.calls.call(endpoint, session, keeper, &mut trace).await,
         Ok(Route::Health) => Ok(health(state).await),
         Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
         Err(no_route) => {
