@@ -11,7 +11,7 @@ use super::head_limited::HeadLimited;
 use super::preface;
 use super::state::EdgeState;
 use async_trait::async_trait;
-use connections::limit::Requests;
+use connections::limit::{OpenConnection, Requests};
 use pingora::apps::ServerApp;
 use pingora::listeners::tls::Acceptor;
 use pingora::protocols::l4::stream::Stream as Tcp;
@@ -70,6 +70,24 @@ impl EdgeApp {
         service
     }
 
+    /// Serves HTTP on a connection until it ends, misses the deadline of its first head, or is closed for another one.
+    async fn serve_in_time(&self, connection: Stream, entry: &OpenConnection, shutdown: &ShutdownWatch) {
+        let deadline = Instant::now() + self.within;
+        let head = Arc::new(Head::expected_by(deadline));
+        let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
+        let overdue = Box::pin(sleep_until(deadline + LATE_ANSWER));
+        let until_first_head = UntilFirstHead {
+            serving,
+            head,
+            overdue: Some(overdue),
+        };
+        tokio::select! {
+            biased;
+            () = until_first_head => {}
+            () = entry.closed_for_another() => self.arrivals.closed_for_another(),
+        }
+    }
+
     /// Serves HTTP on a connection until it ends.
     async fn serve(
         &self,
@@ -111,22 +129,13 @@ impl EdgeApp {
 
 #[async_trait]
 impl ServerApp for EdgeApp {
+    /// Serves the connection in a task of its own: Pingora's task has room for its own handshake, 8 KB, and ends now.
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let entry = self.arrivals.started(peer_of(&connection)?)?;
-        let deadline = Instant::now() + self.within;
-        let head = Arc::new(Head::expected_by(deadline));
-        let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
-        let overdue = Box::pin(sleep_until(deadline + LATE_ANSWER));
-        let until_first_head = UntilFirstHead {
-            serving,
-            head,
-            overdue: Some(overdue),
-        };
-        tokio::select! {
-            biased;
-            () = until_first_head => {}
-            () = entry.closed_for_another() => self.arrivals.closed_for_another(),
-        }
+        let (app, shutdown) = (Arc::clone(self), shutdown.clone());
+        drop(tokio::spawn(async move {
+            app.serve_in_time(connection, &entry, &shutdown).await
+        }));
         None
     }
 }
