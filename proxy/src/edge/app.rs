@@ -121,8 +121,11 @@ impl EdgeApp {
                 ))
             }
         };
-        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), is_h2, head, requests));
-        app.process_new(connection, shutdown).await;
+        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
+        match is_h2 {
+            true => drop(app.process_new(connection, shutdown).await),
+            false => app.serve_h1(connection, shutdown).await,
+        }
         Some(())
     }
 }

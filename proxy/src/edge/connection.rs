@@ -6,6 +6,7 @@ use super::keeper;
 use super::write::KEEP_ALIVE;
 use connections::limit::Requests;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::proxy::HttpProxy;
@@ -27,25 +28,44 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The HTTP application of one connection.
 pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
-    is_h2: bool,
     head: Arc<Head>,
     requests: Requests,
 }
 
 impl Connection {
-    pub(super) const fn new(
-        proxy: Arc<HttpProxy<Edge>>,
-        is_h2: bool,
-        head: Arc<Head>,
-        requests: Requests,
-    ) -> Self {
+    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>, requests: Requests) -> Self {
         Self {
             proxy,
-            is_h2,
             head,
             requests,
         }
     }
+
+    /// Serves HTTP/1, as Pingora's own loop does. The future of that one also has room for HTTP/2: 4 KB a connection.
+    pub(super) async fn serve_h1(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) {
+        let mut served = self
+            .process_new_http(first_session(connection, shutdown), shutdown)
+            .await;
+        while let Some(connection) = served {
+            served = self.process_new_http(next_session(connection), shutdown).await;
+        }
+    }
+}
+
+fn first_session(connection: Stream, shutdown: &ShutdownWatch) -> ServerSession {
+    let mut session = ServerSession::new_http1(connection);
+    let is_stopping = *shutdown.borrow();
+    session.set_keepalive((!is_stopping).then_some(KEEP_ALIVE.as_secs()));
+    session
+}
+
+fn next_session(connection: ReusedHttpStream) -> ServerSession {
+    let (connection, settings) = connection.consume();
+    let mut session = ServerSession::new_http1(connection);
+    if let Some(settings) = settings {
+        settings.apply_to_session(&mut session);
+    }
+    session
 }
 
 /// Returns the options of the proxy: HTTP/2 also without TLS, and all methods answered by the edge's routes.
@@ -83,9 +103,8 @@ impl HttpServerApp for Connection {
         Box::pin(keeper::scope(self.requests.clone(), serving))
     }
 
-    /// `None` for HTTP/1: with options, Pingora would look for the HTTP/2 preface and wait for that many bytes.
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        self.is_h2.then(|| self.proxy.server_options())?
+        self.proxy.server_options()
     }
 
     /// The header limit also bounds CONTINUATION frames: the library closes the connection somewhat above the size of
