@@ -9,16 +9,17 @@ pub mod app;
 mod arrivals;
 mod connection;
 pub mod connections;
+mod detached_stream;
 mod early_request_filter;
 mod fail_to_proxy;
 pub mod head;
 pub mod head_limited;
-mod keeper;
 mod logging;
 mod new_ctx;
 mod preface;
 mod refused_head;
 mod request_filter;
+mod request_scope;
 pub mod route;
 pub mod state;
 mod upstream_peer;
@@ -45,8 +46,8 @@ impl Edge {
         Self { state }
     }
 
-    fn state(&self) -> Option<&EdgeState> {
-        self.state.get().map(Arc::as_ref)
+    fn state(&self) -> Option<&Arc<EdgeState>> {
+        self.state.get()
     }
 }
 
@@ -65,8 +66,8 @@ impl ProxyHttp for Edge {
         early_request_filter::begin(self.state(), session, ctx)
     }
 
-    async fn request_filter(&self, session: &mut Session, _ctx: &mut Ctx) -> Result<bool> {
-        request_filter::answer(self.state(), session.as_downstream_mut()).await
+    async fn request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<bool> {
+        request_filter::answer(self.state(), session.as_downstream_mut(), ctx).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut Ctx) -> Result<Box<HttpPeer>> {

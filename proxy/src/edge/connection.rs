@@ -2,7 +2,7 @@
 
 use super::Edge;
 use super::head::{HEAD_BYTES_MAX, Head};
-use super::keeper;
+use super::request_scope;
 use super::write::KEEP_ALIVE;
 use connections::limit::Requests;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
@@ -100,7 +100,13 @@ impl HttpServerApp for Connection {
             }
         }
         let serving = self.proxy.process_new_http(session, shutdown);
-        Box::pin(keeper::scope(self.requests.clone(), serving))
+        let serving = request_scope::scope(self.requests.clone(), serving);
+        Box::pin(async move {
+            match serving.await {
+                (served, None) => served,
+                (_, Some(stream)) => Box::pin(stream.write()).await,
+            }
+        })
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {

@@ -8,11 +8,12 @@ use pingora::Error;
 use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
+use std::sync::Arc;
 
 /// Answers a head that is too long (431) or malformed (400). Writes nothing after a failed write, or in a process that
 /// is ending.
 pub(super) async fn answer(
-    state: Option<&EdgeState>,
+    state: Option<&Arc<EdgeState>>,
     session: &mut ServerSession,
     error: &Error,
 ) -> FailToProxy {

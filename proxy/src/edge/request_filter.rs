@@ -1,8 +1,10 @@
 //! Answers a request: finds the route, runs the call or one of the small endpoints, then writes the answer.
 
+use super::detached_stream::{DetachedStream, take_session};
+use super::new_ctx::Ctx;
 use super::route;
 use super::state::EdgeState;
-use super::{keeper, refused_head};
+use super::{refused_head, request_scope};
 use crate::call::completed::Completed;
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
@@ -14,24 +16,38 @@ use http::HeaderName;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Number of retries so far, which the OpenAI SDKs send.
 const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
-/// Answers the request. `true` tells Pingora that the request is complete.
+/// Answers the request. `true` tells Pingora that the request is complete. A streamed answer is written afterwards, by
+/// the connection.
 ///
 /// # Errors
 /// The answer could not be written; the connection is closed.
-pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSession) -> Result<bool> {
-    let state = state.ok_or_else(|| Error::new_in(InternalError))?;
-    let mut keeper = keeper::current();
+pub(super) async fn answer(
+    state: Option<&Arc<EdgeState>>,
+    session: &mut ServerSession,
+    ctx: &mut Ctx,
+) -> Result<bool> {
+    let no_answer = || Error::new_in(InternalError);
+    let state = state.ok_or_else(no_answer)?;
+    let mut keeper = request_scope::keeper();
     let (reply, stream) = reply(state, session, &mut keeper).await;
-    let written = match stream {
-        None => state.writer.write(session, reply).await,
-        Some(stream) => state.writer.write_stream(session, reply, *stream).await,
+    let Some(stream) = stream else {
+        return state.writer.write(session, reply).await.map(|()| true);
     };
-    written.map(|()| true)
+    let is_detached = request_scope::detach(Box::new(DetachedStream {
+        session: take_session(session),
+        state: Arc::clone(state),
+        head: reply,
+        stream: *stream,
+        _keeper: keeper,
+        _in_flight: ctx.in_flight.take(),
+    }));
+    is_detached.then_some(true).ok_or_else(no_answer)
 }
 
 /// Builds the answer with the headers of every answer.

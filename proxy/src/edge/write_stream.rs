@@ -25,7 +25,7 @@ impl ReplyWriter {
     pub(super) async fn write_stream(
         &self,
         session: &mut ServerSession,
-        mut head: Reply,
+        head: &mut Reply,
         stream: RunningStream,
     ) -> Result<()> {
         self.set_keepalive(session);
@@ -42,7 +42,7 @@ impl ReplyWriter {
         if let Some(head) = HeadLimited::head_of(session) {
             head.flush_next_write();
         }
-        let head = head_of(head.status, head.headers);
+        let head = head_of(head.status, std::mem::take(&mut head.headers));
         let RunningStream { reader, pieces } = stream;
         let writing = pin!(async {
             in_time(self.timeout, session.write_response_header(head)).await?;
