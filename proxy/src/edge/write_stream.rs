@@ -9,8 +9,9 @@ use crate::reply::Reply;
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderValue, Version};
+use http::{HeaderValue, Method, Version};
 use pingora::ErrorType::ConnectionClosed;
+use pingora::http::RequestHeader;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::pin::pin;
@@ -46,6 +47,7 @@ impl ReplyWriter {
         let RunningStream { reader, pieces } = stream;
         let writing = pin!(async {
             in_time(self.timeout, session.write_response_header(head)).await?;
+            drop_request_headers(session);
             write_pieces(session, pieces, self.timeout).await
         });
         // Polled first: the reader gives the next piece when the previous one was written.
@@ -53,6 +55,16 @@ impl ReplyWriter {
             Either::Left((written, _reader)) => written,
             Either::Right((_done, writing)) => writing.await,
         }
+    }
+}
+
+/// Drops the headers of the request, which nothing reads once the head of the answer was written. Pingora keeps them
+/// twice, with the names as they were sent.
+fn drop_request_headers(session: &mut ServerSession) {
+    let without = RequestHeader::build_no_case(Method::POST, b"/", Some(0));
+    if let (ServerSession::H1(_), Ok(mut without)) = (&*session, without) {
+        without.set_version(session.req_header().version);
+        *session.req_header_mut() = without;
     }
 }
 
