@@ -26,7 +26,7 @@ const STEPS_MAX: usize = 10;
 /// Sources from which entries may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntrySource {
-    /// The store only. A chain whose next entry was archived is added to the backlog, for the worker that catches up.
+    /// The store only. A chain whose next entry was archived is added to the backlog.
     Store,
     /// The archive as well.
     Archive,

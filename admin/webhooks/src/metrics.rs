@@ -40,7 +40,7 @@ telemetry::metrics! {
         /// Scans for ready webhooks that a store failure cut off.
         pub scans_failed: counter("webhook_looks_failed_total"),
         /// Dispatches of archived entries that failed and are tried again.
-        pub catch_ups_failed: counter("webhook_catch_ups_failed_total"),
+        pub archived_failed: counter("webhook_catch_ups_failed_total"),
     }
 }
 

@@ -2,15 +2,15 @@
 //! part of each chain. All accounts are checked in turn, at a bounded rate; one with more to move is checked again at
 //! once.
 
-use super::rotation::Rotation;
 use crate::base::Base;
-use crate::base::next_round;
 use crate::metrics::Worker;
+use crate::paused::PausedChains;
+use crate::rotation::Rotation;
+use crate::rounds::Rounds;
 use archive::Archive;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use settings::AuditSettings;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use store::audit::chain::{ArchiveBacklog, Chain};
@@ -21,7 +21,6 @@ use store::{StoreError, server_clock};
 use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(1);
@@ -47,8 +46,7 @@ pub(super) struct Archiver {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    /// Chains that failed, with the end of their pause.
-    failing: HashMap<Realm, Instant>,
+    paused: PausedChains,
     rounds: u32,
 }
 
@@ -63,17 +61,16 @@ struct Rule {
 
 /// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
 /// succeeds.
-pub(super) async fn run(worker: Archiver, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while next_round(&worker.base, &mut stopping, EVERY).await {
-        match round(&worker, &mut memory).await {
-            Ok(()) => worker.base.metrics.round(Worker::Archiver),
-            // The store, not the archive: its own alerts report it.
-            Err(error) => tracing::error!(error = %error_chain(&error), "round of archiving cut off"),
-        }
+    let mut rounds = Rounds::new(&worker.base, stopping, EVERY);
+    while rounds.next().await {
+        let archived = round(&worker, &mut memory).await;
+        rounds.record(Worker::Archiver, archived);
     }
 }
 
+/// Fails only because of the store. A chain that cannot be archived is logged and counted.
 async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
     let round = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
@@ -88,22 +85,22 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
     };
     let full = with_work(memory, rule, &round).await;
     worker.base.metrics.archiving_waiting.set(level(full.len()));
-    let moving = stream::iter(full).map(async |place| {
-        let moved = archive(worker, &place, rule).await;
-        (place, moved)
+    let moving = stream::iter(full).map(async |realm| {
+        let moved = archive(worker, &realm, rule).await;
+        (realm, moved)
     });
     let mut moving = std::pin::pin!(moving.buffer_unordered(AT_ONCE));
-    while let Some((place, moved)) = moving.next().await {
+    while let Some((realm, moved)) = moving.next().await {
         match moved {
             Ok(()) => {
-                memory.failing.remove(&place);
+                memory.paused.resume(&realm);
             }
-            Err(error) if error.is_server_failure() => round.failed(Some(place.bucket()), error),
+            Err(error) if error.is_server_failure() => round.failed(Some(realm.bucket()), error),
             Err(error) => {
                 worker.base.metrics.archiving_failed.inc();
-                let (account, mode) = (place.account(), place.mode());
+                let (account, mode) = (realm.account(), realm.mode());
                 tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
-                memory.failing.insert(place, Instant::now() + AFTER_FAILURE);
+                memory.paused.pause(realm, AFTER_FAILURE);
             }
         }
     }
@@ -113,22 +110,18 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
 /// Returns the chains with work to do, among the reachable accounts of this round.
 async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Realm> {
     let accounts = memory.rotation.next(ACCOUNTS);
-    let places = accounts
+    let realms = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| Realm::new(account, mode)));
-    let places: Vec<Realm> = places.collect();
-    let reads: Vec<Read> = places.iter().flat_map(ArchiveBacklog::reads).collect();
+    let realms: Vec<Realm> = realms.collect();
+    let reads: Vec<Read> = realms.iter().flat_map(ArchiveBacklog::reads).collect();
     let mut answers = round.many(&reads).await;
     let mut full = Vec::new();
-    for place in places {
+    for realm in realms {
         let mut part = answers.split(ArchiveBacklog::READS);
-        let resting = memory
-            .failing
-            .get(&place)
-            .is_some_and(|until| *until > Instant::now());
-        match ArchiveBacklog::from_answers(&mut part) {
-            Some(backlog) if !resting && rule.has_work(&backlog) => full.push(place),
-            _ => {}
+        let backlog = ArchiveBacklog::from_answers(&mut part);
+        if backlog.is_some_and(|backlog| rule.has_work(&backlog)) && !memory.paused.is_paused(&realm) {
+            full.push(realm);
         }
     }
     full

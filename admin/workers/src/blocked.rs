@@ -1,18 +1,17 @@
 //! Refreshes the server's copy of the blocked addresses every [`REFRESH_EVERY`].
 
-use crate::base::{Base, pause};
+use crate::base::Base;
+use crate::rounds::Ticks;
 use std::sync::Arc;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Follows the list until the server stops.
-pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, mut stopping: watch::Receiver<bool>) {
-    loop {
+pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, stopping: watch::Receiver<bool>) {
+    let mut ticks = Ticks::new(stopping, REFRESH_EVERY);
+    while ticks.next().await {
         blocked.refresh(&base.store).await;
         base.metrics.room.blocked_kept.set(level(blocked.kept()));
-        if !pause(&mut stopping, REFRESH_EVERY).await {
-            return;
-        }
     }
 }

@@ -1,14 +1,14 @@
 //! The checkpointer: writes a signed checkpoint of each chain that has grown to the archive, outside the store. The
 //! checkpoint later proves whether somebody with write access to the store truncated or rewrote the chain.
 //!
-//! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one
-//! stays, and the log and a metric say so, until an operator has found out why and removed it. Each server keeps one
-//! checkpoint of a chain a day beside the last one, where no later one replaces it, and remembers the last one that it
-//! saw: an older one that is put in its place moves nothing back.
+//! A new checkpoint replaces the last one only if the chain still contains all entries that the last one covers.
+//! Otherwise the last one stays until an operator removes it, and each round logs and counts the failure. Each server
+//! also keeps one checkpoint of each chain a day, which is never replaced, and remembers the largest one that it read:
+//! an attacker who restores an older checkpoint cannot make the chain shorter.
 
 use crate::base::Base;
-use crate::base::next_round;
 use crate::metrics::Worker;
+use crate::rounds::Rounds;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Checkpoints, NotSigned};
 use crypto::checkpoint_key::CheckpointKey;
@@ -48,42 +48,38 @@ pub(super) struct Checkpointer {
 #[derive(Debug, Default)]
 struct Memory {
     accounts: Vec<String>,
-    /// What was put or found of each chain.
-    noted: HashMap<Realm, Noted>,
+    /// Newest known checkpoint of each chain.
+    known: HashMap<Realm, Known>,
     /// Chains whose last attempt failed (`false`) or was refused (`true`); each was logged.
     failing: HashMap<Realm, bool>,
 }
 
-/// What a server knows of the checkpoints of a chain.
+/// State of a chain's checkpoints.
 #[derive(Debug, Clone, Default)]
-struct Noted {
-    /// The number of entries at the last look.
+struct Known {
+    /// Number of entries of the chain when it was last read.
     size: u64,
-    /// The checkpoint that tells of most entries.
+    /// The checkpoint that covers the most entries.
     largest: Option<Checkpoint>,
-    /// The day on which this server kept one, in days since 1970.
+    /// The day on which this server last kept one, in days since 1970.
     kept_on: Option<u64>,
 }
 
-/// Takes checkpoints until it is time to stop. Several servers may do so at once.
-pub(super) async fn run(worker: Checkpointer, mut stopping: watch::Receiver<bool>) {
-    let every = worker.every;
+/// Writes checkpoints until the server stops. Several servers may do so concurrently.
+pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while next_round(&worker.base, &mut stopping, every).await {
-        match round(&worker, &mut memory).await {
-            Ok(()) => {
-                worker.base.metrics.round(Worker::Checkpointer);
-                worker
-                    .base
-                    .metrics
-                    .checkpoints_failing
-                    .set(level(memory.failing.len()));
-            }
-            Err(error) => {
-                worker.base.metrics.checkpoints_failed.inc();
-                tracing::error!(error = %error_chain(&error), "round of checkpoints cut off");
-            }
+    let mut rounds = Rounds::new(&worker.base, stopping, worker.every);
+    while rounds.next().await {
+        let written = round(&worker, &mut memory).await;
+        match &written {
+            Ok(()) => worker
+                .base
+                .metrics
+                .checkpoints_failing
+                .set(level(memory.failing.len())),
+            Err(_) => worker.base.metrics.checkpoints_failed.inc(),
         }
+        rounds.record(Worker::Checkpointer, written);
     }
 }
 
@@ -100,20 +96,20 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
         return Ok(round.end()?);
     }
     let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
-    let known: Vec<(Realm, Noted)> = grown
+    let known: Vec<(Realm, Known)> = grown
         .into_iter()
         .map(|chain| {
-            let noted = memory.noted.get(&chain).cloned().unwrap_or_default();
-            (chain, noted)
+            let known = memory.known.get(&chain).cloned().unwrap_or_default();
+            (chain, known)
         })
         .collect();
-    let moving = stream::iter(known).map(async |(chain, noted): (Realm, Noted)| {
-        let moved = advance(worker, &key, &chain, noted).await;
-        (chain, moved)
+    let updates = stream::iter(known).map(async |(chain, known): (Realm, Known)| {
+        let updated = advance(worker, &key, &chain, known).await;
+        (chain, updated)
     });
-    let mut moving = std::pin::pin!(moving.buffer_unordered(AT_ONCE));
-    while let Some((chain, moved)) = moving.next().await {
-        note_outcome(worker, memory, chain, moved);
+    let mut updates = std::pin::pin!(updates.buffer_unordered(AT_ONCE));
+    while let Some((chain, updated)) = updates.next().await {
+        record_outcome(worker, memory, chain, updated);
     }
     Ok(round.end()?)
 }
@@ -128,8 +124,8 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Real
         let sizes = sizes.unwrap_or_default();
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
             let chain = Realm::new(id, mode);
-            // Each is checked once after a start, also when nothing is left of it.
-            if memory.noted.get(&chain).map(|noted| noted.size) != Some(size.unwrap_or(0)) {
+            // Each is checked once after a start, also when it has no entries left.
+            if memory.known.get(&chain).map(|known| known.size) != Some(size.unwrap_or(0)) {
                 found.push(chain);
             }
         }
@@ -137,95 +133,88 @@ async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Real
     found
 }
 
-/// Puts a checkpoint of the chain as it is now in the place of the last one. Returns what is known then, and whether it
-/// is new.
+/// Replaces the last checkpoint by one of the chain's present end, if the chain has grown. Returns the new state, and
+/// whether a checkpoint was written.
 async fn advance(
     worker: &Checkpointer,
     key: &CheckpointKey,
     chain: &Realm,
-    noted: Noted,
-) -> Result<(Noted, bool), NotSigned> {
+    known: Known,
+) -> Result<(Known, bool), NotSigned> {
     let checkpoints = Checkpoints::new(&worker.archive, key.public(), chain);
     let trail = Trail::new(&worker.base.store, &worker.archive, chain.clone());
-    let largest = largest(checkpoints, noted.largest).await?;
+    let largest = largest(checkpoints, known.largest).await?;
     let head = checkpoint::end(&trail, largest.as_ref()).await?;
     let is_covered = largest.as_ref().is_some_and(|last| last.end().size == head.seq);
-    let noted = Noted {
+    let known = Known {
         size: head.seq,
         largest,
-        ..noted
+        ..known
     };
     if head.seq == 0 || is_covered {
-        return Ok((noted, false));
+        return Ok((known, false));
     }
     let next = checkpoint::of_head(chain, head);
-    put(checkpoints, key, next, noted).await
+    put(checkpoints, key, next, known).await
 }
 
-/// Returns the checkpoint that covers the most entries. Reads the kept ones if the last or the noted one is missing.
+/// Returns the checkpoint that covers the most entries. Reads the kept ones if the last or the known one is missing.
 async fn largest(
     checkpoints: Checkpoints<'_>,
-    noted: Option<Checkpoint>,
+    known: Option<Checkpoint>,
 ) -> Result<Option<Checkpoint>, NotSigned> {
     let last = checkpoints.last().await?;
-    if let (Some(last), Some(noted)) = (last, noted) {
-        return Ok(Some(if last.end().size < noted.end().size {
-            noted
-        } else {
-            last
-        }));
+    if let (Some(last), Some(known)) = (last, known) {
+        let is_older = last.end().size < known.end().size;
+        return Ok(Some(if is_older { known } else { last }));
     }
     let largest = checkpoints.largest().await?;
     Ok(largest.map(|largest| largest.checkpoint))
 }
 
-/// Puts a checkpoint in the place of the last one, unless another server put one meanwhile that says as much or more,
-/// and keeps it if it is this server's first of the day. The last one can still move back when two servers put at the
-/// same moment; the next round of either moves it on.
+/// Replaces the last checkpoint by `next`, unless another server meanwhile wrote one that covers as many entries. Keeps
+/// `next` as well if it is this server's first of the day. Two servers that write at the same moment can leave the older
+/// one as the last; the next round of either replaces it.
 async fn put(
     checkpoints: Checkpoints<'_>,
     key: &CheckpointKey,
     next: Checkpoint,
-    noted: Noted,
-) -> Result<(Noted, bool), NotSigned> {
+    known: Known,
+) -> Result<(Known, bool), NotSigned> {
     let last = checkpoints.last().await?;
     if let Some(last) = last.filter(|last| last.end().size >= next.size) {
-        let size = last.end().size;
-        let largest = Some(last);
-        return Ok((
-            Noted {
-                size,
-                largest,
-                ..noted
-            },
-            false,
-        ));
+        let found = Known {
+            size: last.end().size,
+            largest: Some(last),
+            ..known
+        };
+        return Ok((found, false));
     }
     let note = key.sign(&next).into_bytes();
     let today = clock::now_ms() / DAY_MS;
-    if noted.kept_on != Some(today) {
+    if known.kept_on != Some(today) {
         checkpoints.keep(next.size, &note).await?;
     }
     checkpoints.put(note).await?;
-    let put = Noted {
+    let written = Known {
         size: next.size,
         largest: Some(next),
         kept_on: Some(today),
     };
-    Ok((put, true))
+    Ok((written, true))
 }
 
-fn note_outcome(
+fn record_outcome(
     worker: &Checkpointer,
     memory: &mut Memory,
     chain: Realm,
-    moved: Result<(Noted, bool), NotSigned>,
+    updated: Result<(Known, bool), NotSigned>,
 ) {
-    let error = match moved {
-        Ok((noted, new)) => {
-            worker.base.metrics.checkpoints.inc_by(u64::from(new));
+    let error = match updated {
+        Ok((known, is_new)) => {
+            worker.base.metrics.checkpoints.inc_by(u64::from(is_new));
             memory.failing.remove(&chain);
-            memory.noted.insert(chain, noted);
+            memory.known.insert(chain, known);
             return;
         }
         Err(error) => error,
@@ -236,7 +225,7 @@ fn note_outcome(
         false => worker.base.metrics.checkpoints_failed.inc(),
     }
     let (account, mode) = (chain.account(), chain.mode());
-    // It is retried in every round, but logged once, and again when it fails in the other way.
+    // It is retried in every round, but logged once, and again when a failure becomes a refusal or the reverse.
     if memory.failing.get(&chain) != Some(&is_tampering) {
         tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
         memory.failing.insert(chain, is_tampering);
@@ -278,12 +267,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_checkpoint_is_never_put_over_one_that_says_more() {
+    async fn a_checkpoint_never_replaces_one_that_covers_more() {
         let dir = tempfile::tempdir().unwrap();
         let (archive, key) = (archive_in(dir.path()), key());
         let checkpoints = checkpoints(&archive, &key);
         let next = |size: u64| next(size, u8::try_from(size).unwrap());
-        let mut noted = Noted::default();
+        let mut known = Known::default();
         for (size, outcome) in [
             (100, (100, true)),
             (120, (120, true)),
@@ -291,9 +280,9 @@ mod tests {
             (120, (120, false)),
             (121, (121, true)),
         ] {
-            let (then, new) = put(checkpoints, &key, next(size), noted).await.unwrap();
+            let (then, new) = put(checkpoints, &key, next(size), known).await.unwrap();
             assert_eq!((then.size, new), outcome);
-            noted = then;
+            known = then;
             assert_eq!(checkpoints.last().await.unwrap(), Some(next(outcome.0)));
         }
         // The first of a day stays, and a server that forgot everything keeps another one.
@@ -302,38 +291,38 @@ mod tests {
             kept().await.unwrap(),
             ["checkpoints/acct_1/live.kept/000000000100"]
         );
-        put(checkpoints, &key, next(122), Noted::default()).await.unwrap();
+        put(checkpoints, &key, next(122), Known::default()).await.unwrap();
         assert_eq!(kept().await.unwrap().len(), 2);
     }
 
     #[tokio::test]
-    async fn an_older_checkpoint_in_the_place_of_the_last_one_takes_nothing_back() {
+    async fn an_older_checkpoint_in_the_place_of_the_last_one_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let (archive, key) = (archive_in(dir.path()), key());
         let checkpoints = checkpoints(&archive, &key);
         let next = |size: u64| next(size, 7);
-        let (noted, _) = put(checkpoints, &key, next(100), Noted::default()).await.unwrap();
-        let (noted, _) = put(checkpoints, &key, next(120), noted).await.unwrap();
+        let (known, _) = put(checkpoints, &key, next(100), Known::default()).await.unwrap();
+        let (known, _) = put(checkpoints, &key, next(120), known).await.unwrap();
         let size_of =
             |found: Result<Option<Checkpoint>, NotSigned>| found.unwrap().map(|found| found.end().size);
-        let found = |noted: Option<Checkpoint>| largest(checkpoints, noted);
+        let found = |known: Option<Checkpoint>| largest(checkpoints, known);
         let replace = async |with: Checkpoint| checkpoints.put(key.sign(&with).into_bytes()).await.unwrap();
         replace(next(90)).await;
         assert_eq!(
-            size_of(found(noted.largest.clone()).await),
+            size_of(found(known.largest.clone()).await),
             Some(120),
-            "what it saw"
+            "the known one"
         );
-        assert_eq!(size_of(found(None).await), Some(100), "what is kept");
+        assert_eq!(size_of(found(None).await), Some(100), "the kept one");
         let last = checkpoints.largest().await.unwrap();
         assert!(last.unwrap().warning().is_some());
-        // One that was signed of an earlier state names the end at that time.
+        // A checkpoint signed of an earlier state also has the end at the time of signing.
         let earlier = Checkpoint {
             later: Some(next(130).end()),
             ..next(90)
         };
         replace(earlier).await;
-        assert_eq!(size_of(found(noted.largest.clone()).await), Some(130));
+        assert_eq!(size_of(found(known.largest.clone()).await), Some(130));
         // A kept one has the size that its name says.
         let other = key.sign(&next(98));
         checkpoints.keep(999, other.as_bytes()).await.unwrap();

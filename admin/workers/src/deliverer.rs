@@ -7,7 +7,7 @@
 //!
 //! While the store cannot be trusted no turn begins, and waiting webhooks are forgotten: a later scan finds them.
 //!
-//! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at
+//! Fairness: an account has at most one in [`ACCOUNT_PART`] of the slots, webhooks whose last attempt failed have at
 //! most three quarters of them, and a turn ends after some seconds. Hinted and scanned webhooks alternate. An account
 //! with hanging receivers delays only its own deliveries.
 
@@ -20,6 +20,7 @@ use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::ready;
 use store::{Store, StoreError, server_clock};
 use telemetry::error_chain;
+use telemetry::registrar::level;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -33,35 +34,29 @@ const SCAN_EVERY: Duration = Duration::from_millis(250);
 const FAR_SCAN_EVERY: u32 = 40;
 /// Maximum number of webhooks that one scan finds in one bucket.
 const FOUND_MAX: usize = 64;
-/// Divisor for the share of one account in all places.
+/// Divisor for the share of one account in all slots.
 const ACCOUNT_PART: usize = 8;
-/// Quarters of the places that failing webhooks may have.
+/// Quarters of the slots that failing webhooks may have.
 const FAILING_QUARTERS: usize = 3;
 /// Maximum number of failing webhooks remembered; further ones count as healthy.
 const FAILING_MAX: usize = 100_000;
 /// Maximum number of webhooks of each queue that are checked for room each time that turns may begin.
 const CANDIDATES_MAX: usize = 1000;
 
-/// The deliverer, with its components.
-pub(super) struct Deliverer {
-    pub(super) base: Arc<Base>,
-    pub(super) webhooks: Arc<Webhooks>,
-}
-
-/// The places for turns, and their owners.
-struct Places {
+/// The slots for concurrent turns, and the webhooks that occupy them.
+struct Slots {
     all: usize,
-    /// Turns that go on.
+    /// Turns in progress.
     turns: HashMap<Id, Endpoint>,
     busy: HashSet<Endpoint>,
-    /// Number of places of each account.
+    /// Number of occupied slots of each account.
     accounts: HashMap<String, usize>,
     /// Webhooks whose last attempt failed.
     failing: HashSet<Endpoint>,
     failing_busy: usize,
 }
 
-impl Places {
+impl Slots {
     fn new(all: usize) -> Self {
         Self {
             all: all.max(1),
@@ -92,7 +87,7 @@ impl Places {
         self.turns.insert(id, endpoint);
     }
 
-    /// Frees the place of a turn. `failing` is `None` if nothing was attempted, so that the receiver's state is
+    /// Frees the slot of a turn. `failing` is `None` if nothing was attempted, so that the receiver's state is
     /// unknown.
     fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<Endpoint> {
         let endpoint = self.turns.remove(&id)?;
@@ -129,7 +124,7 @@ struct Queues {
 }
 
 /// Number of webhooks of each queue that may still be checked for room.
-struct Budget {
+struct ChecksLeft {
     hinted: usize,
     scanned: usize,
 }
@@ -141,8 +136,8 @@ impl Queues {
         self.scanned.clear();
     }
 
-    fn budget(&self) -> Budget {
-        Budget {
+    fn checks(&self) -> ChecksLeft {
+        ChecksLeft {
             hinted: self.hinted.len().min(CANDIDATES_MAX),
             scanned: self.scanned.len().min(CANDIDATES_MAX),
         }
@@ -151,14 +146,14 @@ impl Queues {
     /// Returns the next webhook with room, from the two queues alternately. Webhooks without room go to the end of
     /// their queue. A webhook with a turn in progress is dropped: the end of that turn adds it again if deliveries are
     /// left.
-    fn next(&mut self, places: &Places, budget: &mut Budget) -> Option<Endpoint> {
+    fn next(&mut self, slots: &Slots, checks: &mut ChecksLeft) -> Option<Endpoint> {
         for _ in 0..2 {
             let from_scan = self.scanned_first;
             self.scanned_first = !from_scan;
             let left = if from_scan {
-                &mut budget.scanned
+                &mut checks.scanned
             } else {
-                &mut budget.hinted
+                &mut checks.hinted
             };
             while *left > 0 {
                 *left -= 1;
@@ -168,10 +163,10 @@ impl Queues {
                     self.hinted.pop()
                 };
                 let Some(endpoint) = first else { break };
-                if places.busy.contains(&endpoint) {
+                if slots.busy.contains(&endpoint) {
                     continue;
                 }
-                if places.has_room(&endpoint) {
+                if slots.has_room(&endpoint) {
                     return Some(endpoint);
                 }
                 if from_scan {
@@ -186,8 +181,8 @@ impl Queues {
 }
 
 /// Delivers until the server stops, and then until the turns have ended. Several servers may do so concurrently.
-pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) {
-    let mut places = Places::new(worker.webhooks.settings.endpoints_at_once);
+pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, mut stopping: watch::Receiver<bool>) {
+    let mut slots = Slots::new(webhooks.settings.endpoints_at_once);
     let mut turns = JoinSet::new();
     let mut queues = Queues::default();
     let (mut scans, mut scan_failed) = (0_u32, false);
@@ -197,48 +192,43 @@ pub(super) async fn run(worker: Deliverer, mut stopping: watch::Receiver<bool>) 
     loop {
         tokio::select! {
             () = stopped(&mut stopping) => break,
-            () = worker.webhooks.hints.added() => {}
+            () = webhooks.hints.added() => {}
             () = tokio::time::sleep_until(next_scan) => {
                 next_scan = Instant::now() + SCAN_EVERY;
                 scans = scans.wrapping_add(1);
                 let far = scans.is_multiple_of(FAR_SCAN_EVERY);
-                match scan(&worker, &mut queues.scanned, far, &mut clock_is_right).await {
+                match scan(&base, &webhooks, &mut queues.scanned, far, &mut clock_is_right).await {
                     Ok(()) => scan_failed = false,
                     Err(error) => {
-                        worker.webhooks.metrics.scans_failed.inc();
+                        webhooks.metrics.scans_failed.inc();
                         // Logged once for several consecutive failures.
                         if !scan_failed {
-                            tracing::error!(error = %error_chain(&error), "look for ready webhooks cut off");
+                            tracing::error!(error = %error_chain(&error), "the scan for ready webhooks failed");
                         }
                         scan_failed = true;
                     }
                 }
             }
             Some(ended) = turns.join_next_with_id() => {
-                if let Some(again) = leave(&worker.webhooks, &mut places, ended) {
+                if let Some(again) = leave(&webhooks, &mut slots, ended) {
                     queues.hinted.push(again);
                 }
             }
         }
-        let mut fresh = worker.webhooks.hints.take();
+        let mut fresh = webhooks.hints.take();
         while let Some(endpoint) = fresh.pop() {
             queues.hinted.push(endpoint);
         }
-        if clock_is_right && worker.base.health.is_sound(&worker.base.store) {
-            begin(&worker.webhooks, &stopping, &mut places, &mut turns, &mut queues);
+        if clock_is_right && base.health.is_sound(&base.store) {
+            begin(&webhooks, &stopping, &mut slots, &mut turns, &mut queues);
         } else {
             queues.clear();
         }
-        worker
-            .webhooks
-            .metrics
-            .turns
-            .set(i64::try_from(places.busy.len()).unwrap_or(i64::MAX));
+        webhooks.metrics.turns.set(level(slots.busy.len()));
     }
     while turns.join_next().await.is_some() {}
 }
 
-/// Waits until it is time to stop.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
     drop(stopping.wait_for(|stop| *stop).await);
 }
@@ -247,46 +237,46 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 fn begin(
     webhooks: &Arc<Webhooks>,
     stopping: &watch::Receiver<bool>,
-    places: &mut Places,
+    slots: &mut Slots,
     turns: &mut JoinSet<Result<Outcome, StoreError>>,
     queues: &mut Queues,
 ) {
-    let mut budget = queues.budget();
-    while places.busy.len() < places.all {
-        let Some(endpoint) = queues.next(places, &mut budget) else {
+    let mut checks = queues.checks();
+    while slots.busy.len() < slots.all {
+        let Some(endpoint) = queues.next(slots, &mut checks) else {
             return;
         };
         let (webhooks, stopping, taken) = (Arc::clone(webhooks), stopping.clone(), endpoint.clone());
         let turn = turns.spawn(async move { lease::take(&webhooks, taken, &stopping).await });
-        places.enter(turn.id(), endpoint);
+        slots.enter(turn.id(), endpoint);
     }
 }
 
 /// Ends a turn. Returns its webhook if deliveries are left.
 fn leave(
     webhooks: &Webhooks,
-    places: &mut Places,
+    slots: &mut Slots,
     ended: Result<(Id, Result<Outcome, StoreError>), tokio::task::JoinError>,
 ) -> Option<Endpoint> {
     let (id, outcome) = match ended {
         Ok((id, outcome)) => (id, outcome),
         Err(error) => {
-            tracing::error!(%error, "a webhook's turn broke off");
-            places.leave(error.id(), Some(true));
+            tracing::error!(%error, "a webhook's turn panicked");
+            slots.leave(error.id(), Some(true));
             return None;
         }
     };
     match outcome {
         Ok(outcome) => {
-            let endpoint = places.leave(id, outcome.failing)?;
+            let endpoint = slots.leave(id, outcome.failing)?;
             outcome.unfinished.then_some(endpoint)
         }
         Err(error) => {
-            let endpoint = places.leave(id, Some(true))?;
+            let endpoint = slots.leave(id, Some(true))?;
             webhooks.metrics.turns_failed.inc();
             let Endpoint { realm, webhook } = endpoint;
             let (account, mode) = (realm.account(), realm.mode());
-            tracing::error!(account, %mode, webhook, error = %error_chain(&error), "a webhook's turn was cut off");
+            tracing::error!(account, %mode, webhook, error = %error_chain(&error), "a webhook's turn failed");
             None
         }
     }
@@ -294,31 +284,32 @@ fn leave(
 
 /// Fills the queue with the due webhooks in the reachable buckets, longest waiting first.
 async fn scan(
-    worker: &Deliverer,
+    base: &Base,
+    webhooks: &Webhooks,
     queue: &mut VecDeque<Endpoint>,
     far: bool,
     clock_is_right: &mut bool,
 ) -> Result<(), StoreError> {
-    if !worker.base.health.is_sound(&worker.base.store) {
+    if !base.health.is_sound(&base.store) {
         return Ok(());
     }
-    let now_ms = read_clock(&worker.base.store, clock_is_right).await?;
-    let round = Batch::new(&worker.base.store);
+    let now_ms = read_clock(&base.store, clock_is_right).await?;
+    let round = Batch::new(&base.store);
     let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
-        let beyond = now_ms + u64::try_from(farthest(&worker.webhooks).as_millis()).unwrap_or(0);
+        let beyond = now_ms + u64::try_from(farthest(&webhooks).as_millis()).unwrap_or(0);
         found.extend(ready(&round, &format!("({beyond}"), "+inf", FOUND_MAX).await);
     }
     found.sort_by_key(|(_, at_ms)| *at_ms);
     let lag_ms = found
         .first()
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
-    worker.webhooks.metrics.scanned(found.len(), lag_ms);
+    webhooks.metrics.scanned(found.len(), lag_ms);
     *queue = found.into_iter().map(|(endpoint, _)| endpoint).collect();
     round.end()
 }
 
-/// Reads the store's clock, in ms, and notes whether it could be read, which a wrong one cannot.
+/// Reads the store's clock, in ms. Sets `is_right` to whether it could be read: reading a wrong clock is an error.
 async fn read_clock(store: &Store, is_right: &mut bool) -> Result<u64, StoreError> {
     let read = server_clock::now_ms(store).await;
     *is_right = read.is_ok();

@@ -2,10 +2,10 @@
 //! deliveries are counted by bucket, with a bounded number of short commands in each round trip; waiting approvals are
 //! counted by account, some accounts in each round.
 
-use super::rotation::Rotation;
 use crate::base::Base;
-use crate::base::pause;
 use crate::metrics::Worker;
+use crate::rotation::Rotation;
+use crate::rounds::Ticks;
 use domain::id;
 use domain::intent::State;
 use domain::mode::Mode;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
 use store::read::Read;
 use store::webhook::script::Endpoint;
-use store::{StoreError, server_clock};
+use store::{Store, StoreError, server_clock};
 use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
@@ -29,12 +29,6 @@ const BUCKETS_AT_ONCE: usize = 128;
 const WEBHOOKS_PER_BUCKET: u64 = 16;
 /// Number of accounts whose approvals are counted in one round.
 const ACCOUNTS: usize = 1000;
-
-/// The gauge collector, with its components.
-pub(super) struct GaugeCollector {
-    pub(super) base: Arc<Base>,
-    pub(super) webhooks: Arc<Webhooks>,
-}
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
@@ -56,32 +50,31 @@ struct Count {
     deliveries: u64,
 }
 
-/// Counts until it is time to stop. Every server counts for its own metrics.
-pub(super) async fn run(worker: GaugeCollector, mut stopping: watch::Receiver<bool>) {
+/// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
+pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    loop {
-        match round(&worker, &mut memory).await {
-            Ok(()) => worker.base.metrics.round(Worker::GaugeCollector),
+    let mut ticks = Ticks::new(stopping, EVERY);
+    while ticks.next().await {
+        match round(&base, &webhooks, &mut memory).await {
+            Ok(()) => base.metrics.round(Worker::GaugeCollector),
             Err(error) => {
-                worker.base.metrics.open_items.failed.inc();
-                tracing::debug!(error = %error_chain(&error), "census cut off");
+                base.metrics.open_items.failed.inc();
+                tracing::debug!(error = %error_chain(&error), "open items were not counted");
             }
-        }
-        if !pause(&mut stopping, EVERY).await {
-            return;
         }
     }
 }
 
-async fn round(worker: &GaugeCollector, memory: &mut Memory) -> Result<(), StoreError> {
-    let now_ms = server_clock::now_ms(&worker.base.store).await?;
+async fn round(base: &Base, webhooks: &Webhooks, memory: &mut Memory) -> Result<(), StoreError> {
+    let store = &base.store;
+    let now_ms = server_clock::now_ms(store).await?;
     let buckets: Vec<Bucket> = Bucket::all().collect();
     let mut count = Count::default();
     for some in buckets.chunks(BUCKETS_AT_ONCE) {
-        count_buckets(worker, some, &mut count).await?;
+        count_buckets(store, some, &mut count).await?;
     }
-    count_approvals(worker, memory).await?;
-    let metrics = &worker.base.metrics.open_items;
+    count_approvals(store, memory).await?;
+    let metrics = &base.metrics.open_items;
     let since = |at_ms: Option<u64>| {
         let ms = at_ms.map_or(0, |at_ms| now_ms.saturating_sub(at_ms));
         Duration::from_millis(ms).as_secs_f64()
@@ -93,15 +86,11 @@ async fn round(worker: &GaugeCollector, memory: &mut Memory) -> Result<(), Store
     metrics
         .approvals
         .set(level(memory.approvals.values().sum::<u64>()));
-    worker.webhooks.metrics.waiting.set(level(count.deliveries));
+    webhooks.metrics.waiting.set(level(count.deliveries));
     Ok(())
 }
 
-async fn count_buckets(
-    worker: &GaugeCollector,
-    buckets: &[Bucket],
-    count: &mut Count,
-) -> Result<(), StoreError> {
+async fn count_buckets(store: &Store, buckets: &[Bucket], count: &mut Count) -> Result<(), StoreError> {
     let reads = buckets.iter().flat_map(|bucket| {
         [
             Read::sorted_length(*bucket, bucket.due()),
@@ -110,13 +99,13 @@ async fn count_buckets(
             Read::sorted(*bucket, bucket.webhooks_ready(), 0, WEBHOOKS_PER_BUCKET),
         ]
     });
-    let mut answers = worker.base.store.many(&reads.collect::<Vec<_>>()).await?;
+    let mut answers = store.many(&reads.collect::<Vec<_>>()).await?;
     let mut ready = Vec::new();
     for _ in buckets {
         count.open += answers.read::<u64>().unwrap_or(0);
         count.kept += answers.read::<u64>().unwrap_or(0);
         let first: Vec<(String, u64)> = answers.read().unwrap_or_default();
-        count.met(&first);
+        count.record_oldest(&first);
         let webhooks: Vec<(String, u64)> = answers.read().unwrap_or_default();
         ready.extend(webhooks.iter().filter_map(|(text, _)| Endpoint::parse(text)));
     }
@@ -124,7 +113,7 @@ async fn count_buckets(
         let due = endpoint.realm.deliveries_in(&endpoint.webhook, DeliverySet::Due);
         Read::sorted_length(endpoint.realm.bucket(), due)
     });
-    let mut answers = worker.base.store.many(&waiting.collect::<Vec<_>>()).await?;
+    let mut answers = store.many(&waiting.collect::<Vec<_>>()).await?;
     for _ in &ready {
         count.deliveries += answers.read::<u64>().unwrap_or(0);
     }
@@ -133,7 +122,7 @@ async fn count_buckets(
 
 impl Count {
     /// Records the first open hold of a bucket and its deadline.
-    fn met(&mut self, first: &[(String, u64)]) {
+    fn record_oldest(&mut self, first: &[(String, u64)]) {
         let Some((id, due_ms)) = first.first() else {
             return;
         };
@@ -145,15 +134,15 @@ impl Count {
     }
 }
 
-async fn count_approvals(worker: &GaugeCollector, memory: &mut Memory) -> Result<(), StoreError> {
-    memory.rotation.renew(&worker.base.store).await?;
+async fn count_approvals(store: &Store, memory: &mut Memory) -> Result<(), StoreError> {
+    memory.rotation.renew(store).await?;
     let accounts = memory.rotation.next(ACCOUNTS);
     let state = IntentIndex::State(State::PendingApproval.as_str());
     let reads = accounts.iter().flat_map(|account| {
         let keys = AccountKeys::new(account);
         Mode::ALL.map(|mode| Read::sorted_length(keys.bucket(), keys.in_mode(mode).intents(state)))
     });
-    let mut answers = worker.base.store.many(&reads.collect::<Vec<_>>()).await?;
+    let mut answers = store.many(&reads.collect::<Vec<_>>()).await?;
     for account in accounts {
         let waiting: u64 = Mode::ALL.iter().map(|_| answers.read::<u64>().unwrap_or(0)).sum();
         match waiting {
@@ -172,13 +161,13 @@ mod tests {
     #[test]
     fn the_oldest_hold_and_the_first_deadline_are_kept() {
         let mut count = Count::default();
-        count.met(&[]);
+        count.record_oldest(&[]);
         assert_eq!(count, Count::default());
         let id = |at_ms| Kind::Allow.mint(at_ms).unwrap();
         for (made, due) in [(500, 900), (300, 1000), (700, 800)] {
-            count.met(&[(id(made), due)]);
+            count.record_oldest(&[(id(made), due)]);
         }
-        count.met(&[("nonsense".to_owned(), 850)]);
+        count.record_oldest(&[("nonsense".to_owned(), 850)]);
         assert_eq!((count.oldest_ms, count.due_ms), (Some(300), Some(800)));
     }
 }

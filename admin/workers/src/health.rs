@@ -1,7 +1,7 @@
 //! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
 
 use crate::base::Base;
-use crate::base::pause;
+use crate::rounds::Ticks;
 use settings::durability::Durability;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,42 +13,41 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Checks between two renewals of the mark that a replica follows.
 const MARK_EVERY: u32 = 10;
 
-/// Checks until it is time to stop.
-pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
+/// Checks until the server stops.
+pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
     let (mut logged, mut rounds) = (None, 0_u32);
-    loop {
+    let mut ticks = Ticks::new(stopping, EVERY);
+    while ticks.next().await {
         let sane = base.health.check(&base.store).await.is_ok();
         base.metrics.store_sane.set(i64::from(sane));
-        if sane {
-            base.health.check_rights(&base.store).await;
+        if !sane {
+            continue;
         }
-        if sane && let Ok(offers) = base.store.offers().await {
-            if rounds.is_multiple_of(MARK_EVERY)
-                && let Err(error) = base.store.mark_followed(&offers).await
-            {
-                tracing::debug!(%error, "the mark of a replica that follows was not renewed");
-            }
-            rounds = rounds.wrapping_add(1);
-            let status = base.store.durability_by(&offers);
-            base.metrics
-                .store_durable
-                .set(i64::from(status.confirmed != Durability::Async));
-            base.metrics
-                .store_durability_required
-                .set(i64::from(status.requested.is_required()));
-            base.metrics.store_exposed.set(i64::from(status.exposed));
-            if logged.as_ref() != Some(&status) {
-                log_durability(&status);
-                logged = Some(status);
-            }
+        base.health.check_rights(&base.store).await;
+        let Ok(offers) = base.store.offers().await else {
+            continue;
+        };
+        if rounds.is_multiple_of(MARK_EVERY)
+            && let Err(error) = base.store.mark_followed(&offers).await
+        {
+            tracing::debug!(%error, "the mark of a replica that follows was not renewed");
         }
-        if !pause(&mut stopping, EVERY).await {
-            return;
+        rounds = rounds.wrapping_add(1);
+        let status = base.store.durability_by(&offers);
+        base.metrics
+            .store_durable
+            .set(i64::from(status.confirmed != Durability::Async));
+        base.metrics
+            .store_durability_required
+            .set(i64::from(status.requested.is_required()));
+        base.metrics.store_exposed.set(i64::from(status.exposed));
+        if logged.as_ref() != Some(&status) {
+            log_durability(&status);
+            logged = Some(status);
         }
     }
 }
 
-/// Logs how safe changes of money are, once for each change of that.
 fn log_durability(status: &Status) {
     let (asked, sentence) = (status.requested.to_string(), status.sentence());
     if status.refuses() {

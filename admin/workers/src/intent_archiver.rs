@@ -1,10 +1,10 @@
 //! The archiver of intents: moves old settled and blocked intents that are final to the archive. All accounts are
 //! checked in turn, at a bounded rate.
 
-use super::rotation::Rotation;
 use crate::base::Base;
-use crate::base::next_round;
 use crate::metrics::Worker;
+use crate::rotation::Rotation;
+use crate::rounds::Rounds;
 use archive::Archive;
 use archive::intents::Age;
 use domain::mode::Mode;
@@ -45,17 +45,16 @@ struct Memory {
 
 /// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
 /// succeeds.
-pub(super) async fn run(worker: IntentArchiver, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while next_round(&worker.base, &mut stopping, EVERY).await {
-        match round(&worker, &mut memory).await {
-            Ok(()) => worker.base.metrics.round(Worker::IntentArchiver),
-            // The store, not the archive: its own alerts report it.
-            Err(error) => tracing::error!(error = %error_chain(&error), "round of archiving intents cut off"),
-        }
+    let mut rounds = Rounds::new(&worker.base, stopping, EVERY);
+    while rounds.next().await {
+        let archived = round(&worker, &mut memory).await;
+        rounds.record(Worker::IntentArchiver, archived);
     }
 }
 
+/// Fails only because of the store. An archive that fails is logged and counted.
 async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
     let round = Batch::new(&worker.base.store);
     round.note(memory.rotation.renew(&worker.base.store).await);

@@ -1,38 +1,43 @@
 //! The background workers of the management server, each a module with a loop. [`Workers::start`] starts them all.
 //!
-//! [`health`](self) checks the store, `blocked` and `guard` maintain the lists of blocked addresses and refused
-//! accounts, `reaper` ends overdue holds, `transit` delivers money in transit between accounts, `sealer` seals the
-//! audit trail, `checkpointer` signs its end, `archiver` and `intent_archiver` move old data to the archive,
-//! `price_keeper` keeps price tables there, `catch_up` dispatches events of archived entries, `deliverer` delivers
-//! webhooks, `threshold_watcher` detects limits that are nearly reached, and `gauge_collector` counts open items for
-//! the metrics.
+//! `health` checks the store, `blocked` and `guard` maintain the lists of blocked addresses and refused accounts,
+//! `reaper` ends overdue holds, `transit` delivers money in transit between accounts, `sealer` seals the audit trail,
+//! `checkpointer` signs its end, `archiver` and `intent_archiver` move old data to the archive, `price_keeper` keeps
+//! price tables there, `dispatch_archived` dispatches events of archived entries, `deliverer` delivers webhooks,
+//! `threshold_watcher` detects limits that are nearly reached, and `gauge_collector` counts open items for the metrics.
 //!
 //! Uses the store, the archive, readers of the trail, and webhooks. Contains no HTTP of the management API.
 
 mod archiver;
 mod base;
 mod blocked;
-mod catch_up;
 mod checkpointer;
 mod deliverer;
+mod dispatch_archived;
 mod gauge_collector;
 mod guard;
 mod health;
 mod intent_archiver;
 pub mod metrics;
+mod paused;
 mod price_keeper;
 mod reaper;
 mod rotation;
+mod rounds;
 mod sealer;
 mod threshold_watcher;
 mod transit;
 
 use arc_swap::ArcSwap;
 use archive::Archive;
+use archiver::Archiver;
 use base::Base;
+use checkpointer::Checkpointer;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
+use intent_archiver::IntentArchiver;
 use metrics::WorkerMetrics;
+use sealer::TrailSealer;
 use settings::AuditSettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,77 +81,58 @@ impl Workers {
     pub fn start(self, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
         let Self {
             store,
+            health,
             archive,
             audit,
-            keyring,
             webhooks,
+            metrics,
             ..
         } = self;
         let base = Arc::new(Base {
-            store: store.clone(),
-            health: self.health,
-            metrics: self.metrics,
+            store,
+            health,
+            metrics,
         });
-        let mut workers = JoinSet::new();
-        workers.spawn(blocked::run(Arc::clone(&base), self.blocked, stopping.clone()));
-        workers.spawn(guard::follow(store, self.refused, stopping.clone()));
-        workers.spawn(health::run(Arc::clone(&base), stopping.clone()));
-        workers.spawn(reaper::run(Arc::clone(&base), stopping.clone()));
-        workers.spawn(transit::run(Arc::clone(&base), stopping.clone()));
-        let guard = guard::Guard {
-            base: Arc::clone(&base),
-            guard_share: self.guard_share,
-        };
-        workers.spawn(guard::run(guard, stopping.clone()));
-        let gauge_collector = gauge_collector::GaugeCollector {
-            base: Arc::clone(&base),
-            webhooks: Arc::clone(&webhooks),
-        };
-        workers.spawn(gauge_collector::run(gauge_collector, stopping.clone()));
-        let watcher = threshold_watcher::ThresholdWatcher {
-            base: Arc::clone(&base),
-            plans: self.plans,
-        };
-        workers.spawn(threshold_watcher::run(watcher, stopping.clone()));
-        let checkpointer = checkpointer::Checkpointer {
+        let checkpointer = Checkpointer {
             base: Arc::clone(&base),
             archive: Arc::clone(&archive),
-            keyring,
+            keyring: self.keyring,
             every: Duration::from_millis(audit.checkpoint_every_ms),
         };
-        workers.spawn(checkpointer::run(checkpointer, stopping.clone()));
-        let intent_archiver = intent_archiver::IntentArchiver {
+        let intent_archiver = IntentArchiver {
             base: Arc::clone(&base),
             archive: Arc::clone(&archive),
             after_days: audit.archive_intents_after_days,
         };
-        workers.spawn(intent_archiver::run(intent_archiver, stopping.clone()));
-        let price_keeper = price_keeper::PriceKeeper {
-            base: Arc::clone(&base),
-            archive: Arc::clone(&archive),
-        };
-        workers.spawn(price_keeper::run(price_keeper, stopping.clone()));
-        let trail_sealer = sealer::TrailSealer {
+        let sealer = TrailSealer {
             base: Arc::clone(&base),
             webhooks: Arc::clone(&webhooks),
             every: Duration::from_millis(audit.seal_every_ms),
         };
-        workers.spawn(sealer::run(trail_sealer, stopping.clone()));
-        let archiver = archiver::Archiver {
+        let archiver = Archiver {
             base: Arc::clone(&base),
-            archive,
+            archive: Arc::clone(&archive),
             audit,
         };
-        workers.spawn(archiver::run(archiver, stopping.clone()));
-        let catch_up = catch_up::CatchUp {
-            base: Arc::clone(&base),
-            webhooks: Arc::clone(&webhooks),
-        };
-        workers.spawn(catch_up::run(catch_up, stopping.clone()));
-        workers.spawn(deliverer::run(
-            deliverer::Deliverer { base, webhooks },
-            stopping.clone(),
-        ));
+        let base = || Arc::clone(&base);
+        let webhooks = || Arc::clone(&webhooks);
+        let stopping = || stopping.clone();
+        let mut workers = JoinSet::new();
+        workers.spawn(health::run(base(), stopping()));
+        workers.spawn(blocked::run(base(), self.blocked, stopping()));
+        workers.spawn(guard::refresh_copy(base(), self.refused, stopping()));
+        workers.spawn(guard::run(base(), self.guard_share, stopping()));
+        workers.spawn(reaper::run(base(), stopping()));
+        workers.spawn(transit::run(base(), stopping()));
+        workers.spawn(sealer::run(sealer, stopping()));
+        workers.spawn(checkpointer::run(checkpointer, stopping()));
+        workers.spawn(archiver::run(archiver, stopping()));
+        workers.spawn(intent_archiver::run(intent_archiver, stopping()));
+        workers.spawn(price_keeper::run(base(), archive, stopping()));
+        workers.spawn(dispatch_archived::run(base(), webhooks(), stopping()));
+        workers.spawn(deliverer::run(base(), webhooks(), stopping()));
+        workers.spawn(threshold_watcher::run(base(), self.plans, stopping()));
+        workers.spawn(gauge_collector::run(base(), webhooks(), stopping()));
         workers
     }
 }

@@ -1,56 +1,46 @@
 //! Moves the price tables that edges charge by to the archive (decision D48).
 
-use crate::base::{Base, next_round};
+use crate::base::Base;
 use crate::metrics::Worker;
+use crate::rounds::Rounds;
 use archive::Archive;
 use domain::price::PriceTable;
 use std::sync::Arc;
 use std::time::Duration;
-use store::StoreError;
 use store::prices::tables;
+use store::{Store, StoreError};
 use telemetry::error_chain;
 use tokio::sync::watch;
 
 /// Pause between two rounds.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The keeper of price tables, with its components.
-pub(super) struct PriceKeeper {
-    pub(super) base: Arc<Base>,
-    pub(super) archive: Arc<Archive>,
-}
-
 /// Keeps tables until the server stops. Several servers may do so concurrently: a table has one text.
-pub(super) async fn run(worker: PriceKeeper, mut stopping: watch::Receiver<bool>) {
-    while next_round(&worker.base, &mut stopping, EVERY).await {
-        match round(&worker).await {
-            Ok(()) => worker.base.metrics.round(Worker::PriceKeeper),
-            // The store, not the archive: its own alerts report it.
-            Err(error) if error.is_server_failure() => {
-                tracing::error!(error = %error_chain(&error), "round of archiving price tables cut off");
-            }
-            Err(error) => {
-                worker.base.metrics.archiving_failed.inc();
-                tracing::error!(error = %error_chain(&error), "price tables cannot be archived; they stay in the store");
-            }
+pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
+    let mut rounds = Rounds::new(&base, stopping, EVERY);
+    while rounds.next().await {
+        let kept = round(&base.store, &archive).await;
+        if kept.as_ref().is_err_and(|error| !error.is_server_failure()) {
+            base.metrics.archiving_failed.inc();
+            tracing::error!("price tables cannot be archived; they stay in the store");
         }
+        rounds.record(Worker::PriceKeeper, kept);
     }
 }
 
-async fn round(worker: &PriceKeeper) -> Result<(), StoreError> {
-    let store = &worker.base.store;
+async fn round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
     for version in tables::offered(store).await? {
         let Some(text) = tables::text(store, &version).await? else {
             continue;
         };
-        // The version is the hash of the text. Whatever else is there proves no charge, and would stay for ever.
+        // The version is the hash of the text. A text with another hash proves no charge, and would stay for ever.
         match PriceTable::from_text(&version, &text) {
             Ok(_) => {
-                worker.archive.keep_price_table(&version, &text).await?;
+                archive.keep_price_table(&version, &text).await?;
                 tracing::info!(price.version = version, "price table archived");
             }
             Err(error) => {
-                tracing::error!(price.version = version, error = %error_chain(&error), "removed what is no price table");
+                tracing::error!(price.version = version, error = %error_chain(&error), "removed an invalid price table");
             }
         }
         tables::remove(store, &version).await?;

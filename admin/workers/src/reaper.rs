@@ -3,8 +3,8 @@
 //! record of the denials that were only counted (decision D70).
 
 use crate::base::Base;
-use crate::base::next_round;
 use crate::metrics::Worker;
+use crate::rounds::Rounds;
 use futures::{StreamExt, stream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use store::connection::batch::Batch;
 use store::keys::{BUCKETS, Bucket};
 use store::read::Read;
 use store::{StoreError, server_clock};
-use telemetry::error_chain;
 use tokio::sync::watch;
 
 /// Pause between two sweeps over all buckets.
@@ -23,18 +22,15 @@ const EVERY: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 16;
 
 /// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
-pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
-    while next_round(&base, &mut stopping, EVERY).await {
-        match sweep_all(&base).await {
-            Ok(()) => {
-                base.metrics.sweeps_done.inc();
-                base.metrics.round(Worker::Reaper);
-            }
-            Err(error) => {
-                base.metrics.sweeps_failed.inc();
-                tracing::error!(error = %error_chain(&error), "sweep cut off");
-            }
+pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
+    let mut rounds = Rounds::new(&base, stopping, EVERY);
+    while rounds.next().await {
+        let swept = sweep_all(&base).await;
+        match &swept {
+            Ok(()) => base.metrics.sweeps_done.inc(),
+            Err(_) => base.metrics.sweeps_failed.inc(),
         }
+        rounds.record(Worker::Reaper, swept);
     }
 }
 

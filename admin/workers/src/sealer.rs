@@ -4,10 +4,10 @@
 //! Accounts with recent entries or with webhooks are read in every round, all others in turn, at a bounded rate. Sealed
 //! entries of an account with webhooks are dispatched at once.
 
-use super::rotation::Rotation;
 use crate::base::Base;
-use crate::base::next_round;
-use crate::metrics::Worker;
+use crate::metrics::{Worker, WorkerMetrics};
+use crate::rotation::Rotation;
+use crate::rounds::Rounds;
 use domain::event::violations::Minute;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
@@ -98,31 +98,25 @@ impl Memory {
     }
 
     /// Sets the metrics of unsealed lines.
-    fn set_metrics(&self, worker: &TrailSealer) {
+    fn set_metrics(&self, metrics: &WorkerMetrics) {
         let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
         let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
-        worker.base.metrics.entries_unsealed.set(level(entries));
-        worker
-            .base
-            .metrics
-            .unsealed_for
-            .set(oldest.unwrap_or_default().as_secs_f64());
+        metrics.entries_unsealed.set(level(entries));
+        metrics.unsealed_for.set(oldest.unwrap_or_default().as_secs_f64());
     }
 }
 
 /// Seals until the server stops. Several servers may do so concurrently.
-pub(super) async fn run(worker: TrailSealer, mut stopping: watch::Receiver<bool>) {
-    let every = worker.every;
+pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while next_round(&worker.base, &mut stopping, every).await {
-        match round(&worker, &mut memory).await {
-            Ok(()) => worker.base.metrics.round(Worker::Sealer),
-            Err(error) => {
-                worker.base.metrics.seals_failed.inc();
-                tracing::error!(error = %error_chain(&error), "round of sealing cut off");
-            }
+    let mut rounds = Rounds::new(&worker.base, stopping, worker.every);
+    while rounds.next().await {
+        let sealed = round(&worker, &mut memory).await;
+        if sealed.is_err() {
+            worker.base.metrics.seals_failed.inc();
         }
-        memory.set_metrics(&worker);
+        memory.set_metrics(&worker.base.metrics);
+        rounds.record(Worker::Sealer, sealed);
     }
 }
 

@@ -5,9 +5,10 @@
 //! number of agents. Every server reads for its own metrics; of several that detect the same, one records and counts
 //! it.
 
-use super::rotation::Rotation;
-use crate::base::{Base, next_round};
+use crate::base::Base;
 use crate::metrics::Worker;
+use crate::rotation::Rotation;
+use crate::rounds::Rounds;
 use arc_swap::ArcSwap;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -25,8 +26,7 @@ use store::keys::Realm;
 use store::read::Read;
 use store::threshold::LimitUsage;
 use store::threshold::notice::Notice;
-use store::{StoreError, server_clock};
-use telemetry::error_chain;
+use store::{Store, StoreError, server_clock};
 use tokio::sync::watch;
 
 /// Pause between two rounds.
@@ -40,12 +40,6 @@ const BATCHES_MAX: usize = 20;
 
 /// Numbers of agents and accounts for each threshold of each limit. Each counts only at its highest threshold.
 type Counts = [[u64; Threshold::ALL.len()]; Watched::ALL.len()];
-
-/// The threshold watcher, with its components.
-pub(super) struct ThresholdWatcher {
-    pub(super) base: Arc<Base>,
-    pub(super) plans: Arc<ArcSwap<Plans>>,
-}
 
 /// While these are unchanged, so are the limit usages of an account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,35 +64,34 @@ struct Memory {
 }
 
 /// Watches until the server stops.
-pub(super) async fn run(worker: ThresholdWatcher, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while next_round(&worker.base, &mut stopping, EVERY).await {
-        match round(&worker, &mut memory).await {
-            Ok(()) => worker.base.metrics.round(Worker::ThresholdWatcher),
-            Err(error) => {
-                worker.base.metrics.thresholds.failed.inc();
-                tracing::warn!(error = %error_chain(&error), "round over the thresholds cut off");
-            }
+    let mut rounds = Rounds::new(&base, stopping, EVERY);
+    while rounds.next().await {
+        let watched = round(&base, &plans.load_full(), &mut memory).await;
+        if watched.is_err() {
+            base.metrics.thresholds.failed.inc();
         }
         let sums = memory.reached.values().fold(Counts::default(), sum);
         let count = |watched: Watched, threshold: Threshold| sums[watched as usize][threshold as usize];
-        worker.base.metrics.thresholds.set(count);
+        base.metrics.thresholds.set(count);
+        rounds.record(Worker::ThresholdWatcher, watched);
     }
 }
 
-async fn round(worker: &ThresholdWatcher, memory: &mut Memory) -> Result<(), StoreError> {
-    let store = &worker.base.store;
+async fn round(base: &Base, plans: &Plans, memory: &mut Memory) -> Result<(), StoreError> {
+    let store = &base.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
-    find_changed(worker, memory, Period::at(at_ms)).await?;
+    find_changed(store, plans, memory, Period::at(at_ms)).await?;
     let mut agents = 0;
     while agents < AGENTS_MAX
         && let Some(account) = memory.due.pop_front()
         && let Some(basis) = memory.changed.remove(&account)
     {
         // An account that cannot be read now is found again in its next turn.
-        let (read, usages) = usages(worker, &account, &basis, at_ms).await?;
-        notice(worker, &account, &usages, at_ms).await?;
+        let (read, usages) = usages(store, &account, &basis, at_ms).await?;
+        notice(base, &account, &usages, at_ms).await?;
         memory.keep(account, basis, &usages);
         agents += read;
     }
@@ -126,15 +119,15 @@ impl Memory {
 
 /// Finds the accounts that changed, among those whose turn it is.
 async fn find_changed(
-    worker: &ThresholdWatcher,
+    store: &Store,
+    plans: &Plans,
     memory: &mut Memory,
     period: Period,
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let fields = ["version", "plan"].map(str::to_owned);
     let reads = Read::of_accounts(&accounts, &fields);
-    let mut answers = worker.base.store.many(&reads).await?;
-    let plans = worker.plans.load();
+    let mut answers = store.many(&reads).await?;
     for account in accounts {
         let found: Option<(Option<String>, Option<String>)> = answers.read();
         let Some((Some(version), Some(plan))) = found else {
@@ -156,12 +149,12 @@ async fn find_changed(
 /// Returns the number of agents that were read, and the limits with a reached threshold. Proxied calls, and thus plans,
 /// are live.
 async fn usages(
-    worker: &ThresholdWatcher,
+    store: &Store,
     account: &str,
     basis: &UsageInputs,
     at_ms: u64,
 ) -> Result<(usize, Vec<LimitUsage>), StoreError> {
-    let (store, realm) = (&worker.base.store, Realm::new(account, Mode::Live));
+    let realm = Realm::new(account, Mode::Live);
     let period = Period::at(at_ms);
     // Agents with neither wallet nor provider key are known from the statistics, which are updated by sealing.
     Chain::new(store, realm.clone()).seal_some(BATCHES_MAX).await?;
@@ -174,13 +167,8 @@ async fn usages(
 }
 
 /// Records the thresholds that were not recorded before in this period.
-async fn notice(
-    worker: &ThresholdWatcher,
-    account: &str,
-    usages: &[LimitUsage],
-    at_ms: u64,
-) -> Result<(), StoreError> {
-    let (store, realm) = (&worker.base.store, Realm::new(account, Mode::Live));
+async fn notice(base: &Base, account: &str, usages: &[LimitUsage], at_ms: u64) -> Result<(), StoreError> {
+    let (store, realm) = (&base.store, Realm::new(account, Mode::Live));
     let reached: Vec<(&LimitUsage, Notice<'_>)> = usages
         .iter()
         .flat_map(|usage| {
@@ -198,9 +186,7 @@ async fn notice(
         if !notice.record(store, &realm, at_ms).await? {
             continue; // another server was first
         }
-        worker
-            .base
-            .metrics
+        base.metrics
             .thresholds
             .count_notice(notice.watched, notice.threshold);
         tracing::warn!(

@@ -4,8 +4,8 @@
 mod no_room;
 
 use crate::base::Base;
-use crate::base::next_round;
 use crate::metrics::Worker;
+use crate::rounds::Rounds;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use no_room::Memory;
@@ -46,24 +46,17 @@ impl Remaining {
 }
 
 /// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
-pub(super) async fn run(base: Arc<Base>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
     let memory = Memory::default();
-    while next_round(&base, &mut stopping, EVERY).await {
-        match round(&base, &memory).await {
-            Ok(left) => {
-                base.metrics.transits_waiting.set(level(left.stuck));
-                for (gauge, count) in base.metrics.transits_without_room.iter().zip(left.no_room) {
-                    gauge.set(level(count));
-                }
-                base.metrics.round(Worker::Transit);
-            }
-            Err(error) => tracing::error!(error = %error_chain(&error), "round of deliveries cut off"),
-        }
+    let mut rounds = Rounds::new(&base, stopping, EVERY);
+    while rounds.next().await {
+        let delivered = round(&base, &memory).await;
+        rounds.record(Worker::Transit, delivered);
     }
 }
 
 /// Performs one round over the reachable buckets.
-async fn round(base: &Base, memory: &Memory) -> Result<Remaining, StoreError> {
+async fn round(base: &Base, memory: &Memory) -> Result<(), StoreError> {
     let round = Batch::new(&base.store);
     let buckets =
         stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
@@ -73,7 +66,12 @@ async fn round(base: &Base, memory: &Memory) -> Result<Remaining, StoreError> {
             sum.add(left.unwrap_or_default())
         })
         .await;
-    round.end().map(|()| left)
+    round.end()?;
+    base.metrics.transits_waiting.set(level(left.stuck));
+    for (gauge, count) in base.metrics.transits_without_room.iter().zip(left.no_room) {
+        gauge.set(level(count));
+    }
+    Ok(())
 }
 
 /// Delivers the rows of a bucket. A row that cannot be delivered does not delay the others.

@@ -17,61 +17,61 @@ async fn id(turns: &mut JoinSet<()>) -> Id {
 }
 
 #[tokio::test]
-async fn an_account_has_a_part_of_the_places() {
-    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+async fn an_account_has_a_part_of_the_slots() {
+    let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
     let first = id(&mut turns).await;
-    places.enter(first, endpoint("acct_1", 1));
+    slots.enter(first, endpoint("acct_1", 1));
     let second = id(&mut turns).await;
-    places.enter(second, endpoint("acct_1", 2));
-    assert!(!places.has_room(&endpoint("acct_1", 3)), "two of sixteen");
-    assert!(places.has_room(&endpoint("acct_2", 1)));
-    assert_eq!(places.leave(first, Some(false)), Some(endpoint("acct_1", 1)));
-    assert!(places.has_room(&endpoint("acct_1", 3)));
-    assert_eq!(places.leave(first, Some(false)), None, "it left before");
+    slots.enter(second, endpoint("acct_1", 2));
+    assert!(!slots.has_room(&endpoint("acct_1", 3)), "two of sixteen");
+    assert!(slots.has_room(&endpoint("acct_2", 1)));
+    assert_eq!(slots.leave(first, Some(false)), Some(endpoint("acct_1", 1)));
+    assert!(slots.has_room(&endpoint("acct_1", 3)));
+    assert_eq!(slots.leave(first, Some(false)), None, "it left before");
 }
 
 #[tokio::test]
 async fn failing_webhooks_leave_room_for_the_others() {
-    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+    let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
     let name = |number: usize| format!("acct_{number}");
     for number in 0..20 {
         let id = id(&mut turns).await;
-        places.enter(id, endpoint(&name(number), 1));
-        places.leave(id, Some(true));
+        slots.enter(id, endpoint(&name(number), 1));
+        slots.leave(id, Some(true));
     }
     let mut ids = Vec::new();
     for number in 0..12 {
         let id = id(&mut turns).await;
-        assert!(places.has_room(&endpoint(&name(number), 1)), "{number}");
-        places.enter(id, endpoint(&name(number), 1));
+        assert!(slots.has_room(&endpoint(&name(number), 1)), "{number}");
+        slots.enter(id, endpoint(&name(number), 1));
         ids.push(id);
     }
     assert!(
-        !places.has_room(&endpoint(&name(13), 1)),
+        !slots.has_room(&endpoint(&name(13), 1)),
         "three quarters are failing ones"
     );
-    assert!(places.has_room(&endpoint("acct_healthy", 1)));
-    places.leave(ids[0], Some(false));
-    assert!(places.has_room(&endpoint(&name(13), 1)));
+    assert!(slots.has_room(&endpoint("acct_healthy", 1)));
+    slots.leave(ids[0], Some(false));
+    assert!(slots.has_room(&endpoint(&name(13), 1)));
     let last = id(&mut turns).await;
-    places.enter(last, endpoint(&name(0), 1));
-    assert_eq!(places.failing_busy, 11, "it failed no longer");
+    slots.enter(last, endpoint(&name(0), 1));
+    assert_eq!(slots.failing_busy, 11, "it failed no longer");
 }
 
 #[tokio::test]
-async fn a_single_place_is_enough_for_all() {
-    let (mut places, mut turns) = (Places::new(1), JoinSet::new());
+async fn a_single_slot_is_enough_for_all() {
+    let (mut slots, mut turns) = (Slots::new(1), JoinSet::new());
     let one = id(&mut turns).await;
-    assert!(places.has_room(&endpoint("acct_1", 1)));
-    places.enter(one, endpoint("acct_1", 1));
-    assert!(!places.has_room(&endpoint("acct_2", 1)));
-    places.leave(one, Some(true));
-    assert!(places.has_room(&endpoint("acct_1", 1)), "a failing one too");
+    assert!(slots.has_room(&endpoint("acct_1", 1)));
+    slots.enter(one, endpoint("acct_1", 1));
+    assert!(!slots.has_room(&endpoint("acct_2", 1)));
+    slots.leave(one, Some(true));
+    assert!(slots.has_room(&endpoint("acct_1", 1)), "a failing one too");
 }
 
 #[tokio::test]
 async fn a_turn_without_an_attempt_says_nothing_of_the_receiver() {
-    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+    let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
     for (failing, remembered) in [
         (None, false),
         (Some(true), true),
@@ -79,15 +79,15 @@ async fn a_turn_without_an_attempt_says_nothing_of_the_receiver() {
         (Some(false), false),
     ] {
         let id = id(&mut turns).await;
-        places.enter(id, endpoint("acct_1", 1));
-        places.leave(id, failing);
-        assert_eq!(places.failing.contains(&endpoint("acct_1", 1)), remembered);
+        slots.enter(id, endpoint("acct_1", 1));
+        slots.leave(id, failing);
+        assert_eq!(slots.failing.contains(&endpoint("acct_1", 1)), remembered);
     }
 }
 
 #[tokio::test]
 async fn a_scanned_webhook_has_every_second_turn() {
-    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+    let (mut slots, mut turns) = (Slots::new(16), JoinSet::new());
     let mut queues = Queues::default();
     for number in 0..3 {
         queues.hinted.push(endpoint(&format!("acct_hinted{number}"), 1));
@@ -97,11 +97,11 @@ async fn a_scanned_webhook_has_every_second_turn() {
     }
     let mut begun = Vec::new();
     for _ in 0..4 {
-        // As if places became free one by one.
-        let mut budget = queues.budget();
-        let next = queues.next(&places, &mut budget).unwrap();
+        // As if slots became free one by one.
+        let mut checks = queues.checks();
+        let next = queues.next(&slots, &mut checks).unwrap();
         begun.push(next.realm.account().to_owned());
-        places.enter(id(&mut turns).await, next);
+        slots.enter(id(&mut turns).await, next);
     }
     assert_eq!(
         begun,
@@ -111,17 +111,17 @@ async fn a_scanned_webhook_has_every_second_turn() {
 
 #[tokio::test]
 async fn a_webhook_without_room_waits_and_delays_no_other() {
-    let (mut places, mut turns) = (Places::new(8), JoinSet::new());
-    places.enter(id(&mut turns).await, endpoint("acct_full", 0));
+    let (mut slots, mut turns) = (Slots::new(8), JoinSet::new());
+    slots.enter(id(&mut turns).await, endpoint("acct_full", 0));
     let mut queues = Queues::default();
     for number in 0..CANDIDATES_MAX + 10 {
         queues.hinted.push(endpoint("acct_full", number));
     }
     queues.hinted.push(endpoint("acct_other", 1));
-    let mut budget = queues.budget();
-    assert_eq!(queues.next(&places, &mut budget), None, "only some are asked");
-    let mut budget = queues.budget();
-    assert_eq!(queues.next(&places, &mut budget), Some(endpoint("acct_other", 1)));
+    let mut checks = queues.checks();
+    assert_eq!(queues.next(&slots, &mut checks), None, "only some are asked");
+    let mut checks = queues.checks();
+    assert_eq!(queues.next(&slots, &mut checks), Some(endpoint("acct_other", 1)));
     assert_eq!(
         queues.hinted.len(),
         CANDIDATES_MAX + 9,

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 16;
 
 /// Accounts that lost writes, and those named in the last list.
 #[derive(Debug, Default)]
-pub(super) struct Lost {
+pub(super) struct LostWrites {
     rotation: Rotation,
     /// The versions that were read so far.
     checked: Versions,
@@ -31,7 +31,7 @@ pub(super) struct Lost {
     named: String,
 }
 
-impl Lost {
+impl LostWrites {
     /// Checks the next accounts. Those whose server does not reply keep their state. Returns the versions that their
     /// witnesses must record.
     pub(super) async fn check_next(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
@@ -41,7 +41,7 @@ impl Lost {
         let found = lost::check(store, &round, &accounts, &self.checked).await;
         let unwitnessed = self.note_all(store, found);
         if let Err(error) = round.end() {
-            tracing::debug!(error = %error_chain(&error), "a look for lost writes was cut off");
+            tracing::debug!(error = %error_chain(&error), "a server did not reply to the check for lost writes");
         }
         unwitnessed
     }
@@ -122,10 +122,10 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
-    fn held(count: usize) -> Lost {
-        Lost {
+    fn held(count: usize) -> LostWrites {
+        LostWrites {
             held: (0..count).map(|n| (format!("acct_{n:05}"), 1)).collect(),
-            ..Lost::default()
+            ..LostWrites::default()
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
             is_witnessed: false,
         };
         let found = accounts.iter().map(|account| (account, completeness)).collect();
-        let mut lost = Lost::default();
+        let mut lost = LostWrites::default();
         assert_eq!(lost.note_all(&store, found).len(), WITNESSES_MAX);
         assert_eq!(lost.count(), WITNESSES_MAX + 1);
     }
@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test]
     async fn an_account_is_held_until_it_is_sound_in_a_new_generation() {
         let store = Store::open("redis://127.0.0.1:1", Duration::from_millis(50)).unwrap();
-        let mut lost = Lost::default();
+        let mut lost = LostWrites::default();
         let found = |is_witnessed| Completeness::Lost {
             generation: 3,
             is_witnessed,
@@ -179,7 +179,11 @@ mod tests {
             Some(("a".to_owned(), floor))
         );
         assert_eq!(store.versions().newest("a"), floor);
-        assert_eq!(lost.note(&store, "a", found(true)), None, "it was told");
+        assert_eq!(
+            lost.note(&store, "a", found(true)),
+            None,
+            "its witness has recorded it"
+        );
         assert_eq!(lost.next(), [("a".to_owned(), 3)].into());
         assert_eq!(lost.note(&store, "a", Completeness::Sound), None);
         assert_eq!((lost.count(), lost.next().len()), (0, 0));
