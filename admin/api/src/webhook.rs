@@ -266,9 +266,7 @@ async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     Trail::new(&call.state.store, &call.state.archive, realm.clone())
         .seal()
         .await?;
-    dispatch(&call.state.webhooks, &realm, EntrySource::Store)
-        .await
-        .map(drop)
+    dispatch(&call.state.webhooks, &realm, EntrySource::Store).await
 }
 
 #[cfg(test)]

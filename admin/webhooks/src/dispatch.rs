@@ -40,27 +40,26 @@ struct Dispatcher<'a> {
     ahead: VecDeque<Read>,
 }
 
-/// Dispatches the sealed entries of an account and mode. Returns the number of events.
+/// Dispatches the events of the sealed entries of an account and mode.
 ///
 /// # Errors
 /// [`StoreError`]; the cursor shows how far it came.
-pub async fn dispatch(webhooks: &Webhooks, realm: &Realm, source: EntrySource) -> Result<u64, StoreError> {
+pub async fn dispatch(webhooks: &Webhooks, realm: &Realm, source: EntrySource) -> Result<(), StoreError> {
     let mut dispatcher = Dispatcher {
         webhooks,
         realm,
         ahead: VecDeque::new(),
     };
-    let mut all = 0;
     for _ in 0..STEPS_MAX {
         let cursor = Cursor::read(&webhooks.store, realm).await?;
         if cursor.webhooks == 0 {
-            return Ok(all);
+            break;
         }
         if !dispatcher.read(cursor, source).await? {
             webhooks.backlog.push(realm.clone());
-            return Ok(all);
+            break;
         }
-        let step = match dispatcher.ahead.front() {
+        let may_go_on = match dispatcher.ahead.front() {
             Some(next) if cursor.minute.has_ended(next.entry.at_ms) => {
                 dispatcher.dispatch_coalesced(cursor, true).await?
             }
@@ -68,14 +67,13 @@ pub async fn dispatch(webhooks: &Webhooks, realm: &Realm, source: EntrySource) -
             None if dispatcher.is_coalesced_due(cursor).await? => {
                 dispatcher.dispatch_coalesced(cursor, false).await?
             }
-            None => return Ok(all),
+            None => break,
         };
-        match step {
-            Some(events) => all += events,
-            None => return Ok(all),
+        if !may_go_on {
+            break;
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 impl Dispatcher<'_> {
@@ -110,9 +108,9 @@ impl Dispatcher<'_> {
         Ok(cursor.minute.has_ended(now_ms))
     }
 
-    /// Dispatches as many of the read entries as fit into a step. Returns the number of events; `None` if there is
-    /// nothing to do before the minute is over.
-    async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
+    /// Dispatches as many of the read entries as fit into a step. Returns false if there is nothing more to do before
+    /// the minute is over.
+    async fn dispatch_entries(&mut self, cursor: Cursor) -> Result<bool, StoreError> {
         let store = &self.webhooks.store;
         let events = self.ahead.iter().flat_map(|read| &read.events);
         let groups: BTreeSet<Group> = events.clone().filter_map(Group::from_event).collect();
@@ -138,7 +136,7 @@ impl Dispatcher<'_> {
 
     /// Dispatches coalesced violations, as many groups as fit into a step. Returns the same as
     /// [`Self::dispatch_entries`].
-    async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
+    async fn dispatch_coalesced(&self, cursor: Cursor, by_entry: bool) -> Result<bool, StoreError> {
         let store = &self.webhooks.store;
         let webhooks = WebhookRecord::all(store, self.realm).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
@@ -165,12 +163,12 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Counts, logs and hints the deliveries of a step. Returns as [`Self::dispatch_entries`].
-    fn finish(&self, done: Dispatched, events: u64, batches: Vec<WebhookDeliveries>) -> Option<u64> {
+    /// Counts, logs and hints the deliveries of a step. Returns the same as [`Self::dispatch_entries`].
+    fn finish(&self, done: Dispatched, events: u64, batches: Vec<WebhookDeliveries>) -> bool {
         let refused = match done {
             Dispatched::Done { refused } => refused,
-            Dispatched::Changed => return Some(0),
-            Dispatched::Early => return None,
+            Dispatched::Changed => return true,
+            Dispatched::Early => return false,
         };
         let (account, mode) = (self.realm.account(), self.realm.mode());
         let deliveries = batches.iter().map(|batch| batch.deliveries.len() as u64).sum();
@@ -182,7 +180,7 @@ impl Dispatcher<'_> {
             realm: self.realm.clone(),
             webhook: batch.webhook,
         }));
-        Some(events)
+        true
     }
 }
 

@@ -5,7 +5,7 @@ mod attempt;
 
 use super::sign::Secrets;
 use crate::Webhooks;
-use attempt::{Attempting, attempt, send_by};
+use attempt::{AttemptResult, attempt, send_by};
 use crypto::seal::WebhookSecretOf;
 use entropy::random_bytes;
 use futures::StreamExt;
@@ -20,11 +20,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Time within a turn in which new attempts of a webhook may begin, so that other webhooks get their turns.
-const TURN: Duration = Duration::from_secs(10);
+const TURN_MAX: Duration = Duration::from_secs(10);
 /// Maximum wait of taken deliveries before they are attempted under the same lease.
-const QUEUE: Duration = Duration::from_secs(2);
+const QUEUED_MAX: Duration = Duration::from_secs(2);
 /// How much longer than a delivery's wait and time-out a lease lasts: for the store, and for a slow machine.
-const MARGIN: Duration = Duration::from_secs(10);
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
 /// Maximum number of deliveries taken at once, in addition to those being attempted.
 const TAKE_MAX: usize = 32;
 /// Pause before more deliveries are taken while attempts are in progress and there is room.
@@ -41,14 +41,14 @@ pub struct Outcome {
 
 /// Returns how long a lease lasts after its last renewal.
 pub fn lease_life(timeout_ms: u64) -> Duration {
-    Duration::from_millis(timeout_ms) + QUEUE + MARGIN
+    Duration::from_millis(timeout_ms) + QUEUED_MAX + LEASE_MARGIN
 }
 
 /// Returns the longest time until a delivery can be due; later due times were written before the clock was set back.
 pub fn farthest(webhooks: &Webhooks) -> Duration {
     let delays = webhooks.settings.retry_delays_ms.iter().copied();
     let longest = Duration::from_millis(delays.max().unwrap_or(0));
-    longest.max(lease_life(webhooks.settings.timeout_ms)) + MARGIN
+    longest.max(lease_life(webhooks.settings.timeout_ms)) + LEASE_MARGIN
 }
 
 /// A webhook that this server has leased.
@@ -59,20 +59,28 @@ struct LeasedWebhook<'a> {
     /// When deliveries were last taken.
     taken_at: Option<Instant>,
     /// Deliveries that were taken then and wait.
-    queue: VecDeque<(String, String)>,
-    /// The receiver at that time.
-    receiver: Option<Arc<Receiver>>,
+    queue: VecDeque<TakenDelivery>,
     /// Numbers of the deliveries that are being attempted.
-    on_their_way: HashSet<String>,
+    in_flight: HashSet<String>,
     outcome: Outcome,
     /// Error with which the turn ends once all attempts have ended.
     failure: Option<StoreError>,
 }
 
-/// The URL of deliveries, and the secrets that sign them.
+/// The receiver of deliveries that were taken together.
 struct Receiver {
     url: String,
     secrets: Secrets,
+    /// Latest start of an attempt: the lease must outlast it.
+    send_by: Instant,
+}
+
+/// A delivery under the lease.
+struct TakenDelivery {
+    number: String,
+    /// Its record, as stored.
+    text: String,
+    receiver: Arc<Receiver>,
 }
 
 /// Leases a webhook for one turn and attempts its deliveries.
@@ -97,14 +105,13 @@ pub async fn take(
         began: Instant::now(),
         taken_at: None,
         queue: VecDeque::new(),
-        receiver: None,
-        on_their_way: HashSet::new(),
+        in_flight: HashSet::new(),
         outcome: Outcome::default(),
         failure: None,
     };
     let mut attempts = FuturesUnordered::new();
     loop {
-        let open = turn.began.elapsed() < TURN && turn.failure.is_none() && !*stopping.borrow();
+        let open = turn.began.elapsed() < TURN_MAX && turn.failure.is_none() && !*stopping.borrow();
         if open && turn.is_time_to_take() {
             match turn.take_deliveries().await {
                 Ok(false) if attempts.is_empty() => return Ok(turn.outcome),
@@ -112,16 +119,8 @@ pub async fn take(
                 Err(error) => turn.failure = Some(error),
             }
         }
-        for (number, text) in turn.ready(open) {
-            let latest = send_by(turn.taken_at.unwrap_or(turn.began), webhooks.settings.timeout_ms);
-            attempts.push(attempt(
-                webhooks,
-                &lease,
-                turn.receiver.clone(),
-                latest,
-                number,
-                text,
-            ));
+        for delivery in turn.ready(open) {
+            attempts.push(attempt(webhooks, &lease, delivery));
         }
         if attempts.is_empty() {
             if let Some(error) = turn.failure {
@@ -131,8 +130,8 @@ pub async fn take(
             lease.release(&webhooks.store).await?;
             return Ok(turn.outcome);
         }
-        if let Ok(Some(attempting)) = tokio::time::timeout(TAKE_EVERY, attempts.next()).await {
-            turn.ended(attempting);
+        if let Ok(Some(result)) = tokio::time::timeout(TAKE_EVERY, attempts.next()).await {
+            turn.record(result);
         }
     }
 }
@@ -141,7 +140,7 @@ impl LeasedWebhook<'_> {
     /// Returns how many attempts may begin.
     fn room(&self) -> usize {
         let most = self.webhooks.settings.requests_at_once.max(1);
-        most.saturating_sub(self.on_their_way.len())
+        most.saturating_sub(self.in_flight.len())
     }
 
     /// Returns whether to take deliveries: there is room, none waits, and while attempts are in progress some time has
@@ -150,42 +149,56 @@ impl LeasedWebhook<'_> {
         let rested = self
             .taken_at
             .is_none_or(|taken_at| taken_at.elapsed() >= TAKE_EVERY);
-        self.room() > 0 && self.queue.is_empty() && (rested || self.on_their_way.is_empty())
+        self.room() > 0 && self.queue.is_empty() && (rested || self.in_flight.is_empty())
     }
 
     /// Renews the lease and takes deliveries. Returns false if there is no lease to renew, or nothing to deliver.
     async fn take_deliveries(&mut self) -> Result<bool, StoreError> {
-        self.taken_at = Some(Instant::now());
-        let most = self.on_their_way.len() + TAKE_MAX;
+        let taken_at = Instant::now();
+        self.taken_at = Some(taken_at);
+        let most = self.in_flight.len() + TAKE_MAX;
         let taken = match self.lease.take(&self.webhooks.store, most).await? {
             TakeOutcome::Taken(taken) => *taken,
             TakeOutcome::Idle | TakeOutcome::Held | TakeOutcome::Gone => return Ok(false),
         };
         let secrets = open_secrets(self.webhooks, &self.lease.endpoint, &taken)?;
         let Taken { url, deliveries, .. } = taken;
-        self.receiver = Some(Arc::new(Receiver { url, secrets }));
-        let fresh = deliveries.into_iter();
-        self.queue = fresh
-            .filter(|(number, _)| !self.on_their_way.contains(number))
+        let receiver = Arc::new(Receiver {
+            url,
+            secrets,
+            send_by: send_by(taken_at, self.webhooks.settings.timeout_ms),
+        });
+        self.queue = deliveries
+            .into_iter()
+            .filter(|(number, _)| !self.in_flight.contains(number))
+            .map(|(number, text)| TakenDelivery {
+                number,
+                text,
+                receiver: Arc::clone(&receiver),
+            })
             .collect();
         Ok(true)
     }
 
     /// Returns the deliveries whose attempts begin now. Those that have waited too long are dropped, to be taken again.
-    fn ready(&mut self, open: bool) -> Vec<(String, String)> {
-        if !open || self.taken_at.is_some_and(|taken_at| taken_at.elapsed() >= QUEUE) {
+    fn ready(&mut self, open: bool) -> Vec<TakenDelivery> {
+        if !open
+            || self
+                .taken_at
+                .is_some_and(|taken_at| taken_at.elapsed() >= QUEUED_MAX)
+        {
             self.queue.clear();
         }
         let count = self.room().min(self.queue.len());
         let begun: Vec<_> = self.queue.drain(..count).collect();
-        self.on_their_way
-            .extend(begun.iter().map(|(number, _)| number.clone()));
+        self.in_flight
+            .extend(begun.iter().map(|delivery| delivery.number.clone()));
         begun
     }
 
-    /// Notes the end of an attempt.
-    fn ended(&mut self, Attempting { number, outcome }: Attempting) {
-        self.on_their_way.remove(&number);
+    /// Records the result of an attempt.
+    fn record(&mut self, AttemptResult { number, outcome }: AttemptResult) {
+        self.in_flight.remove(&number);
         match outcome {
             Ok(Some(accepted)) => self.outcome.failing = Some(!accepted),
             Ok(None) => {}

@@ -112,7 +112,7 @@ impl Sender {
             code: code.map(|status| status.as_u16()),
             error: failure.map(|failure| failure.to_string()),
             excerpt,
-            asked_again: false,
+            redelivery_requested: false,
         }
     }
 

@@ -45,7 +45,7 @@ async fn round(webhooks: &Webhooks, paused: &mut PausedChains) {
     let mut dispatches = std::pin::pin!(dispatches.buffer_unordered(AT_ONCE));
     while let Some((chain, dispatched)) = dispatches.next().await {
         match dispatched {
-            Ok(_) => paused.resume(&chain),
+            Ok(()) => paused.resume(&chain),
             Err(error) => {
                 webhooks.metrics.archived_failed.inc();
                 // Each failure in succession pauses the chain, but only the first is logged.

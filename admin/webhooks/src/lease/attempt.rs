@@ -1,6 +1,6 @@
 //! One attempt of a delivery: reads its event, sends it, and stores the outcome.
 
-use super::{Receiver, lease_life};
+use super::{TakenDelivery, lease_life};
 use crate::Webhooks;
 use crate::payload;
 use crate::send::Message;
@@ -9,7 +9,6 @@ use clock::now_ms;
 use domain::entry::{Entry, Sealed};
 use domain::event::EventName;
 use history::trail::Trail;
-use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::{Attempt, Delivery, DeliveryEvent, State, delivery_id};
@@ -19,26 +18,28 @@ use telemetry::error_chain;
 use tokio::time::Instant;
 
 /// Time limit of retries to store an outcome. Shorter than the remaining lease.
-const KEEP: Duration = Duration::from_secs(8);
+const STORE_RETRY_MAX: Duration = Duration::from_secs(8);
 /// Pause between two retries.
-const KEEP_PAUSE: Duration = Duration::from_millis(200);
+const STORE_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Error of a delivery whose entry is gone.
 const NO_ENTRY: &str = "the audit entry of this event cannot be read";
 /// Error of an attempt when the archive is missing or damaged.
 const NO_ARCHIVE: &str = "the archive that holds the audit entry of this event cannot be read";
 /// Error of a delivery whose record cannot be parsed.
-const UNREADABLE: &str = "what the store says of this delivery cannot be read";
+const UNREADABLE: &str = "the delivery record is malformed";
 
-/// Outcome of one delivery attempt.
-pub(super) struct Attempting {
+/// Result of one delivery attempt.
+pub(super) struct AttemptResult {
+    /// Number of the delivery.
     pub(super) number: String,
+    /// Whether the receiver accepted it; `None` if the delivery was deleted meanwhile or not sent.
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
 /// Returns until when a delivery taken at `taken_at` may be sent: the lease must last for the longest attempt and for
 /// storing its outcome.
 pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
-    let needed = Duration::from_millis(timeout_ms) + KEEP;
+    let needed = Duration::from_millis(timeout_ms) + STORE_RETRY_MAX;
     taken_at + lease_life(timeout_ms).saturating_sub(needed)
 }
 
@@ -46,10 +47,10 @@ pub(super) fn send_by(taken_at: Instant, timeout_ms: u64) -> Instant {
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
     Body(Bytes),
-    /// Not to be had now: this attempt fails.
-    Missing(&'static str),
-    /// Never to be had: the delivery fails.
-    Gone(&'static str),
+    /// Unavailable now: this attempt fails.
+    Unavailable(&'static str),
+    /// Lost: the delivery fails without further attempts.
+    Lost(&'static str),
 }
 
 /// Builds the body of an event. An archive that cannot be read fails only this attempt; a store that cannot be read
@@ -57,12 +58,12 @@ enum Content {
 fn content(found: Result<Option<Sealed>, StoreError>, event: DeliveryEvent) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
-        Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
+        Err(StoreError::Archive(_)) => return Ok(Content::Unavailable(NO_ARCHIVE)),
         Err(error) => return Err(error),
     };
     let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
     let body = entry.and_then(|entry| payload::body(&entry, &event));
-    Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
+    Ok(body.map_or(Content::Lost(NO_ENTRY), Content::Body))
 }
 
 /// Returns a delivery for a record that cannot be parsed, with the fields that can, so that it is listed as failed.
@@ -82,30 +83,24 @@ fn placeholder(text: &str) -> Delivery {
 }
 
 /// Attempts a delivery and stores the outcome.
-pub(super) async fn attempt(
-    webhooks: &Webhooks,
-    lease: &Lease,
-    receiver: Option<Arc<Receiver>>,
-    latest: Instant,
-    number: String,
-    text: String,
-) -> Attempting {
-    let outcome = match receiver {
-        Some(receiver) => attempt_once(webhooks, lease, &receiver, latest, &number, &text).await,
-        None => Ok(None),
-    };
-    Attempting { number, outcome }
+pub(super) async fn attempt(webhooks: &Webhooks, lease: &Lease, taken: TakenDelivery) -> AttemptResult {
+    let outcome = attempt_once(webhooks, lease, &taken).await;
+    AttemptResult {
+        number: taken.number,
+        outcome,
+    }
 }
 
-/// Returns whether it was accepted; `None` when the delivery is gone meanwhile, or was not sent since it would outlast
+/// Returns whether it was accepted; `None` if the delivery was deleted meanwhile, or not sent because it would outlast
 /// the lease: then it is taken again.
 async fn attempt_once(
     webhooks: &Webhooks,
     lease: &Lease,
-    receiver: &Receiver,
-    latest: Instant,
-    number: &str,
-    text: &str,
+    TakenDelivery {
+        number,
+        text,
+        receiver,
+    }: &TakenDelivery,
 ) -> Result<Option<bool>, StoreError> {
     let Endpoint { realm, webhook } = &lease.endpoint;
     let (account, mode) = (realm.account(), realm.mode());
@@ -115,11 +110,11 @@ async fn attempt_once(
             let content = content(trail.entry(delivery.seq).await, delivery.event())?;
             (delivery, content)
         }
-        None => (placeholder(text), Content::Gone(UNREADABLE)),
+        None => (placeholder(text), Content::Lost(UNREADABLE)),
     };
     let id = delivery_id(realm, webhook, delivery.seq, delivery.event);
     let (made, next) = match &content {
-        Content::Body(_) if Instant::now() > latest => return Ok(None),
+        Content::Body(_) if Instant::now() > receiver.send_by => return Ok(None),
         Content::Body(body) => {
             let message = Message {
                 account,
@@ -131,8 +126,8 @@ async fn attempt_once(
             let next = next(webhooks, made.accepted(), delivery.attempts_of_turn());
             (made, next)
         }
-        Content::Missing(why) => (unsent(why), next(webhooks, false, delivery.attempts_of_turn())),
-        Content::Gone(why) => (unsent(why), Next::Failed),
+        Content::Unavailable(why) => (unsent(why), next(webhooks, false, delivery.attempts_of_turn())),
+        Content::Lost(why) => (unsent(why), Next::Failed),
     };
     webhooks.metrics.attempted(&made, next);
     tracing::debug!(account, %mode, webhook, delivery = id, event = delivery.event.as_str(), http.status = made.code,
@@ -147,11 +142,11 @@ async fn attempt_once(
         after: &after(delivery, made, next),
         next,
     };
-    let kept = keep(webhooks, lease, &outcome).await?;
-    Ok(kept.then_some(accepted))
+    let is_stored = store_outcome(webhooks, lease, &outcome).await?;
+    Ok(is_stored.then_some(accepted))
 }
 
-/// Returns the record of an attempt without anything to send.
+/// Returns the record of an attempt that sent nothing.
 fn unsent(why: &str) -> Attempt {
     Attempt {
         at_ms: now_ms(),
@@ -159,7 +154,7 @@ fn unsent(why: &str) -> Attempt {
         code: None,
         error: Some(why.to_owned()),
         excerpt: None,
-        asked_again: false,
+        redelivery_requested: false,
     }
 }
 
@@ -186,17 +181,22 @@ fn next(webhooks: &Webhooks, accepted: bool, earlier: usize) -> Next {
     delay.map_or(Next::Park, |delay| Next::Retry(Duration::from_millis(*delay)))
 }
 
-/// Stores the outcome. Retries when the store does not answer, since the delivery would be attempted twice otherwise.
-async fn keep(webhooks: &Webhooks, lease: &Lease, outcome: &AttemptOutcome<'_>) -> Result<bool, StoreError> {
+/// Stores the outcome. Retries if the store does not reply: otherwise the delivery would be attempted again. Returns
+/// whether the delivery still exists.
+async fn store_outcome(
+    webhooks: &Webhooks,
+    lease: &Lease,
+    outcome: &AttemptOutcome<'_>,
+) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
         let most = webhooks.settings.history_max;
         match lease.finish(&webhooks.store, outcome, most).await {
-            Err(error) if began.elapsed() < KEEP => {
-                tracing::warn!(error = %error_chain(&error), "an outcome of a webhook attempt is kept at the next try");
-                tokio::time::sleep(KEEP_PAUSE).await;
+            Err(error) if began.elapsed() < STORE_RETRY_MAX => {
+                tracing::warn!(error = %error_chain(&error), "the outcome of a webhook attempt was not stored; retrying");
+                tokio::time::sleep(STORE_RETRY_PAUSE).await;
             }
-            kept => return kept,
+            stored => return stored,
         }
     }
 }
@@ -209,8 +209,8 @@ mod tests {
     fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
         let of = |found| content(found, DeliveryEvent::new(1, EventName::AgentFrozen));
         let archive = of(Err(StoreError::Archive("damaged".to_owned())));
-        assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
-        assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));
+        assert_eq!(archive.ok(), Some(Content::Unavailable(NO_ARCHIVE)));
+        assert_eq!(of(Ok(None)).ok(), Some(Content::Lost(NO_ENTRY)));
         of(Err(StoreError::unexpected("x"))).unwrap_err();
     }
 
@@ -233,8 +233,11 @@ mod tests {
         let taken_at = Instant::now();
         for timeout_ms in [1, 10_000, 60_000] {
             let latest = send_by(taken_at, timeout_ms);
-            assert!(latest > taken_at + super::super::QUEUE, "what waited may be sent");
-            let over = latest + Duration::from_millis(timeout_ms) + KEEP;
+            assert!(
+                latest > taken_at + super::super::QUEUED_MAX,
+                "what waited may be sent"
+            );
+            let over = latest + Duration::from_millis(timeout_ms) + STORE_RETRY_MAX;
             assert!(over <= taken_at + lease_life(timeout_ms));
         }
     }

@@ -50,7 +50,7 @@ pub struct Attempt {
     pub excerpt: Option<String>,
     /// Whether a redelivery was requested after this attempt: the attempts are then counted again from the next one on.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
-    pub asked_again: bool,
+    pub redelivery_requested: bool,
 }
 
 impl Attempt {
@@ -180,7 +180,7 @@ impl Delivery {
         self.attempts
             .iter()
             .rev()
-            .take_while(|attempt| !attempt.asked_again)
+            .take_while(|attempt| !attempt.redelivery_requested)
             .count()
     }
 
@@ -190,7 +190,7 @@ impl Delivery {
         let over = self.attempts.len().saturating_sub(EARLIER_MAX);
         self.attempts.drain(..over);
         if let Some(last) = self.attempts.last_mut() {
-            last.asked_again = true;
+            last.redelivery_requested = true;
         }
         self.state = State::Pending;
         self
@@ -244,7 +244,7 @@ mod tests {
             code: Some(500),
             error: Some("the receiver answered 500".to_owned()),
             excerpt: Some(excerpt.to_owned()),
-            asked_again: false,
+            redelivery_requested: false,
         };
         let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
         assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
@@ -265,7 +265,7 @@ mod tests {
             code: Some(500),
             error: None,
             excerpt: None,
-            asked_again: false,
+            redelivery_requested: false,
         };
         let mut delivery = Delivery {
             created_at_ms: 5,
