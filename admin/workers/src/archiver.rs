@@ -63,10 +63,10 @@ struct Rule {
 /// succeeds.
 pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&worker.base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&worker.base).await {
         let archived = round(&worker, &mut memory).await;
-        rounds.record(Worker::Archiver, archived);
+        worker.base.record(Worker::Archiver, archived);
     }
 }
 

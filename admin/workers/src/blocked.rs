@@ -1,7 +1,7 @@
 //! Refreshes the server's copy of the blocked addresses every [`REFRESH_EVERY`].
 
 use crate::base::Base;
-use crate::rounds::Ticks;
+use crate::rounds::Rounds;
 use std::sync::Arc;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};
 use telemetry::registrar::level;
@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 /// Follows the list until the server stops.
 pub(super) async fn run(base: Arc<Base>, blocked: Arc<BlockedCopy>, stopping: watch::Receiver<bool>) {
-    let mut ticks = Ticks::new(stopping, REFRESH_EVERY);
-    while ticks.next().await {
+    let mut rounds = Rounds::new(stopping, REFRESH_EVERY);
+    while rounds.next().await {
         blocked.refresh(&base.store).await;
         base.metrics.room.blocked_kept.set(level(blocked.kept()));
     }

@@ -68,8 +68,8 @@ struct Known {
 /// Writes checkpoints until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&worker.base, stopping, worker.every);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, worker.every);
+    while rounds.next_sound(&worker.base).await {
         let written = round(&worker, &mut memory).await;
         match &written {
             Ok(()) => worker
@@ -79,7 +79,7 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
                 .set(level(memory.failing.len())),
             Err(_) => worker.base.metrics.checkpoints_failed.inc(),
         }
-        rounds.record(Worker::Checkpointer, written);
+        worker.base.record(Worker::Checkpointer, written);
     }
 }
 
@@ -323,7 +323,7 @@ mod tests {
         };
         replace(earlier).await;
         assert_eq!(size_of(found(known.largest.clone()).await), Some(130));
-        // A kept one has the size that its name says.
+        // The size of a kept one must be that in its name.
         let other = key.sign(&next(98));
         checkpoints.keep(999, other.as_bytes()).await.unwrap();
         assert!(found(None).await.unwrap_err().is_tampering());

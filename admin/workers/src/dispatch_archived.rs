@@ -23,8 +23,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// Dispatches until the server stops. Several servers may do so concurrently: each delivery is created once.
 pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
     let mut paused = PausedChains::default();
-    let mut rounds = Rounds::new(&base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&base).await {
         round(&webhooks, &mut paused).await;
     }
 }

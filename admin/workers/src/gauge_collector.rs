@@ -5,7 +5,7 @@
 use crate::base::Base;
 use crate::metrics::Worker;
 use crate::rotation::Rotation;
-use crate::rounds::Ticks;
+use crate::rounds::Rounds;
 use domain::id;
 use domain::intent::State;
 use domain::mode::Mode;
@@ -53,8 +53,8 @@ struct Count {
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
 pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut ticks = Ticks::new(stopping, EVERY);
-    while ticks.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next().await {
         match round(&base, &webhooks, &mut memory).await {
             Ok(()) => base.metrics.round(Worker::GaugeCollector),
             Err(error) => {

@@ -9,7 +9,7 @@ use self::lost::LostWrites;
 use self::usage::StoreUsage;
 use crate::base::Base;
 use crate::metrics::Worker;
-use crate::rounds::{Rounds, Ticks};
+use crate::rounds::Rounds;
 use std::sync::Arc;
 use std::time::Duration;
 use store::account::refused::{self, List, REFRESH_EVERY, RefusedCopy};
@@ -37,8 +37,8 @@ pub(super) async fn refresh_copy(
     refused: Arc<RefusedCopy>,
     stopping: watch::Receiver<bool>,
 ) {
-    let mut ticks = Ticks::new(stopping, REFRESH_EVERY);
-    while ticks.next().await {
+    let mut rounds = Rounds::new(stopping, REFRESH_EVERY);
+    while rounds.next().await {
         refused.refresh(&base.store).await;
     }
 }
@@ -47,10 +47,10 @@ pub(super) async fn refresh_copy(
 /// nearly full.
 pub(super) async fn run(base: Arc<Base>, guard_share: f64, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&base).await {
         let done = round(&base, guard_share, &mut memory).await;
-        rounds.record(Worker::Guard, done);
+        base.record(Worker::Guard, done);
     }
 }
 

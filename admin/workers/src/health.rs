@@ -1,7 +1,7 @@
 //! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
 
 use crate::base::Base;
-use crate::rounds::Ticks;
+use crate::rounds::Rounds;
 use settings::durability::Durability;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ const MARK_EVERY: u32 = 10;
 
 /// Checks until the server stops.
 pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
-    let (mut logged, mut rounds) = (None, 0_u32);
-    let mut ticks = Ticks::new(stopping, EVERY);
-    while ticks.next().await {
+    let (mut logged, mut passed) = (None, 0_u32);
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next().await {
         let sane = base.health.check(&base.store).await.is_ok();
         base.metrics.store_sane.set(i64::from(sane));
         if !sane {
@@ -27,12 +27,12 @@ pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
         let Ok(offers) = base.store.offers().await else {
             continue;
         };
-        if rounds.is_multiple_of(MARK_EVERY)
+        if passed.is_multiple_of(MARK_EVERY)
             && let Err(error) = base.store.mark_followed(&offers).await
         {
             tracing::debug!(%error, "the mark of a replica that follows was not renewed");
         }
-        rounds = rounds.wrapping_add(1);
+        passed = passed.wrapping_add(1);
         let status = base.store.durability_by(&offers);
         base.metrics
             .store_durable

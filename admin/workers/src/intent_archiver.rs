@@ -47,10 +47,10 @@ struct Memory {
 /// succeeds.
 pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&worker.base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&worker.base).await {
         let archived = round(&worker, &mut memory).await;
-        rounds.record(Worker::IntentArchiver, archived);
+        worker.base.record(Worker::IntentArchiver, archived);
     }
 }
 

@@ -12,27 +12,27 @@ use domain::mode::Mode;
 use std::time::Duration;
 
 domain::words! {
-    /// A worker that goes round and round.
+    /// A worker with rounds.
     pub enum Worker {
         /// Moves old entries of the audit trail to the archive.
         Archiver = "archiver",
-        /// Delivers what is in transit between accounts.
+        /// Delivers money in transit between accounts.
         Transit = "carrier",
-        /// Counts what is open.
+        /// Counts open items.
         GaugeCollector = "census",
-        /// Puts checkpoints into the archive.
+        /// Writes checkpoints to the archive.
         Checkpointer = "checkpointer",
-        /// Names the accounts that take too much of the store.
+        /// Writes the list of refused accounts.
         Guard = "guard",
         /// Moves old intents to the archive.
         IntentArchiver = "intent_archiver",
         /// Keeps price tables in the archive.
         PriceKeeper = "price_keeper",
-        /// Finds overdue holds.
+        /// Ends overdue holds.
         Reaper = "reaper",
         /// Seals the audit trail.
         Sealer = "sealer",
-        /// Notices who is near a limit.
+        /// Records reached thresholds of limits.
         ThresholdWatcher = "threshold_watcher",
     }
 }

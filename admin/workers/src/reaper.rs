@@ -23,14 +23,14 @@ const AT_ONCE: usize = 16;
 
 /// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
 pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
-    let mut rounds = Rounds::new(&base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&base).await {
         let swept = sweep_all(&base).await;
         match &swept {
             Ok(()) => base.metrics.sweeps_done.inc(),
             Err(_) => base.metrics.sweeps_failed.inc(),
         }
-        rounds.record(Worker::Reaper, swept);
+        base.record(Worker::Reaper, swept);
     }
 }
 

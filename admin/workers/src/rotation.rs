@@ -9,7 +9,7 @@ use store::{Store, StoreError};
 pub(super) struct Rotation(VecDeque<String>);
 
 impl Rotation {
-    /// Adds new accounts. Accounts are never deleted, so their number tells whether there are any.
+    /// Adds new accounts. Accounts are never deleted, so a changed count means new ones.
     pub(super) async fn renew(&mut self, store: &Store) -> Result<(), StoreError> {
         if Account::count(store).await? != self.0.len() {
             self.0 = Account::ids(store).await?.into();

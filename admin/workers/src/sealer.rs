@@ -109,14 +109,14 @@ impl Memory {
 /// Seals until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&worker.base, stopping, worker.every);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, worker.every);
+    while rounds.next_sound(&worker.base).await {
         let sealed = round(&worker, &mut memory).await;
         if sealed.is_err() {
             worker.base.metrics.seals_failed.inc();
         }
         memory.set_metrics(&worker.base.metrics);
-        rounds.record(Worker::Sealer, sealed);
+        worker.base.record(Worker::Sealer, sealed);
     }
 }
 

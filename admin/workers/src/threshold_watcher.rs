@@ -66,8 +66,8 @@ struct Memory {
 /// Watches until the server stops.
 pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    let mut rounds = Rounds::new(&base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&base).await {
         let watched = round(&base, &plans.load_full(), &mut memory).await;
         if watched.is_err() {
             base.metrics.thresholds.failed.inc();
@@ -75,7 +75,7 @@ pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: w
         let sums = memory.reached.values().fold(Counts::default(), sum);
         let count = |watched: Watched, threshold: Threshold| sums[watched as usize][threshold as usize];
         base.metrics.thresholds.set(count);
-        rounds.record(Worker::ThresholdWatcher, watched);
+        base.record(Worker::ThresholdWatcher, watched);
     }
 }
 

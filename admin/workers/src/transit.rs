@@ -48,10 +48,10 @@ impl Remaining {
 /// Delivers until the server stops. Several servers, and requests, may do so concurrently: everything arrives once.
 pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
     let memory = Memory::default();
-    let mut rounds = Rounds::new(&base, stopping, EVERY);
-    while rounds.next().await {
+    let mut rounds = Rounds::new(stopping, EVERY);
+    while rounds.next_sound(&base).await {
         let delivered = round(&base, &memory).await;
-        rounds.record(Worker::Transit, delivered);
+        base.record(Worker::Transit, delivered);
     }
 }
 

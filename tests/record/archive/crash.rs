@@ -247,7 +247,9 @@ async fn a_store_that_stops_answering_is_no_failure_of_the_archive() {
     fixture.fill(40).await;
     eventually("a round that failed", WAIT, async || {
         let logs = admin.logs();
-        let mut failed = logs.lines().filter(|line| line.contains("a worker's round failed"));
+        let mut failed = logs
+            .lines()
+            .filter(|line| line.contains("a worker's round failed"));
         failed.any(|line| line.contains("archiver")).then_some(())
     })
     .await;
