@@ -80,7 +80,7 @@ async fn an_export_is_verified_without_a_store() {
     assert!(
         nothing["warnings"]
             .to_string()
-            .contains("nothing was there to compare"),
+            .contains("the end was not compared"),
         "{nothing}"
     );
     let unchecked = verify(&["--checkpoint", &note], 2);
@@ -108,7 +108,7 @@ async fn an_export_is_verified_without_a_store() {
         "nothing is wrong"
     );
     rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
-    broken(&verify(&["--require-proof"], 1), 6, "does not have its hash");
+    broken(&verify(&["--require-proof"], 1), 6, "does not match its hash");
     assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
 }
 
@@ -151,7 +151,7 @@ async fn a_store_that_was_written_anew_proves_no_export() {
     fixture.writer.forge(&changed, &hashes[..22], 50).await;
     let file = fixture.path("anew.jsonl").display().to_string();
     fixture.audit(&["export", "--out", &file], 0);
-    broken(&fixture.verify(&["--file", &file], 1), 50, "another hash");
+    broken(&fixture.verify(&["--file", &file], 1), 50, "its hash differs");
     // The original trail, longer than the note: its last lines are old, so that the note should cover them, or new.
     for is_new in [false, true] {
         fixture.writer.forge(&before, &hashes, 50).await;
@@ -169,7 +169,7 @@ async fn a_store_that_was_written_anew_proves_no_export() {
         }
     }
     let given = ["--file", &file, "--checkpoint", &note];
-    broken(&fixture.verify(&given, 1), 51, "behind the end");
+    broken(&fixture.verify(&given, 1), 51, "beyond the end");
     let older = fixture.verify(&[&given[..], &["--older"]].concat(), 0);
     assert_eq!(
         (&older["checkpoint"]["size"], &older["endProven"]),
@@ -243,7 +243,7 @@ async fn an_export_must_be_what_the_store_has() {
     broken(
         &fixture.verify(&["--file", &file, "--checkpoint", &note], 1),
         50,
-        "another hash",
+        "its hash differs",
     );
     rewrite(&file, |lines| {
         lines.truncate(30);
@@ -263,7 +263,7 @@ async fn an_export_must_be_what_the_store_has() {
     broken(
         &fixture.verify(&["--file", &newer, "--checkpoint", &note], 1),
         51,
-        "behind the end",
+        "beyond the end",
     );
     // An export of a part.
     let part = fixture.path("part.jsonl").display().to_string();

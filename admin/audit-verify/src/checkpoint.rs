@@ -1,5 +1,5 @@
-//! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere. The
-//! archive has the last one of each trail, which is replaced, and beside it those that are kept, each under its size.
+//! Signed checkpoints of audit trails: the state of a trail at some time, proven by a signature outside the store. The
+//! archive has the last checkpoint of each trail, which later ones replace, and the kept ones, each under its size.
 
 use crate::walk::Walk;
 use archive::Archive;
@@ -22,10 +22,10 @@ pub enum NotSigned {
     #[error(transparent)]
     Location(#[from] LocationError),
     /// This store did not sign the last checkpoint.
-    #[error("the last checkpoint proves nothing: {0}")]
+    #[error("the last checkpoint is invalid: {0}")]
     Note(#[from] BadNote),
-    /// A kept checkpoint is of another size than its name says.
-    #[error("the kept checkpoint {0} is another one")]
+    /// A kept checkpoint covers another number of entries than its name states.
+    #[error("the kept checkpoint {0} covers another number of entries than its name states")]
     Name(String),
     /// Entries that were there are missing.
     #[error("the chain has {now} entries, the last checkpoint {noted}: its end was cut off")]
@@ -58,17 +58,17 @@ pub struct Checkpoints<'a> {
     realm: &'a Realm,
 }
 
-/// The checkpoint of a trail that tells of most entries.
+/// The checkpoint of a trail that covers the most entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Largest {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// Whether it is a kept one, and the last one is missing or tells of fewer entries: it was replaced or removed.
+    /// Whether it is a kept one, because the last one is missing or covers fewer entries.
     pub is_kept: bool,
 }
 
 impl Largest {
-    /// What a reader should know of it.
+    /// Returns the warning that the last checkpoint was removed or replaced.
     pub fn warning(&self) -> Option<String> {
         let size = self.checkpoint.size;
         self.is_kept.then(|| {
@@ -81,7 +81,7 @@ impl Largest {
 }
 
 impl<'a> Checkpoints<'a> {
-    /// The checkpoints of the trail of `account` and `mode`, signed with the secret half of `key`.
+    /// Returns the checkpoints of a trail, signed with the secret half of `key`.
     pub const fn new(archive: &'a Archive, key: PublicKey, realm: &'a Realm) -> Self {
         Self { archive, key, realm }
     }
@@ -99,7 +99,7 @@ impl<'a> Checkpoints<'a> {
     /// # Errors
     /// [`NotSigned`] if it cannot be read, or the key did not sign it.
     pub async fn largest(&self) -> Result<Option<Largest>, NotSigned> {
-        // The last one is read first: those that are kept meanwhile are no sign that it was replaced.
+        // The last one is read first: otherwise a checkpoint kept meanwhile would look larger than the last one.
         let last = self.last().await?;
         let folder = self.kept_folder();
         let names = self.archive.location().list(&folder).await?;
@@ -124,7 +124,7 @@ impl<'a> Checkpoints<'a> {
         }
     }
 
-    /// Puts a note in the place of the last one.
+    /// Replaces the last checkpoint.
     ///
     /// # Errors
     /// [`NotSigned::Location`].
@@ -132,7 +132,8 @@ impl<'a> Checkpoints<'a> {
         Ok(self.archive.location().put(&self.path(), note).await?)
     }
 
-    /// Puts a note where it stays. What another store left there, before it was restored, is kept beside it.
+    /// Writes a checkpoint that is never replaced. A different one of the same size, which the store signed before it
+    /// was restored, is kept beside it.
     ///
     /// # Errors
     /// [`NotSigned::Store`].
@@ -163,7 +164,7 @@ impl<'a> Checkpoints<'a> {
     }
 }
 
-/// The size of a kept checkpoint, and its path; `None` for any other object.
+/// Returns the size of a kept checkpoint and its path; `None` for any other object.
 fn size_of<'a>(folder: &str, path: &'a str) -> Option<(u64, &'a str)> {
     let digits = path.strip_prefix(folder)?.strip_prefix('/')?;
     let size: u64 = digits.parse().ok()?;
@@ -190,7 +191,7 @@ pub async fn end(trail: &Trail<'_>, last: Option<&Checkpoint>) -> Result<Head, N
 }
 
 /// Returns the end of the trail when it had `size` entries, up to `head`, its current end; `None` if it has fewer.
-/// Before the last checkpoint the entries are walked up to it: each entry covers those before it, but none after it.
+/// If the last checkpoint covers more, the entries up to it are verified: a hash covers only the entries before it.
 pub async fn earlier(
     trail: &Trail<'_>,
     last: Option<&Checkpoint>,
@@ -236,8 +237,8 @@ pub fn of_head(realm: &Realm, head: Head) -> Checkpoint {
     }
 }
 
-/// The checkpoint of a trail as it was when it ended at `then`. Where it has grown on since it names its end now: who
-/// puts it in the place of a later one shows that there were more entries.
+/// Returns the checkpoint of an earlier state of a trail, which ended at `then`. It also contains the present end, if
+/// the trail has grown: an attacker who replaces a later checkpoint by it cannot hide that there were more entries.
 pub fn of_earlier(realm: &Realm, then: Head, now: Head) -> Checkpoint {
     let later = of_head(realm, now).end();
     let then = of_head(realm, then);

@@ -1,4 +1,4 @@
-//! Known ends to which the end of a chain is compared, since a truncated chain is valid up to its last entry.
+//! Known ends of a chain, which its end is compared with: a truncated chain is valid up to its last entry.
 
 use crate::broken::Broken;
 use crate::walk::Walk;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The warning where no signed note was compared.
-pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with (they are in audit.archive, the first of a trail after audit.checkpoint_every_ms): that nothing is missing at the end is known from the store alone.";
+/// The warning if no signed checkpoint was compared.
+pub(super) const UNSIGNED: &str = "no signed checkpoint was available (they are in audit.archive, the first of a trail after audit.checkpoint_every_ms): only the store states that nothing is missing at the end.";
 
 domain::words! {
-    /// Where something is known from.
+    /// Source of a known end.
     pub enum Source {
         /// A signed note that the caller gave.
         Note = "note",
@@ -26,7 +26,7 @@ domain::words! {
 /// A known end: the number of entries of a chain, and the hash of the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownEnd {
-    /// From where.
+    /// Its source.
     pub source: Source,
     /// Number of entries.
     pub size: u64,
@@ -36,18 +36,18 @@ pub struct KnownEnd {
     pub later: Option<End>,
 }
 
-/// Rounds of the worker that signs checkpoints, within which what was written need not be covered by one.
+/// Rounds of the worker that signs checkpoints, within which an entry need not be covered by a checkpoint.
 const ROUNDS: u32 = 2;
 
-/// The times, in ms since 1970, of entries that are too young to be covered by a checkpoint: two rounds of the worker
-/// that signs one `every` so often.
+/// Returns the times, in ms since 1970, of entries that need not be covered by a checkpoint yet: the last two rounds of
+/// the worker that signs one at each `every`.
 pub fn young(now_ms: u64, every: Duration) -> RangeInclusive<u64> {
     let span_ms = u64::try_from(every.saturating_mul(ROUNDS).as_millis()).unwrap_or(u64::MAX);
     now_ms.saturating_sub(span_ms)..=now_ms.saturating_add(span_ms)
 }
 
 impl Source {
-    /// As the subject of a sentence.
+    /// Returns the subject of a sentence.
     const fn name(self) -> &'static str {
         match self {
             Self::Note => "the checkpoint",
@@ -74,7 +74,7 @@ impl KnownEnd {
         })
     }
 
-    /// The largest state that the archive's note tells of.
+    /// Returns the largest end that a checkpoint in the archive contains.
     pub fn of_archive(note: &Checkpoint) -> Self {
         let End { size, hash } = note.end();
         Self {
@@ -85,7 +85,7 @@ impl KnownEnd {
         }
     }
 
-    /// The end that the chain had when it was signed, where that is another one.
+    /// Returns the end that the chain had when the checkpoint was signed, if it covers an earlier state.
     pub(super) fn at_signing(&self) -> Option<Self> {
         let End { size, hash } = self.later?;
         Some(Self {
@@ -96,7 +96,7 @@ impl KnownEnd {
         })
     }
 
-    /// Has a walk remember what this is compared with.
+    /// Makes a walk remember the hashes that this is compared with.
     pub fn mark(&self, walk: &mut Walk) {
         walk.mark(self.size);
         if let Some(later) = self.later {
@@ -104,12 +104,12 @@ impl KnownEnd {
         }
     }
 
-    /// Says that the chain went on.
+    /// Returns the warning that the checkpoint covers an earlier state.
     pub(super) fn earlier(&self) -> Option<String> {
         let (name, end, size) = (self.source.name(), self.later?.size, self.size);
         Some(format!(
-            "{name} is of an earlier state: when it was signed there were {end} entries, and what follows entry {size} \
-             is not covered by it."
+            "{name} covers an earlier state: the trail had {end} entries when it was signed, and those after entry \
+             {size} are not covered."
         ))
     }
 
@@ -125,17 +125,19 @@ impl KnownEnd {
     /// Returns the warning that it proves less than the whole file.
     pub(super) fn older(&self) -> String {
         let (name, size) = (self.source.name(), self.size);
-        format!("{name} is older than the file: what follows entry {size} is not proven to be all.")
+        format!(
+            "{name} is older than the file: it does not prove that the entries after {size} are complete."
+        )
     }
 
     /// Returns the warning that it could not be compared.
     pub(super) fn unseen(&self) -> String {
         let (name, size) = (self.source.name(), self.size);
-        format!("{name} was not compared: the hash of entry {size}, its last one, is not in the file.")
+        format!("{name} was not compared: the file does not contain its last entry, {size}.")
     }
 
     /// Compares the walk with it. Returns whether the hashes could be compared and are equal; they could not if the
-    /// walk began after it, or saw no entry. If it must be `exact`, an end beyond it is a fault, like a missing one.
+    /// walk began after it, or has no entry. If it must be `exact`, an end beyond it is a fault, like a missing one.
     pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
         let (name, size, end) = (self.source.name(), self.size, walk.end());
         if end < size {
@@ -145,8 +147,7 @@ impl KnownEnd {
             );
             let hint = match self.source {
                 Source::Store => {
-                    " An export that is older than that is proven with the checkpoint that was taken with it \
-                     (--checkpoint)."
+                    " Verify an older export with the checkpoint that was taken with it (--checkpoint)."
                 }
                 Source::Note | Source::Archive => "",
             };
@@ -155,13 +156,13 @@ impl KnownEnd {
         let hash = walk.hash_of(size);
         if hash.is_some_and(|hash| hash != self.hash) {
             let problem = format!(
-                "it has another hash than in {name}: it or an entry before it was changed, and the hashes behind computed \
-                 again."
+                "its hash differs from {name}: it or an earlier entry was changed, and the later hashes were \
+                 recomputed."
             );
             return Err(Broken::at(size, problem));
         }
         if exact && end > size {
-            let problem = format!("it stands behind the end: {name} has {size} entries only.");
+            let problem = format!("it is beyond the end: {name} has only {size} entries.");
             return Err(Broken::at(size + 1, problem));
         }
         Ok(hash.is_some())
@@ -175,12 +176,12 @@ pub(super) struct Compared {
     pub(super) broken: Option<Broken>,
     /// The known end that proves most, among those that could be compared.
     pub(super) best: Option<KnownEnd>,
-    /// How many entries the largest signed note among those that fit covers; none where there is none: the store alone
-    /// proves no end, since who cuts one off writes there.
+    /// Number of entries that the largest matching checkpoint covers; `None` without one. The store itself proves no
+    /// end: an attacker who truncates the trail can write to it.
     pub(super) signed: Option<u64>,
-    /// The largest number of entries that a signed note tells of, also where they are not in the walk.
-    told: u64,
-    /// Whether one that fits ends where the walk does.
+    /// The largest number of entries that a checkpoint states, even if they are not in the walk.
+    stated: u64,
+    /// Whether a matching end is that of the walk.
     pub(super) whole: bool,
     /// Known ends that could not be compared.
     pub(super) unseen: Vec<KnownEnd>,
@@ -204,7 +205,7 @@ impl Compared {
                 Ok(true) => {
                     if one.source != Source::Store {
                         all.signed = all.signed.max(Some(one.size));
-                        all.told = all.told.max(one.later.map_or(one.size, |later| later.size));
+                        all.stated = all.stated.max(one.later.map_or(one.size, |later| later.size));
                     }
                     all.whole |= one.size == walk.end();
                 }
@@ -220,18 +221,19 @@ impl Compared {
         all
     }
 
-    /// Whether nothing is missing at the end: a signed note tells of it, or it was written too lately for one.
+    /// Returns whether it is proven that nothing is missing at the end: a checkpoint covers it, or it is too young for
+    /// one.
     pub(super) fn is_end_proven(&self, walk: &Walk, young: &RangeInclusive<u64>) -> bool {
-        let Some(signed) = self.signed.filter(|_| self.told <= walk.end()) else {
+        let Some(signed) = self.signed.filter(|_| self.stated <= walk.end()) else {
             return false;
         };
         signed == walk.end() || walk.next_ms(signed).is_some_and(|at_ms| young.contains(&at_ms))
     }
 
-    /// Says what no note covers though one should.
+    /// Returns the warning about entries that no checkpoint covers although one should.
     pub(super) fn uncovered(&self, walk: &Walk, young: &RangeInclusive<u64>) -> Option<String> {
         let signed = self.signed?;
-        let is_old = signed < walk.end() && !self.is_end_proven(walk, young) && self.told <= walk.end();
+        let is_old = signed < walk.end() && !self.is_end_proven(walk, young) && self.stated <= walk.end();
         is_old.then(|| {
             format!(
                 "entries {} to {} are covered by no signed checkpoint, and the first of them is older than two rounds \
@@ -247,6 +249,6 @@ impl Compared {
 fn bad(source: Source, why: BadNote) -> Broken {
     Broken {
         seq: None,
-        problem: format!("{} proves nothing: {why}.", source.name()),
+        problem: format!("{} is invalid: {why}.", source.name()),
     }
 }

@@ -58,7 +58,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Walks along an export to its end, or to its first fault.
+/// Verifies an export to its end or its first fault.
 ///
 /// # Errors
 /// An error of the file system.
@@ -72,9 +72,9 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
     Ok(None)
 }
 
-/// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so
-/// must a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
-/// What was written at a time in `young` need not be covered by a note yet.
+/// Returns the verdict on an export that was read, given the known ends of its trail. The end in the store must match
+/// exactly, and so must a checkpoint of the caller unless it is `older`; that in the archive may always be older. Entries
+/// written at a time in `young` need not be covered by a checkpoint yet.
 pub fn verdict(
     walk: &Walk,
     broken: Option<Broken>,
@@ -87,7 +87,7 @@ pub fn verdict(
     verdict
         .warnings
         .extend(known.iter().filter_map(KnownEnd::earlier));
-    // An export may be older than the note, so it may lack the end that the chain had when that was signed.
+    // An export may be older than the checkpoint, and then lacks the end that the chain had when that was signed.
     let seen = known
         .iter()
         .filter_map(KnownEnd::at_signing)
@@ -106,17 +106,18 @@ pub fn verdict(
     let best = compared.best;
     match &best {
         _ if nothing => verdict.warnings.push(
-            "nothing was there to compare the end with: give --checkpoint, or verify where the store can be reached."
-                .to_owned(),
+            "the end was not compared: give --checkpoint, or verify where the store is reachable.".to_owned(),
         ),
         Some(known) if verdict.broken.is_none() && !compared.whole => verdict.warnings.push(known.older()),
-        Some(_) if verdict.broken.is_none() && compared.signed.is_none() => verdict.warnings.push(UNSIGNED.to_owned()),
+        Some(_) if verdict.broken.is_none() && compared.signed.is_none() => {
+            verdict.warnings.push(UNSIGNED.to_owned())
+        }
         _ => {}
     }
     if walk.after() > 0 {
         let after = walk.after();
         verdict.warnings.push(format!(
-            "the file begins behind entry {after}: that it begins there is taken on trust."
+            "the file begins after entry {after}: its beginning is taken on trust."
         ));
     }
     verdict.checkpoint = best;
@@ -156,10 +157,10 @@ pub async fn first_difference(
 /// Why an export could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportReadError {
-    /// The file.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// The store.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

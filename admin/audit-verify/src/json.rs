@@ -14,8 +14,8 @@ pub(super) struct Unique(Value);
 pub(super) fn object(text: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(text) {
         Ok(Unique(Value::Object(object))) => Ok(object),
-        Ok(Unique(_)) => Err("it is no JSON object".to_owned()),
-        Err(error) => Err(format!("it is no JSON object: {error}")),
+        Ok(Unique(_)) => Err("it is not a JSON object".to_owned()),
+        Err(error) => Err(format!("it is not a JSON object: {error}")),
     }
 }
 
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Values {
         while let Some(key) = entries.next_key::<String>()? {
             let Unique(value) = entries.next_value()?;
             if object.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key stands twice in it"));
+                return Err(A::Error::custom("it has a duplicate key"));
             }
         }
         Ok(object.into())
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused_at_any_depth() {
+    fn a_duplicate_key_is_an_error_at_any_depth() {
         for text in [
             r#"{"a":1,"a":1}"#,
             r#"{"a":1,"\u0061":2}"#,
@@ -103,13 +103,13 @@ mod tests {
             r#"{"x":[[{"a":1,"a":2}]]}"#,
         ] {
             let error = object(text.as_bytes()).unwrap_err();
-            assert!(error.contains("stands twice"), "{text}: {error}");
+            assert!(error.contains("duplicate key"), "{text}: {error}");
         }
         assert!(object(br#"{"x":{"a":1},"y":{"a":1}}"#).is_ok());
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn anything_but_an_object_is_an_error() {
         for text in [
             "",
             "[]",
@@ -126,7 +126,7 @@ mod tests {
         let deep = format!("{}{}", "{\"a\":".repeat(500), "}".repeat(500));
         assert!(
             object(deep.as_bytes()).is_err(),
-            "no text makes the reader overflow"
+            "deep nesting does not overflow the stack"
         );
         assert_eq!(object(b"{}"), Ok(json!({}).as_object().unwrap().clone()));
     }

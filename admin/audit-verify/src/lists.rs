@@ -46,8 +46,7 @@ impl Lists {
     pub(super) async fn compare(&self, chain: &Chain<'_>, end: u64) -> Result<Listed, StoreError> {
         let mut listed = Listed::default();
         if self.full {
-            listed.warning =
-                Some("there are more lists by agent and type than are compared: not all of them were.");
+            listed.warning = Some("not all lists by agent and type were compared: there are too many.");
         }
         for ((agent, kind), count) in &self.counts {
             let Some(named) = chain.named(agent.as_deref(), kind.as_deref(), end).await? else {
@@ -66,8 +65,7 @@ impl Lists {
                     .collect();
                 let names = names.join(" and ");
                 let problem = format!(
-                    "the list of entries of {names} counts {named}, and the trail has {count}: who asks for them is not \
-                     shown what happened."
+                    "the list of entries of {names} has {named}, but the trail has {count}: the list was changed."
                 );
                 listed.broken = Some(Broken { seq: None, problem });
                 return Ok(listed);

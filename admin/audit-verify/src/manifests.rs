@@ -1,5 +1,5 @@
-//! Whether each segment of the archive has the manifest that was archived with it, by which decisions are found: a
-//! trail is in order without it, and no decision in the segment is explained any more.
+//! Checks that each segment of the archive has the manifest that was archived with it. Decisions are found by the
+//! manifest; the trail is valid without it.
 
 use crate::broken::Broken;
 use archive::Archive;
@@ -9,19 +9,18 @@ use store::StoreError;
 use store::audit::chain::Chain;
 use store::keys::Realm;
 
-/// The manifests of a trail's segments, compared one by one as a walk comes by.
+/// The manifests of a trail's segments, each checked after its segment was read.
 pub(super) struct Manifests<'a> {
     archive: &'a Archive,
     realm: &'a Realm,
     segments: Arc<Vec<Arc<Descriptor>>>,
     next: usize,
-    /// What is wrong first.
+    /// The first fault.
     pub(super) broken: Option<Broken>,
 }
 
 impl<'a> Manifests<'a> {
-    /// Those of the segments that are there now; none where the store's list of segments makes no sense, which the walk
-    /// finds.
+    /// Reads the list of segments. A malformed list counts as empty: the walk reports it.
     pub(super) async fn read(
         archive: &'a Archive,
         chain: &Chain<'_>,
@@ -40,7 +39,7 @@ impl<'a> Manifests<'a> {
         })
     }
 
-    /// Compares those of the segments that end before entry `end` or with it. The walk read these segments.
+    /// Checks the manifests of the segments up to entry `end`, which the walk has read.
     pub(super) async fn up_to(&mut self, end: u64) -> Result<(), StoreError> {
         while let Some(segment) = self.segments.get(self.next).filter(|next| next.last <= end) {
             self.next += 1;
@@ -52,8 +51,8 @@ impl<'a> Manifests<'a> {
             };
             let (first, last) = (segment.first, segment.last);
             let problem = format!(
-                "the manifest of its segment cannot be used: {why}. Entries {first} to {last} are in order, and no \
-                 decision among them is found by its id; `audit manifests` makes it again."
+                "the manifest of its segment cannot be used: {why}. Entries {first} to {last} are in order, but their \
+                 decisions cannot be found by id; `audit manifests` rebuilds it."
             );
             self.broken.get_or_insert(Broken::at(first, problem));
         }

@@ -15,9 +15,8 @@ use store::keys::Realm;
 use store::server_clock;
 use store::{Store, StoreError};
 
-/// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
-/// `every` is the pause of the worker that signs checkpoints; `progress` gets the number of entries that are checked,
-/// and of all.
+/// Verifies the whole trail, and compares its end with the account's record and the known ends. `every` is the pause of
+/// the worker that signs checkpoints; `progress` gets the number of verified entries, and of all.
 ///
 /// # Errors
 /// [`StoreError`] if the store does not reply; malformed data in it is a verdict.
@@ -34,7 +33,7 @@ pub async fn online(
         Chain::new(store, realm.clone()),
     );
     let young = young(server_clock::now_ms(store).await?, every);
-    // Everything that is there now is sealed then, so the walk must come so far.
+    // All these lines are sealed next, so the walk must reach the last one.
     let goal = chain.count().await?.lines;
     progress(0, goal);
     let unsealed = match trail.seal().await {
@@ -43,7 +42,7 @@ pub async fn online(
         Err(error) => return Err(error),
     };
     let mut walk = Walk::behind(0);
-    // The trail goes at least as far as it did when a note of an earlier state was signed.
+    // A checkpoint of an earlier state also has the end at the time of signing, which the trail must still reach.
     let known: Vec<KnownEnd> = known
         .into_iter()
         .flat_map(|one| [one.at_signing(), Some(one)])
@@ -68,7 +67,7 @@ pub async fn online(
         verdict.warnings.extend(listed.warning.map(str::to_owned));
         verdict.broken = verdict.broken.or(manifests.broken);
     }
-    // Only a signature proves the end: who can write to the store can cut it off and lower the count.
+    // Only a signature proves the end: an attacker who writes to the store can truncate the trail and lower the count.
     verdict.end_proven = compared.is_end_proven(&walk, &young);
     verdict.proven_to = compared.signed;
     verdict.warnings.extend(compared.uncovered(&walk, &young));
@@ -93,10 +92,7 @@ async fn along(
         let entries = match trail.read(next).await {
             Ok(entries) => entries,
             Err(StoreError::UnexpectedReply(why)) => {
-                return Ok(Some(Broken::at(
-                    next,
-                    format!("its record makes no sense: {why}."),
-                )));
+                return Ok(Some(Broken::at(next, format!("its record is malformed: {why}."))));
             }
             Err(StoreError::Archive(why)) => {
                 let problem = format!("it cannot be read from the archive: {why}.");
@@ -138,7 +134,7 @@ async fn counted(chain: &Chain<'_>) -> Result<Option<Broken>, StoreError> {
     }
     if count.given < count.lines {
         let problem = format!(
-            "it stands behind the end: the account's record counts {} entries only.",
+            "it is beyond the end: the account's record counts only {} entries.",
             count.given
         );
         return Ok(Some(Broken::at(count.given + 1, problem)));

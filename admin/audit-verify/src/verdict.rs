@@ -21,9 +21,9 @@ pub struct Verdict {
     pub checkpoint: Option<KnownEnd>,
     /// Whether it is proven that no entry is missing at the end.
     pub end_proven: bool,
-    /// How many entries of the trail a signed note covers; none without a note.
+    /// Number of entries that a signed checkpoint covers; `None` without one.
     pub proven_to: Option<u64>,
-    /// What the reader should know.
+    /// Limits of the verdict, each a sentence.
     pub warnings: Vec<String>,
 }
 
@@ -43,12 +43,12 @@ impl Verdict {
         self.broken.is_none()
     }
 
-    /// How many entries a signed note covers, where nothing is wrong.
+    /// Returns the number of entries that a signed checkpoint covers, if there is no fault.
     pub fn proven_to(&self) -> Option<u64> {
         self.proven_to.filter(|_| self.ok())
     }
 
-    /// For scripts.
+    /// Returns the verdict as JSON, for scripts.
     pub fn document(&self) -> Value {
         let broken = self.broken.as_ref();
         json!({

@@ -1,4 +1,4 @@
-//! A walk along a chain, entry by entry, in constant memory.
+//! Verification of a chain, entry by entry, in constant memory.
 
 use super::json;
 use crate::broken::Broken;
@@ -18,16 +18,16 @@ pub struct Walk {
     hash: Option<[u8; 32]>,
     /// Agent and type of the last entry.
     subject: Option<(Option<String>, String)>,
-    /// The numbers whose hashes are wanted.
+    /// The entries whose hashes are remembered.
     marks: Vec<Mark>,
 }
 
-/// An entry whose hash is wanted.
+/// An entry whose hash is remembered.
 #[derive(Debug, Clone)]
 struct Mark {
     seq: u64,
     hash: Option<[u8; 32]>,
-    /// When the entry behind it was written, in ms since 1970.
+    /// When the next entry was written, in ms since 1970.
     next_ms: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Walk {
         self.marks.iter().find(|mark| mark.seq == seq)?.hash
     }
 
-    /// When the entry behind a marked one was written, in ms since 1970, if the walk came by.
+    /// Returns when the entry after a marked one was written, in ms since 1970, if the walk has passed it.
     pub(super) fn next_ms(&self, seq: u64) -> Option<u64> {
         self.marks.iter().find(|mark| mark.seq == seq)?.next_ms
     }
@@ -107,22 +107,22 @@ impl Walk {
     /// Checks the next entry, as JSON.
     ///
     /// # Errors
-    /// [`Broken`] if it is not the next one of the chain, or not what was hashed.
+    /// [`Broken`] if it is not the next one of the chain, or does not match its hash.
     pub fn step(&mut self, text: &[u8]) -> Result<(), Broken> {
         let next = self.end() + 1;
         let broken = |problem: &str| Broken::at(next, problem);
-        let mut entry = json::object(text)
-            .map_err(|why| Broken::at(next, format!("what stands in its place cannot be read: {why}.")))?;
+        let mut entry =
+            json::object(text).map_err(|why| Broken::at(next, format!("it cannot be read: {why}.")))?;
         check_number(&entry, next)?;
         let word = |entry: &Map<String, Value>, name: &str| match entry.get(name) {
             Some(Value::String(text)) => Ok(text.clone()),
-            _ => Err(Broken::at(next, format!("it has no text `{name}`."))),
+            _ => Err(Broken::at(next, format!("it has no string `{name}`."))),
         };
         let named = word(&entry, "previousHash")?;
         if self.previous.as_ref().is_some_and(|previous| *previous != named) {
             return Err(broken(
-                "its previousHash is not the hash of the entry before it: one of the two was changed, or another entry \
-                 stood between them.",
+                "its previousHash is not the hash of the entry before it: one of the two was changed, or an entry between \
+                 them was removed.",
             ));
         }
         let claimed = word(&entry, "hash")?;
@@ -137,10 +137,10 @@ impl Walk {
         let hash = hash_of(&named, &form);
         let text = hex::encode(hash);
         if text != claimed {
-            return Err(broken("its content does not have its hash: it was changed."));
+            return Err(broken("its content does not match its hash: it was changed."));
         }
         if self.seen == 0 && self.after > 0 {
-            let before = decode(&named).ok_or_else(|| broken("its previousHash is no hash."))?;
+            let before = decode(&named).ok_or_else(|| broken("its previousHash is not a hash."))?;
             self.know(self.after, before);
         }
         let agent = entry.get("agentId").and_then(Value::as_str).map(str::to_owned);

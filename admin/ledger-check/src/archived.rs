@@ -1,5 +1,5 @@
-//! Archived intents: they must be unchanged, and transactions, escrows and counters must agree with them as with those
-//! in the store.
+//! Archived intents: they must be unchanged, and are compared with transactions, escrows and counters like those in the
+//! store.
 
 use super::book::AccountMode;
 use super::pass::Pass;
@@ -7,8 +7,8 @@ use super::violation::Invariant;
 use store::StoreError;
 
 impl Pass<'_> {
-    /// Reads the archived intents of every account and mode where the walk saw some. One that is archived during the
-    /// walk may be counted twice, and the next pass counts it once.
+    /// Reads the archived intents of every account and mode for which the scan found some. An intent that is archived
+    /// during the scan may be counted twice; the next pass counts it once.
     pub(super) async fn read_archived_intents(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         for place in accounts.places() {

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::call::open_holds::State;
 use store::keys::Realm;
 
+/// The fields of a record in the store.
+pub(super) type Fields = HashMap<String, String>;
+
 /// An account, by its index in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct AccountMode {
@@ -70,7 +73,7 @@ impl Accounts {
         (0..self.len()).flat_map(|account| Mode::ALL.map(|mode| AccountMode { account, mode }))
     }
 
-    /// Returns the word for the place in comparisons.
+    /// Returns the name of an account and mode in comparisons.
     pub(super) fn word(&self, place: AccountMode) -> &str {
         &self.words[place.index()]
     }
@@ -145,11 +148,11 @@ pub(super) struct OwnerRecord {
     pub(super) wallet: Option<u64>,
     pub(super) balance: Option<u64>,
     pub(super) pending: Option<u64>,
-    /// The last month with a place in the plan, `m<month>`: of an earlier version, which kept no other.
+    /// The last month with a place in the plan, `m<month>`, which an earlier version stored.
     pub(super) slot: Option<String>,
     /// The months with a place in the plan: fields `s<month>`.
     pub(super) places: BTreeSet<u64>,
-    /// What is held in open holds; `None` when it is no amount.
+    /// Sum of its open holds; `None` if invalid.
     pub(super) held: Option<u64>,
     pub(super) counters: Counters,
 }
@@ -167,7 +170,7 @@ pub(super) struct Counters {
 
 impl OwnerRecord {
     /// Parses a record. Invalid numbers become `None`.
-    pub(super) fn from_fields(seq: u64, fields: &HashMap<String, String>) -> Self {
+    pub(super) fn from_fields(seq: u64, fields: &Fields) -> Self {
         let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
         Self {
             seq,
@@ -184,22 +187,21 @@ impl OwnerRecord {
         }
     }
 
-    /// Whether the agent has a place in the month.
+    /// Returns whether the agent has a place in the month.
     pub(super) fn has_place(&self, month: u64) -> bool {
         let own = self.places.contains(&month).then_some("1");
         has_place(own, self.slot.as_deref(), month)
     }
 }
 
-/// Whether an agent has a place in the month: its own field says so, or that of an earlier version, which kept the last
-/// month only.
+/// Returns whether an agent has a place in the month: by the month's own field, or the one field of an earlier version.
 pub(super) fn has_place(own: Option<&str>, slot: Option<&str>, month: u64) -> bool {
     own.is_some() || slot == Some(format!("m{month}").as_str())
 }
 
 impl Counters {
     /// Returns the fields that are counters.
-    pub(super) fn from_fields(fields: &HashMap<String, String>) -> Self {
+    pub(super) fn from_fields(fields: &Fields) -> Self {
         let mut counters = Self::default();
         for (name, value) in fields {
             let period = name.get(1..).and_then(|digits| digits.parse::<u64>().ok());

@@ -10,12 +10,13 @@ pub(super) const DAYS_KEPT: u64 = 39;
 /// A counter's field, and its fault.
 pub(super) type Wrong = (String, String);
 
-/// Adds what an agent was charged in the month, and whether it has a place in it.
+/// Adds an agent to the sums of a month: its charge, and 1 if it has a place in the plan.
 pub(super) fn add_month(sums: (i128, i128), charged: Option<i128>, has_place: bool) -> (i128, i128) {
     (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
 }
 
-/// Compares the sum of the month's days with the month. All days of the current month exist.
+/// Returns the fault if the counters of the month's days do not sum to that of the month. All days of the current month
+/// exist.
 pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
     let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
     let days = record.counters.days.iter().filter(|(day, _)| in_month(day));
@@ -24,7 +25,7 @@ pub(super) fn month_differs(record: &OwnerRecord, month: u64) -> Option<Wrong> {
     (sum != says).then(|| {
         (
             format!("m{month}"),
-            format!("it is {says} nanos, and its days come to {sum}"),
+            format!("it is {says} nanos, but its days sum to {sum}"),
         )
     })
 }
@@ -53,7 +54,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
         let low = floors.into_iter().filter_map(|(period, floor)| {
             let says = counters.get(&period).copied().unwrap_or(0);
             let floor = i128::try_from(floor).unwrap_or(i128::MAX);
-            let detail = || format!("it is {says} nanos, and spends and holds come to {floor}");
+            let detail = || format!("it is {says} nanos, but its spends and holds sum to {floor}");
             (says < floor).then(|| (format!("{name}{period}"), detail()))
         });
         low.collect::<Vec<_>>()
@@ -67,7 +68,7 @@ pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wr
     low
 }
 
-/// Compares the wallet's spend of a day with the sum of its transactions of the day.
+/// Returns the fault if the wallet's counter of a day is not the sum of the day's spends.
 pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
     let counters = &owner.record.as_ref()?.counters.spends;
     let days = owner.spends.keys().chain(counters.keys());
@@ -75,7 +76,7 @@ pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
     kept.find_map(|day| {
         let sum = owner.spends.get(day).copied().unwrap_or(0);
         let says = counters.get(day).copied().unwrap_or(0);
-        let detail = || format!("it is {says} nanos, and its spends come to {sum}");
+        let detail = || format!("it is {says} nanos, but its spends sum to {sum}");
         (i128::try_from(sum) != Ok(says)).then(|| (format!("w{day}"), detail()))
     })
 }

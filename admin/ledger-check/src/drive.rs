@@ -4,33 +4,33 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::read::{Answers, Read};
 use store::{Store, StoreError};
 
-/// Records that are read in one round trip.
+/// Number of records read in one round trip.
 pub(super) const BATCH: usize = 1000;
 /// Maximum number of concurrent batches.
 const IN_FLIGHT: usize = 3;
 
 /// A read, and its purpose.
 pub(super) struct Job<T> {
-    what: T,
+    tag: T,
     reads: Vec<Read>,
-    /// About how many records come back.
+    /// Approximate number of records that are read.
     weight: usize,
 }
 
 impl<T> Job<T> {
-    /// A job of reads that bring one record each.
-    pub(super) fn new(reads: impl Into<Vec<Read>>, what: T) -> Self {
+    /// Creates a job of reads that return one record each.
+    pub(super) fn new(reads: impl Into<Vec<Read>>, tag: T) -> Self {
         let reads = reads.into();
         let weight = reads.len();
-        Self { what, reads, weight }
+        Self { tag, reads, weight }
     }
 
-    pub(super) fn weighing(self, weight: usize) -> Self {
+    pub(super) fn with_weight(self, weight: usize) -> Self {
         Self { weight, ..self }
     }
 }
 
-/// Reads all jobs; `fold` gets the answers to each, in the order of the jobs.
+/// Executes all jobs. `fold` receives the answers to each, in the order of the jobs.
 pub(super) async fn drive<T>(
     store: &Store,
     jobs: impl Iterator<Item = Job<T>>,
@@ -50,8 +50,8 @@ pub(super) async fn drive<T>(
     let reads = stream::iter(batches).map(|batch| read_batch(store, batch));
     let mut answers = reads.buffered(IN_FLIGHT);
     while let Some(batch) = answers.try_next().await? {
-        for (what, answers) in batch {
-            fold(what, answers);
+        for (tag, answers) in batch {
+            fold(tag, answers);
         }
     }
     Ok(())
@@ -62,15 +62,13 @@ pub(super) async fn read_batch<T>(
     store: &Store,
     batch: Vec<Job<T>>,
 ) -> Result<Vec<(T, Answers)>, StoreError> {
-    let mut whats = Vec::with_capacity(batch.len());
+    let mut tags = Vec::with_capacity(batch.len());
     let mut reads = Vec::new();
     for job in batch {
-        whats.push((job.what, job.reads.len()));
+        tags.push((job.tag, job.reads.len()));
         reads.extend(job.reads);
     }
     let mut answers = store.many(&reads).await?;
-    let each = whats
-        .into_iter()
-        .map(|(what, count)| (what, answers.split(count)));
+    let each = tags.into_iter().map(|(tag, count)| (tag, answers.split(count)));
     Ok(each.collect())
 }

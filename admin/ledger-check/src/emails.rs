@@ -1,5 +1,6 @@
 //! Checks e-mail addresses: the look-up of each contains only existing users, and each user is in the look-up of its
 //! address (decision D74).
+//!
 //! Look-ups are outside the buckets. So the check of a single account detects users that are missing from a look-up,
 //! but not look-ups with a user that does not exist.
 

@@ -1,7 +1,7 @@
 //! Checks that each agent's held amount is exactly the sum of its open holds.
 //!
-//! Opening a hold raises the account's version, and ending one writes a line to its audit log: data that was read while
-//! neither changed is consistent.
+//! Opening a hold raises the account's version, and ending one writes a line to its audit log. So data that was read
+//! while neither changed is consistent.
 
 use super::book::AccountMode;
 use super::pass::Pass;
@@ -14,14 +14,14 @@ use store::call::hold::Hold;
 use store::call::open_holds::State;
 use store::read::Read;
 
-/// Maximum number of attempts to read an account while it does not change. An account that always changes is left to
-/// the next check.
+/// Maximum number of attempts to read an account without a change in between. An account that always changes is not
+/// checked.
 const ATTEMPTS: usize = 20;
 /// The field of an agent's record.
 const HELD: &str = "held";
 
 impl Pass<'_> {
-    /// Compares the held amounts of every account with open holds, or reports that this was not possible.
+    /// Checks the held amounts of every account with open holds.
     pub(super) async fn check_held(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         for place in accounts.places().filter(|place| place.mode == Mode::Live) {
@@ -43,7 +43,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns false if the account changed meanwhile.
+    /// Checks the held amounts of an account. Returns false if it changed meanwhile.
     async fn compare_held(
         &mut self,
         place: AccountMode,
@@ -58,7 +58,7 @@ impl Pass<'_> {
         let before = answers.read::<(Option<String>, Option<String>)>();
         let listed = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
-        // Including those that the index lacks.
+        // Also holds that the index lacks.
         for owner in self.page(place).owners.values() {
             let open = owner.holds.iter().filter(|hold| hold.state == State::Open);
             ids.extend(open.map(|hold| hold.id.clone()));
@@ -86,7 +86,7 @@ impl Pass<'_> {
             let held = answers.text();
             let says = held.as_deref().unwrap_or("0");
             if says != sum.to_string() {
-                let detail = format!("it says {says} nanos, and its open holds come to {sum}");
+                let detail = format!("it is {says} nanos, but its open holds sum to {sum}");
                 wrong.push((format!("{key} {HELD}"), detail));
             }
         }

@@ -11,7 +11,7 @@ use store::read::Read;
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {
-    /// Checks that everything in an index of holds is a hold.
+    /// Checks that each entry of an index has its hold.
     pub(super) async fn read_hold_indexes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let buckets: BTreeSet<Bucket> = accounts
@@ -27,13 +27,13 @@ impl Pass<'_> {
         let jobs = indexes.map(|(bucket, state)| {
             let index = state.index(bucket);
             let read = Read::sorted(bucket, index, 0, u64::from(u32::MAX));
-            Job::new([read], (bucket, state)).weighing(20)
+            Job::new([read], (bucket, state)).with_weight(20)
         });
         let mut listed = Vec::new();
         drive(store, jobs, |(bucket, state), mut answers| {
             let index = state.index(bucket);
             match answers.read::<Vec<(String, f64)>>() {
-                None => self.wrong(Invariant::Holds, &[&index], "it is no index of holds"),
+                None => self.wrong(Invariant::Holds, &[&index], "the index is malformed"),
                 Some(ids) => {
                     self.count(ids.len());
                     // Expired entries of the index of kept holds are only removed when the next hold is kept.
@@ -60,7 +60,7 @@ impl Pass<'_> {
                 self.wrong(
                     Invariant::Holds,
                     &[&index, &key],
-                    "the index names a hold that is not there",
+                    "the index names a hold that does not exist",
                 );
             }
         })

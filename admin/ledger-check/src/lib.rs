@@ -5,10 +5,10 @@
 //! only if the next pass confirms them. Memory grows with agents, wallets and open escrows, not with transactions and
 //! intents: those are summed while they are read.
 //!
-//! On request it also compares the records with the audit trail, which it verifies as it reads it. That finds edits of
-//! the store that keep its records consistent with each other.
+//! On request it also compares the records with the audit trail, whose hashes it verifies. That finds edits of the store
+//! that keep its records consistent with each other.
 //!
-//! Uses the store and the archive, and changes nothing, but that it seals the trails that it reads.
+//! Uses the store and the archive. Changes nothing except that it seals the trails that it reads.
 
 mod archived;
 mod book;
@@ -48,7 +48,7 @@ use store::account::Account;
 use store::{Store, StoreError};
 use violation::Findings;
 
-/// Violations that are listed.
+/// Maximum number of violations that are listed.
 pub const LISTED_MAX: usize = 1000;
 /// Maximum number of passes of a round: one, and three that check its findings again.
 const PASSES: usize = 4;
@@ -59,12 +59,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Pause on a cluster before the next round, after which uncertain data is certain on all of its clocks.
 const PAUSE_OF_A_CLUSTER: Duration = Duration::from_millis(2 * transit::CLOCKS_APART_MS + 250);
 
-/// What to check.
+/// Scope of a check.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckScope<'a> {
-    /// One account; else the whole store.
+    /// One account; `None` for the whole store.
     pub account: Option<&'a str>,
-    /// Whether the books are compared with the audit trails.
+    /// Whether the records are compared with the audit trails.
     pub with_trail: bool,
 }
 
@@ -95,8 +95,8 @@ impl Checked {
     }
 }
 
-/// Checks one account, or the whole store, with the intents that left it for the archive. An inconclusive check is
-/// repeated, [`ROUNDS`] rounds in all at most.
+/// Checks one account or the whole store, including archived intents. Repeats an inconclusive check, up to [`ROUNDS`]
+/// rounds in all.
 pub async fn check(
     store: &Store,
     archive: &Archive,
@@ -121,7 +121,7 @@ pub async fn check(
     Ok(checked)
 }
 
-/// Runs passes until one finds nothing, or the same as the one before.
+/// Runs passes until one finds nothing, or the same as the previous one.
 async fn run_round(
     (store, archive): (&Store, &Archive),
     scope: CheckScope<'_>,
@@ -164,7 +164,7 @@ async fn run_round(
     Ok(outcome(Vec::new(), 0, doubts, (records, PASSES)))
 }
 
-/// Adds the accounts that are new since the pass before at the end: its questions name accounts by their place.
+/// Appends the accounts created since the previous pass, whose questions name accounts by their index.
 fn add_new(ids: &mut Vec<String>, now: Vec<String>) {
     let known: HashSet<String> = ids.iter().cloned().collect();
     ids.extend(now.into_iter().filter(|id| !known.contains(id)));

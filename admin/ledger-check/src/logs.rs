@@ -20,7 +20,7 @@ impl Pass<'_> {
         self.read_intent_lists().await
     }
 
-    /// Checks that the archived part of the audit trails and the following lines are all that were written.
+    /// Checks that the archived part of each audit trail and the lines in the store are as many as were written.
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
@@ -39,18 +39,17 @@ impl Pass<'_> {
             let size = answers.read::<u64>();
             let now = answers.number().unwrap_or(0);
             if answers.number().unwrap_or(0) != base {
-                return; // some were archived while we looked
+                return; // some were archived meanwhile
             }
             let given = self.page(place).audit_seq;
             let last = size.map(|size| base + size);
             if last.is_none_or(|last| last < given || last > now) {
                 let key = accounts.realm(place).audit();
-                let size = size.map_or("no list of".to_owned(), |size| size.to_string());
-                let given = now.max(given);
-                let detail = match base {
-                    0 => format!("{size} entries, and the last number given is {given}"),
-                    _ => format!(
-                        "{size} entries behind {base} archived ones, and the last number given is {given}"
+                let assigned = now.max(given);
+                let detail = match size {
+                    None => "it is not a list".to_owned(),
+                    Some(size) => format!(
+                        "it has {size} entries after {base} archived ones, but the last assigned number is {assigned}"
                     ),
                 };
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
@@ -79,20 +78,21 @@ impl Pass<'_> {
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = (size - first).min(BATCH as u64);
                 let lines = Read::list(realm.bucket(), realm.audit(), first, count);
-                Job::new([lines, archived(realm)], (*place, *base, first)).weighing(BATCH)
+                Job::new([lines, archived(realm)], (*place, *base, first)).with_weight(BATCH)
             })
         });
         drive(store, jobs, |(place, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
             if answers.number().unwrap_or(0) != base {
-                return; // some were archived while we looked
+                return; // some were archived meanwhile
             }
             self.count(entries.len());
             let mut numbers = entries.iter().zip(base + first + 1..);
             if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
                 let key = accounts.realm(place).audit();
-                let is = leading(entry).map_or("none".to_owned(), |is| is.to_string());
-                let detail = format!("in the place of entry {number} is {is}");
+                let found =
+                    leading(entry).map_or("a line without number".to_owned(), |is| format!("entry {is}"));
+                let detail = format!("entry {number} is missing: {found} is in its place");
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
             }
         })
@@ -119,7 +119,7 @@ impl Pass<'_> {
         drive(store, jobs, |(place, key), mut answers| {
             match answers.read::<u64>() {
                 Some(size) => sized.push((place, key, size)),
-                None => self.wrong(Invariant::Intent, &[&key], "it is no list of intents"),
+                None => self.wrong(Invariant::Intent, &[&key], "it is not a list of intents"),
             }
         })
         .await?;
@@ -131,7 +131,7 @@ impl Pass<'_> {
                     true => Read::sorted(bucket, key, first, count),
                     false => Read::list(bucket, key, first, count),
                 };
-                Job::new([read], (*place, key.as_str())).weighing(BATCH / 2)
+                Job::new([read], (*place, key.as_str())).with_weight(BATCH / 2)
             })
         });
         drive(store, jobs, |(place, key), mut answers| {

@@ -1,11 +1,10 @@
-//! Checks numbers, ids, keys and references of pending deposits: each leads to the one record that has it, and each
-//! record can be found by its own.
+//! Checks the look-ups of numbers, ids, keys and references of pending deposits: each names the one record that has it,
+//! and each record has its look-up.
 //!
 //! A wallet or an escrow and the place of its number are written together, so both sides of their comparison
-//! ([`Comparison::Place`]) must have equal numbers of each: this detects two records with one number, a place that
-//! leads nowhere or elsewhere, and a record without a place. Records of an earlier version have look-ups outside the
-//! buckets instead. Those were written before the record, so one that leads nowhere is left from a crash and is
-//! ignored.
+//! ([`Comparison::Place`]) must have equal numbers of each. This detects two records with one number, a place without a
+//! record or with another one, and a record without a place. Records of an earlier version have look-ups outside the
+//! buckets instead. Those were written before the record, so one without a record is left from a crash and is ignored.
 
 mod pass;
 
@@ -15,7 +14,7 @@ use std::collections::HashMap;
 use store::keys::{Bucket, Series};
 use store::read::Read;
 
-/// A record and the look-ups that must lead to it.
+/// A record and its look-up.
 pub(super) struct NamedRecord {
     record: String,
     lookup: String,
@@ -58,7 +57,7 @@ fn called(series: Series, number: u64) -> String {
     format!("{} {number}", series.as_str())
 }
 
-/// Reads where a number leads.
+/// Returns the read of the place of a number.
 pub(super) fn place_read(series: Series, number: Number) -> Read {
     let key = match series {
         Series::Wallet => Bucket::wallet_place(number),

@@ -1,4 +1,4 @@
-//! The sets of open escrows, which keep an agent from being deleted while an escrow that its account pays names it.
+//! The sets of open escrows. They prevent that an agent is deleted while an escrow that its account pays names it.
 
 use super::drive::{Job, drive};
 use super::names::place_read;
@@ -10,8 +10,8 @@ use store::keys::{Series, escrow_lookup};
 use store::read::Read;
 
 impl Pass<'_> {
-    /// Escrows that hold money are open for the wallets of the payer's account, and the sets of open ones have no
-    /// others.
+    /// Checks that the escrows that hold money are in the sets of open escrows of their owners in the payer's account,
+    /// and that these sets have no others.
     pub(super) async fn read_open_escrows(&mut self) -> Result<(), StoreError> {
         self.read_held().await?;
         let (store, accounts) = (self.store, self.accounts);
@@ -26,13 +26,17 @@ impl Pass<'_> {
                 [Read::set(realm.bucket(), realm.open_escrows(&owner))],
                 (place, owner),
             )
-            .weighing(20)
+            .with_weight(20)
         });
         let mut members = Vec::new();
         drive(store, jobs, |(place, owner), mut answers| {
             let key = accounts.realm(place).open_escrows(&owner);
             match answers.read::<Vec<u64>>() {
-                None => self.wrong(Invariant::EscrowState, &[&key], "it is no set of escrow numbers"),
+                None => self.wrong(
+                    Invariant::EscrowState,
+                    &[&key],
+                    "it is not a set of escrow numbers",
+                ),
                 Some(numbers) => {
                     self.count(numbers.len());
                     members.extend(numbers.into_iter().map(|number| (place, owner.clone(), number)));
@@ -59,16 +63,16 @@ impl Pass<'_> {
                 .is_some_and(|payer| payer != accounts.word(place));
             let named =
                 from == Some(&owner) || (to_account == Some(accounts.id(place)) && to == Some(&owner));
-            // An earlier version also noted those that another account pays.
+            // An earlier version also listed escrows that another account pays.
             if elsewhere && status.is_none() || named && matches!(status, Some("funded" | "disputed")) {
                 return;
             }
             let realm = accounts.realm(place);
             let (set, escrow) = (realm.open_escrows(&owner), realm.escrow(number));
-            let status = status.unwrap_or("not there");
+            let status = status.unwrap_or("missing");
             let detail = match named {
-                true => format!("escrow {number} is in the set of open ones, and is {status}"),
-                false => format!("escrow {number} is in the set of open ones, and is not one of {owner}"),
+                true => format!("escrow {number} is in the set of open escrows, but is {status}"),
+                false => format!("escrow {number} is in the set of open escrows, but not one of {owner}"),
             };
             self.wrong(Invariant::EscrowState, &[&set, &escrow], detail);
         })
@@ -110,12 +114,12 @@ impl Pass<'_> {
             Job::new([Read::field(realm.bucket(), &key, "status")], (set, key))
         });
         drive(store, jobs, |(set, key), mut answers| {
-            // It is resolved once and for ever: still unresolved, it was so when the set was read.
+            // A resolution is final: an escrow that is unresolved now was so when the set was read.
             if matches!(answers.text().as_deref(), Some("funded" | "disputed")) {
                 self.wrong(
                     Invariant::EscrowState,
                     &[&key, &set],
-                    "it holds money, and is not in the set of open ones",
+                    "it holds money, but is not in the set of open escrows",
                 );
             }
         })

@@ -1,7 +1,7 @@
 //! One pass over all records. It runs on a live system without a snapshot, so each part reads in an order in which the
 //! compared data cannot disagree; where that is not possible, only findings that the next pass confirms count.
 
-use super::book::{AccountMode, Accounts, Owner, Page};
+use super::book::{AccountMode, Accounts, Fields, Owner, Page};
 use super::drive::BATCH;
 use super::emails::Emails;
 use super::names::Names;
@@ -13,7 +13,7 @@ use archive::Archive;
 use domain::mode::Mode;
 use domain::number::Number;
 use domain::period::Period;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use store::{Store, StoreError, server_clock};
 
 /// Called periodically with the number of records read so far.
@@ -23,15 +23,15 @@ pub type Progress = dyn Fn(u64);
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
     pub(super) archive: &'a Archive,
-    /// Whether the books are compared with the audit trails.
+    /// Whether the records are compared with the audit trails.
     pub(super) with_trail: bool,
-    /// Accounts and modes whose trail could not be read to its end: records that it does not state are no violation.
+    /// Accounts and modes whose trail could not be read to its end: a record without its entry is then no violation.
     pub(super) incomplete: HashSet<AccountMode>,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
     /// The records of the accounts, in their order.
-    pub(super) records: Vec<HashMap<String, String>>,
+    pub(super) records: Vec<Fields>,
     pub(super) reconciliation: Reconciliation,
     pub(super) found: Findings,
     /// Invariants that could not be decided.
@@ -75,7 +75,7 @@ impl<'a> Pass<'a> {
             accounts,
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
-            records: vec![HashMap::new(); accounts.len()],
+            records: vec![Fields::new(); accounts.len()],
             reconciliation,
             found: Findings::default(),
             doubts: Vec::new(),
@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
         owners.entry(owner.to_owned()).or_default()
     }
 
-    /// Adds one side of a comparison about something of this place.
+    /// Adds an item of one side of a comparison within one account and mode.
     pub(super) fn reconcile(
         &mut self,
         comparison: Comparison,
@@ -159,19 +159,19 @@ impl<'a> Pass<'a> {
             .add(comparison, side, (self.accounts.word(place), key), parts);
     }
 
-    /// The same where the sides may be of different accounts.
+    /// Like [`Self::reconcile`], if the sides may belong to different accounts.
     pub(super) fn reconcile_across(&mut self, comparison: Comparison, side: Side, key: &str, parts: &[&str]) {
         self.reconciliation.add(comparison, side, ("", key), parts);
     }
 
-    /// Two answers of the same reading disagree.
+    /// Adds a violation between records that must agree at any time.
     pub(super) fn wrong(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.found.add(invariant, records, detail);
     }
 }
 
-/// Removes apparent differences that only occur because the account of the other side was not read: escrows that
-/// another account pays. A check of the whole store also compares those.
+/// Removes mismatches of escrows that another account pays, if that account is not checked. A check of the whole store
+/// compares those.
 async fn foreign_left_out(
     store: &Store,
     accounts: &Accounts,
@@ -224,7 +224,7 @@ fn report(found: &mut Findings, accounts: &Accounts, mismatch: &Mismatch) {
         items => items,
     };
     let detail = format!(
-        "{records} {}, and {matches} {}",
+        "{records} {}; {matches} {}",
         list(&mismatch.records),
         list(&mismatch.matches)
     );

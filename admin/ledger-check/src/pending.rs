@@ -1,7 +1,7 @@
 //! Pending money: the amount in the record of a wallet, and the sum of its pending deposits.
 //!
 //! Deposits are read before the wallets, and more may be created in between. So a pass that finds a difference only
-//! records a question; the next pass has seen all deposits of that time, and computes the amount that was pending then.
+//! records a question. The next pass reads all deposits of that time, and computes the amount that was pending then.
 
 mod pass;
 
@@ -9,28 +9,29 @@ use super::book::AccountMode;
 use std::collections::HashMap;
 use store::deposit::{Deposit, DepositState};
 
-/// A wallet whose pending money differs from the deposits that were seen.
+/// A wallet whose pending amount differs from the deposits that were read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question {
     /// Amount in the wallet's record.
-    says: u64,
+    recorded: u64,
     /// Start and end of the time in which it was read.
     window: (u64, u64),
-    /// The amount that was certainly pending then, and the additional amount that may have been.
+    /// The amount that was certainly pending then.
     sum: u128,
-    perhaps: u128,
+    /// The additional amount that may have been pending then.
+    uncertain: u128,
 }
 
 /// The questions of a pass, by account, mode and owner.
 pub(super) type Questions = HashMap<(AccountMode, String), Question>;
 
 impl Question {
-    pub(super) const fn new(says: u64, window: (u64, u64)) -> Self {
+    pub(super) const fn new(recorded: u64, window: (u64, u64)) -> Self {
         Self {
-            says,
+            recorded,
             window,
             sum: 0,
-            perhaps: 0,
+            uncertain: 0,
         }
     }
 
@@ -46,17 +47,17 @@ impl Question {
         if deposit.at_ms < from && ended > to {
             self.sum += amount;
         } else if deposit.at_ms <= to && ended >= from {
-            self.perhaps += amount;
+            self.uncertain += amount;
         }
     }
 
-    /// Returns the fault.
+    /// Returns the fault, once all deposits are added.
     fn answer(&self) -> Option<String> {
-        let says = u128::from(self.says);
-        let right = (self.sum..=self.sum + self.perhaps).contains(&says);
+        let recorded = u128::from(self.recorded);
+        let right = (self.sum..=self.sum + self.uncertain).contains(&recorded);
         (!right).then(|| {
             format!(
-                "{says} nanos are pending, and its pending deposits come to {}",
+                "{recorded} nanos are pending, but its pending deposits sum to {}",
                 self.sum
             )
         })
@@ -85,8 +86,8 @@ mod tests {
         }
     }
 
-    fn answer(says: u64, deposits: &[Deposit]) -> Option<String> {
-        let mut question = Question::new(says, (100, 110));
+    fn answer(recorded: u64, deposits: &[Deposit]) -> Option<String> {
+        let mut question = Question::new(recorded, (100, 110));
         deposits.iter().for_each(|deposit| question.take(deposit));
         question.answer()
     }
@@ -100,7 +101,7 @@ mod tests {
             deposit(200, 111, None),
         ];
         assert_eq!(answer(12, &then), None);
-        assert!(answer(11, &then).unwrap().contains("come to 12"));
+        assert!(answer(11, &then).unwrap().contains("sum to 12"));
         assert!(answer(13, &then).is_some());
         assert_eq!(answer(0, &[]), None);
         let mut at_once = deposit(5, 1, None);
@@ -118,8 +119,8 @@ mod tests {
         assert_eq!(answer(5, &[cancelled(111)]), None);
         assert!(answer(0, &[cancelled(111)]).is_some());
         assert_eq!(answer(0, &[cancelled(99)]), None);
-        for says in [0, 5] {
-            assert_eq!(answer(says, &[cancelled(105)]), None);
+        for recorded in [0, 5] {
+            assert_eq!(answer(recorded, &[cancelled(105)]), None);
         }
     }
 
@@ -130,8 +131,8 @@ mod tests {
             deposit(7, 105, None),
             deposit(1, 2, Some(100)),
         ];
-        for says in [5, 12, 6, 13] {
-            assert_eq!(answer(says, &then), None);
+        for recorded in [5, 12, 6, 13] {
+            assert_eq!(answer(recorded, &then), None);
         }
         assert!(answer(4, &then).is_some() && answer(14, &then).is_some());
     }

@@ -9,15 +9,18 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Partitions of each comparison.
 const PARTITIONS: usize = 1 << 14;
-/// Items that a pass holds on to.
+/// Maximum number of items that a pass stores.
 const ITEMS_MAX: usize = 500_000;
+
+/// The item of [`Comparison::TransactionList`], as reported.
+pub(super) const LIST: &str = "a list";
 
 /// The two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Comparison {
     /// Settled intents that moved money, and transactions that name an intent.
     IntentTransaction,
-    /// Where intents belong, and the lists of intents.
+    /// The lists that each intent belongs in, and those that contain it.
     IntentList,
     /// Confirmed deposits, and their transactions.
     Deposit,
@@ -25,19 +28,19 @@ pub(super) enum Comparison {
     EscrowMoney,
     /// Parties that released or disputed escrows by the escrows' records, and the settled intents of these operations.
     EscrowWinner,
-    /// Existing lists of transactions, and the lists that should exist.
+    /// Lists of transactions that exist, and those that should exist.
     TransactionList,
-    /// Wallets and escrows, and where their numbers lead.
+    /// Wallets and escrows, and the look-ups of their numbers.
     Place,
     /// Parties of escrows, and the lists that contain them.
     EscrowList,
     /// The accounts with a user of an e-mail address, and those in its look-up.
     Email,
-    /// Settled intents, and the entries of the trail that tell of them.
+    /// Settled intents, and their audit entries.
     TrailIntent,
-    /// Deposits, and the entries that tell of them.
+    /// Deposits, and their audit entries.
     TrailDeposit,
-    /// What became of escrows, and the entries that tell of it.
+    /// Steps of escrows, and their audit entries.
     TrailEscrow,
 }
 
@@ -52,7 +55,7 @@ pub(super) enum Subject {
     Deposit,
     /// Escrows, by their numbers.
     Escrow,
-    /// Keys of the store, or other names that stand for themselves.
+    /// Keys of the store, or other names that are reported as they are.
     Key,
 }
 
@@ -74,8 +77,8 @@ impl Comparison {
             Self::IntentTransaction => (
                 Invariant::Intent,
                 Subject::Intent,
-                "the intent has moved",
-                "transactions of it moved",
+                "the intent records",
+                "its transactions are",
             ),
             Self::IntentList => (
                 Invariant::Intent,
@@ -92,26 +95,26 @@ impl Comparison {
             Self::EscrowMoney => (
                 Invariant::EscrowState,
                 Subject::Escrow,
-                "by its status there was",
+                "its status requires",
                 "its transactions are",
             ),
             Self::EscrowWinner => (
                 Invariant::EscrowState,
                 Subject::Escrow,
-                "it says that it was resolved by",
-                "settled releases and disputes of it are",
+                "its record names as resolving intent",
+                "its settled releases and disputes are",
             ),
             Self::TransactionList => (
                 Invariant::WalletBalance,
                 Subject::Key,
-                "there is a list",
-                "there should be a list",
+                "there is",
+                "there should be",
             ),
             Self::Place => (
                 Invariant::Names,
                 Subject::Key,
-                "the number is that of",
-                "it leads to",
+                "the number belongs to",
+                "its look-up names",
             ),
             Self::EscrowList => (
                 Invariant::Names,
@@ -119,7 +122,7 @@ impl Comparison {
                 "its party is",
                 "it is in the list of",
             ),
-            Self::Email => (Invariant::Names, Subject::Key, "it leads to users of", "it names"),
+            Self::Email => (Invariant::Names, Subject::Key, "users of it are in", "it names"),
             Self::TrailIntent => (
                 Invariant::Trail,
                 Subject::Intent,
@@ -152,7 +155,7 @@ impl Comparison {
         self.report().invariant == Invariant::Trail
     }
 
-    /// Returns whether both sides come from the walk over the keys.
+    /// Returns whether both sides come from the scan of the keys.
     const fn is_walked(self) -> bool {
         matches!(self, Self::EscrowWinner | Self::Place | Self::Email)
     }
@@ -161,12 +164,12 @@ impl Comparison {
 /// A side of the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// A record, which a walk over the keys may return twice.
+    /// A record, which the scan of the keys may return twice.
     Record,
     /// A counterpart. Each one counts.
     Match,
-    /// A counterpart only if there is no other one: money in transit that may have arrived since.
-    Perhaps,
+    /// Money in transit that may have arrived since: a counterpart only if there is no [`Side::Match`].
+    InTransit,
 }
 
 /// An item without a counterpart.
@@ -188,11 +191,11 @@ pub(super) struct Mismatch {
 struct Items {
     records: Vec<String>,
     matches: Vec<String>,
-    perhaps: Vec<String>,
+    in_transit: Vec<String>,
     entries: Vec<u64>,
 }
 
-/// Places of the sums that differed.
+/// Indexes of the sums that differed.
 pub(super) type Suspects = HashSet<usize>;
 
 /// All comparisons of one pass.
@@ -206,8 +209,7 @@ pub(super) struct Reconciliation {
 }
 
 impl Reconciliation {
-    /// Creates the comparisons of a pass that stores the items of `suspects`. The seed must be the one with which they
-    /// were found.
+    /// Creates the comparisons of a pass that stores the items of `suspects`, which were found with the same seed.
     pub(super) fn new(seed: RandomState, suspects: Suspects) -> Self {
         Self {
             seed,
@@ -235,7 +237,7 @@ impl Reconciliation {
         let sum = &mut self.sums[at];
         *sum = match side {
             Side::Record => sum.wrapping_add(item),
-            Side::Match | Side::Perhaps => sum.wrapping_sub(item),
+            Side::Match | Side::InTransit => sum.wrapping_sub(item),
         };
         if self.held < ITEMS_MAX && self.suspects.contains(&at) {
             self.held += 1;
@@ -245,26 +247,26 @@ impl Reconciliation {
                 .or_default();
             let label = parts.join(" ");
             match side {
-                // A record that a walk over the keys returns twice counts once.
+                // A record that the scan of the keys returns twice counts once.
                 Side::Record if items.records.contains(&label) => {}
                 Side::Match if comparison.is_walked() && items.matches.contains(&label) => {}
                 Side::Record => items.records.push(label),
                 Side::Match => items.matches.push(label),
-                Side::Perhaps => items.perhaps.push(label),
+                Side::InTransit => items.in_transit.push(label),
             }
         }
     }
 
-    /// Notes the audit entry that states an item, where items are kept.
-    pub(super) fn note_entry(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
+    /// Adds the audit entry of an item, if items are stored.
+    pub(super) fn add_entry(&mut self, comparison: Comparison, (place, key): (&str, &str), seq: u64) {
         let name = (comparison, place.to_owned(), key.to_owned());
         if let Some(items) = self.items.get_mut(&name) {
             items.entries.push(seq);
         }
     }
 
-    /// Ends the pass: the partitions whose sums differ, and the items that are without their like in those that were
-    /// suspected before.
+    /// Ends the pass. Returns the partitions whose sums differ, and the items without a counterpart in the partitions
+    /// that were suspected before.
     pub(super) fn finish(self) -> (Suspects, Vec<Mismatch>) {
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
         let suspects = differ.map(|(at, _)| at).collect();
@@ -293,28 +295,28 @@ fn difference(items: Items) -> (Vec<String>, Vec<String>) {
     let Items {
         mut records,
         mut matches,
-        mut perhaps,
+        mut in_transit,
         entries: _,
     } = items;
     matches.retain(|label| match records.iter().position(|record| record == label) {
         Some(at) => {
             records.swap_remove(at);
             // The same money, once in transit and once arrived.
-            if let Some(at) = perhaps.iter().position(|other| other == label) {
-                perhaps.swap_remove(at);
+            if let Some(at) = in_transit.iter().position(|other| other == label) {
+                in_transit.swap_remove(at);
             }
             false
         }
         None => true,
     });
-    perhaps.retain(|label| match records.iter().position(|record| record == label) {
+    in_transit.retain(|label| match records.iter().position(|record| record == label) {
         Some(at) => {
             records.swap_remove(at);
             false
         }
         None => true,
     });
-    matches.extend(perhaps);
+    matches.extend(in_transit);
     (records, matches)
 }
 
@@ -335,7 +337,7 @@ mod tests {
         };
         pass(&mut reconciliation);
         let (suspects, none) = reconciliation.finish();
-        assert!(none.is_empty(), "a first pass holds on to nothing");
+        assert!(none.is_empty(), "a first pass stores no items");
         let mut reconciliation = Reconciliation::new(seed, suspects);
         pass(&mut reconciliation);
         reconciliation.finish().1
@@ -388,20 +390,23 @@ mod tests {
         assert_eq!(
             mismatch(Comparison::EscrowWinner, &paid_twice),
             [],
-            "those come from a walk over the keys too"
+            "both sides come from the scan of the keys"
         );
     }
 
     #[test]
-    fn what_is_on_its_way_counts_until_it_has_arrived() {
+    fn money_in_transit_counts_until_it_has_arrived() {
         let there = (Side::Match, "1", &["x"][..]);
-        let (record, way) = ((Side::Record, "1", &["x"][..]), (Side::Perhaps, "1", &["x"][..]));
-        assert_eq!(mismatch(Comparison::EscrowMoney, &[record, way]), []);
-        assert_eq!(
-            mismatch(Comparison::EscrowMoney, &[record, way, there]),
-            [],
-            "it arrived while we looked"
+        let (record, transit) = (
+            (Side::Record, "1", &["x"][..]),
+            (Side::InTransit, "1", &["x"][..]),
         );
-        assert_eq!(mismatch(Comparison::EscrowMoney, &[way]).len(), 1);
+        assert_eq!(mismatch(Comparison::EscrowMoney, &[record, transit]), []);
+        assert_eq!(
+            mismatch(Comparison::EscrowMoney, &[record, transit, there]),
+            [],
+            "it arrived meanwhile"
+        );
+        assert_eq!(mismatch(Comparison::EscrowMoney, &[transit]).len(), 1);
     }
 }

@@ -1,22 +1,18 @@
 //! The records that the scan reads immediately: intents, escrows, deposits, runs and holds.
 
-use super::book::{AccountMode, Held, OwnerHold};
+use super::book::{AccountMode, Fields, Held, OwnerHold};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
 use super::scan::Record;
 use super::violation::Invariant;
 use domain::intent::{Kind, State};
 use domain::number::Number;
+use store::call::hold::Hold;
 use store::call::open_holds::State as HoldState;
 use store::deposit::{Deposit, DepositState};
 use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;
-
-use std::collections::HashMap;
-use store::call::hold::Hold;
 use store::read::Answers;
-
-type Fields = HashMap<String, String>;
 
 impl Pass<'_> {
     pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
@@ -50,7 +46,7 @@ impl Pass<'_> {
                 Some(fields) if fields.is_empty() => {}
                 fields => match fields.as_ref().and_then(Deposit::from_fields) {
                     Some(deposit) => self.deposit(place, &key, &deposit),
-                    None => self.wrong(Invariant::Pending, &[&key], "the deposit makes no sense"),
+                    None => self.wrong(Invariant::Pending, &[&key], "the deposit is malformed"),
                 },
             },
         }
@@ -59,7 +55,11 @@ impl Pass<'_> {
     fn named_run(&mut self, key: &str, mut answers: Answers) {
         match answers.read::<Option<i128>>() {
             Some(spent) if spent.is_none_or(|spent| spent >= 0) => {}
-            _ => self.wrong(Invariant::Counters, &[key], "what the run spent is no amount"),
+            _ => self.wrong(
+                Invariant::Counters,
+                &[key],
+                "the spent amount of the run is invalid",
+            ),
         }
     }
 
@@ -68,14 +68,10 @@ impl Pass<'_> {
             return; // its outcome is in transit, or was never decided
         }
         let Some(intent) = fields.and_then(IntentRecord::from_fields) else {
-            return self.wrong(Invariant::Intent, &[key], "the record makes no sense");
+            return self.wrong(Invariant::Intent, &[key], "the record is malformed");
         };
         if intent.id != id {
-            return self.wrong(
-                Invariant::Intent,
-                &[key],
-                format!("it says that it is {}", intent.id),
-            );
+            return self.wrong(Invariant::Intent, &[key], format!("its id is {}", intent.id));
         }
         self.decided(place, key, &intent);
         if matches!(intent.kind, Kind::Transfer | Kind::Deposit) {
@@ -91,10 +87,10 @@ impl Pass<'_> {
         }
     }
 
-    /// Checks a record wherever it is.
+    /// Checks a decided intent, in the store or the archive.
     pub(super) fn decided(&mut self, place: AccountMode, key: &str, intent: &IntentRecord) {
         if !intent.is_intact() {
-            let detail = "its timeline does not end in the hash that was kept with it";
+            let detail = "its timeline does not match its stored hash";
             self.wrong(Invariant::Intent, &[key], detail);
         }
         let is_intent = !matches!(intent.kind, Kind::Transfer | Kind::Deposit);
@@ -118,15 +114,11 @@ impl Pass<'_> {
         match (intent.kind, intent.escrow) {
             (Kind::Spend, _) => {
                 if intent.balance.is_some() != moved {
-                    let detail = "it has a balance or a transaction, and not both";
+                    let detail = "it has only one of balance and transaction";
                     self.wrong(Invariant::Intent, &[key], detail);
                 }
                 match intent.charged {
-                    None => self.wrong(
-                        Invariant::Intent,
-                        &[key],
-                        "it does not say what it was charged to",
-                    ),
+                    None => self.wrong(Invariant::Intent, &[key], "it has no charged period"),
                     Some(period) => {
                         let charged = &mut self.owner(place, &intent.agent).charged;
                         *charged.entry(period).or_default() += u128::from(intent.amount.get());
@@ -145,18 +137,14 @@ impl Pass<'_> {
                 );
             }
             (Kind::EscrowCreate | Kind::EscrowFund, Some(_)) | (Kind::Transfer | Kind::Deposit, _) => {}
-            (_, None) => self.wrong(
-                Invariant::Intent,
-                &[key],
-                "it does not say which escrow it is about",
-            ),
+            (_, None) => self.wrong(Invariant::Intent, &[key], "it names no escrow"),
         }
     }
 
     fn deposit(&mut self, place: AccountMode, key: &str, deposit: &Deposit) {
         let amount = deposit.amount.get();
         if self.accounts.realm(place).deposit(&deposit.reference) != key {
-            self.wrong(Invariant::Pending, &[key], "its reference is another one");
+            self.wrong(Invariant::Pending, &[key], "its reference does not match its key");
         }
         self.trail_deposit(place, deposit);
         if deposit.state == DepositState::Confirmed {
@@ -183,7 +171,7 @@ impl Pass<'_> {
         let to_account = fields.get("to_account").map(String::as_str);
         self.named_escrow(place, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
-            return self.wrong(Invariant::EscrowState, &[key], "the record makes no sense");
+            return self.wrong(Invariant::EscrowState, &[key], "the record is malformed");
         };
         let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
         let here = |account: &str| self.accounts.find(account).is_some();
@@ -207,7 +195,7 @@ impl Pass<'_> {
         match escrow.winner {
             Some((winner, account)) if here(account) => items.push((Comparison::EscrowWinner, vec![winner])),
             None if matches!(escrow.status, "released" | "disputed" | "refunded") => {
-                let detail = "it is resolved, and does not say by which intent";
+                let detail = "it is resolved but names no intent that resolved it";
                 self.found.add(Invariant::EscrowState, &[key], detail);
             }
             _ => {}
@@ -235,18 +223,18 @@ impl Pass<'_> {
         let text = answers.text();
         let listed = answers.read::<Option<f64>>().flatten();
         let after = answers.text();
-        // Resolved or extended while we looked, or the tombstone of a voided one.
+        // Resolved or extended during the read, or the tombstone of a voided one.
         if text.is_none() || text != after || text.as_deref() == Some("V") {
             return;
         }
         let key = state.record(bucket, id);
         let Some(hold) = text.and_then(|text| Hold::parse(id, &text)) else {
-            return self.wrong(Invariant::Holds, &[&key], "the hold makes no sense");
+            return self.wrong(Invariant::Holds, &[&key], "the hold is malformed");
         };
         let mode = domain::mode::Mode::Live;
         let Some(account) = self.accounts.find(&hold.name.account) else {
             if !self.accounts.partial {
-                self.wrong(Invariant::Holds, &[&key], "there is no such account");
+                self.wrong(Invariant::Holds, &[&key], "its account does not exist");
             }
             return;
         };
@@ -281,7 +269,7 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// `None` when the fields make no sense for the escrow `number`.
+    /// Returns `None` if the fields are not a valid record of escrow `number`.
     fn read(number: u64, fields: &'a Fields) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let at = |name: &str| get(name).map(str::parse).transpose().ok();

@@ -1,4 +1,4 @@
-//! Checks of a wallet: its transactions, replayed in the order of their numbers, and the lists that contain them.
+//! Checks of a wallet: replays its transactions in the order of their numbers, and checks the lists that contain them.
 
 use store::transaction::{Transaction, TransactionType};
 
@@ -33,7 +33,7 @@ pub(super) struct Replay {
     /// Balance in the record.
     pub(super) balance: Option<u64>,
     sum: i128,
-    /// Whether a transaction was wrong; its consequences are not reported again.
+    /// Whether a transaction was wrong. Only the first is reported.
     broken: bool,
     /// The numbers of all its transactions, and of those of each type.
     pub(super) lists: [Fold; 1 + TransactionType::ALL.len()],
@@ -85,13 +85,16 @@ impl Replay {
         let after = i128::from(transaction.balance_after.get());
         let wrong = if transaction.owner != self.owner {
             format!(
-                "it names {} as owner of the wallet, which is {}",
+                "it names {} as the wallet's owner instead of {}",
                 transaction.owner, self.owner
             )
         } else if self.sum < 0 {
             format!("the wallet falls to {} nanos", self.sum)
         } else if self.sum != after {
-            format!("the balance after it is {after} nanos and should be {}", self.sum)
+            format!(
+                "the balance after it is {after} nanos, but should be {}",
+                self.sum
+            )
         } else {
             return None;
         };
@@ -102,10 +105,10 @@ impl Replay {
     /// Ends the replay. Returns the fault of the balance.
     pub(super) fn end(&self) -> Option<String> {
         match self.balance {
-            None => Some("the balance is no number".to_owned()),
+            None => Some("the balance is not a number".to_owned()),
             Some(_) if self.broken => None,
             Some(balance) if i128::from(balance) != self.sum => Some(format!(
-                "the balance is {balance} nanos, and its transactions come to {}",
+                "the balance is {balance} nanos, but its transactions sum to {}",
                 self.sum
             )),
             Some(_) => None,
@@ -125,7 +128,7 @@ impl ListCheck {
     /// Processes the next items. The list must begin with `expected` numbers; later ones came after `seq`.
     pub(super) fn take(&mut self, items: Option<Vec<u64>>, expected: Fold, seq: u64) {
         let Some(items) = items else {
-            self.note("it is no list of numbers".to_owned());
+            self.note("it is not a list of numbers".to_owned());
             return;
         };
         for number in items {
@@ -136,7 +139,7 @@ impl ListCheck {
             if self.read.count < expected.count {
                 self.read.push(number);
             } else if number <= seq {
-                self.note(format!("it has {number}, which does not belong there"));
+                self.note(format!("it contains {number}, which does not belong there"));
             }
         }
     }
@@ -144,13 +147,16 @@ impl ListCheck {
     /// Ends the list; `now` is the last number assigned when it was read. Returns the fault.
     pub(super) fn end(mut self, expected: Fold, now: u64) -> Option<String> {
         if self.last > now {
-            self.note(format!("it has {}, and there is no such transaction", self.last));
+            self.note(format!(
+                "it contains {}, but there is no such transaction",
+                self.last
+            ));
         }
         if self.read.count < expected.count {
             let (count, expected) = (self.read.count, expected.count);
-            self.note(format!("it has {count} numbers in place of {expected}"));
+            self.note(format!("it has {count} numbers instead of {expected}"));
         } else if self.read != expected {
-            self.note("it has other numbers than it should".to_owned());
+            self.note("it contains other numbers than expected".to_owned());
         }
         self.wrong
     }
@@ -242,7 +248,7 @@ mod tests {
         assert_eq!(listed(&[2, 3, 5], 5), None);
         assert_eq!(listed(&[2, 3, 5, 6, 9], 9), None, "what came later");
         for (wrong, told) in [
-            (&[2, 3][..], "2 numbers in place of 3"),
+            (&[2, 3][..], "2 numbers instead of 3"),
             (&[], "0 numbers"),
             (&[2, 4, 5], "other numbers"),
             (&[2, 5, 3], "3 follows 5"),

@@ -4,7 +4,7 @@ use super::book::{AccountMode, Accounts};
 use super::drive::{BATCH, Job, read_batch};
 use super::names::{KeyKind, place_read};
 use super::pass::Pass;
-use super::reconcile::{Comparison, Side};
+use super::reconcile::{Comparison, LIST, Side};
 use super::violation::Invariant;
 use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
@@ -103,7 +103,7 @@ impl Pass<'_> {
                 self.page(place).open_escrows.insert(owner);
             }
             Note::TransactionList(place, key) => {
-                self.reconcile(Comparison::TransactionList, Side::Record, (place, &key), &[]);
+                self.reconcile(Comparison::TransactionList, Side::Record, (place, &key), &[LIST]);
             }
             Note::Other => {}
             Note::Unknown(key, why) => self.wrong(Invariant::UnknownKey, &[&key], why),
@@ -130,7 +130,10 @@ async fn read_records(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) ->
     let mut jobs = Vec::new();
     for key in keys {
         let Ok(key) = String::from_utf8(key) else {
-            notes.push(Note::Unknown("(not UTF-8)".to_owned(), "no key is like that"));
+            notes.push(Note::Unknown(
+                "(not UTF-8)".to_owned(),
+                "no key name of Tollgate's matches",
+            ));
             continue;
         };
         match sort(accounts, key) {
@@ -152,7 +155,7 @@ enum Sorted {
 
 fn sort(accounts: &Accounts, key: String) -> Sorted {
     let Some(parsed) = Key::parse(&key) else {
-        return Sorted::Note(Note::Unknown(key, "no name fits it"));
+        return Sorted::Note(Note::Unknown(key, "no key name of Tollgate's matches"));
     };
     match parsed {
         Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, State::Open)),
@@ -183,7 +186,7 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
 fn of_other(accounts: &Accounts, key: String) -> Sorted {
     match accounts.partial {
         true => Sorted::NotOurs,
-        false => Sorted::Note(Note::Unknown(key, "there is no such account")),
+        false => Sorted::Note(Note::Unknown(key, "its account does not exist")),
     }
 }
 

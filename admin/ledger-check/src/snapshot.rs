@@ -1,6 +1,6 @@
 //! Snapshots of accounts, agents and wallets: their records, and the values that their counters must have.
 
-use super::book::{AccountMode, OwnerRecord, has_place};
+use super::book::{AccountMode, Fields, OwnerRecord, has_place};
 use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive};
 use super::pass::Pass;
@@ -8,15 +8,12 @@ use super::pending::Question;
 use super::replay::Replay;
 use super::violation::Invariant;
 use domain::mode::Mode;
-use std::collections::HashMap;
 use store::keys::{USER, closed_holder};
 use store::read::Read;
 use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two transactions of its account.
 const ATTEMPTS: usize = 100;
-
-type Fields = HashMap<String, String>;
 
 /// A record that is read together with the number of the account's last transaction.
 #[derive(Debug, Clone)]
@@ -72,7 +69,7 @@ impl Pass<'_> {
         self.check_months().await
     }
 
-    /// Reads records. Those for which a transaction of the account came in between are returned, to be read again.
+    /// Reads records. Returns those that must be read again, because the account had a transaction meanwhile.
     async fn read_between_transactions(
         &mut self,
         wanted: Vec<WalletRecord>,
@@ -146,7 +143,7 @@ impl Pass<'_> {
         let wrong_month = month_differs(&record, today.month);
         known.record = Some(record);
         if !is_number {
-            self.wrong(Invariant::Pending, &[&key], "what is pending is no amount");
+            self.wrong(Invariant::Pending, &[&key], "the pending amount is invalid");
         }
         if let Some((field, detail)) = wrong_month {
             self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
@@ -158,7 +155,7 @@ impl Pass<'_> {
         let page = self.page(place);
         page.last = page.last.max(replay.seq);
         if let Some(other) = page.wallets.insert(number, replay) {
-            let detail = format!("both are wallet {number}");
+            let detail = format!("both have the wallet number {number}");
             self.wrong(Invariant::WalletBalance, &[&key, &other.key], detail);
         }
     }
@@ -262,7 +259,7 @@ impl Pass<'_> {
             .as_ref()
             .map_or_else(Default::default, |(t, n)| (text(t.as_ref()), text(n.as_ref())));
         let detail = format!(
-            "t{month} is {tracked} and its agents come to {}; n{month} is {slots} and {} agents have a place",
+            "t{month} is {tracked}, the sum of its agents {}; n{month} is {slots}, the number of agents with a place {}",
             sums.0, sums.1
         );
         match before == after {

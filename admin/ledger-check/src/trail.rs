@@ -1,16 +1,16 @@
 //! Compares balances, records and counters with the audit trail. Every change of money writes its entry in the same
 //! step. So an edit that keeps all records of an account consistent still contradicts the trail, which is hash-chained.
 //!
-//! The trail is read once, in the archive and the store, and its hashes and links are computed again on the way. What
-//! is compared with it is either read together with the number of the last entry, or is compared again in the next
-//! pass. Memory grows with agents, their days and wallets, not with entries.
+//! The trail is read once, in the archive and the store, and its hashes and links are verified. The compared records are
+//! either read together with the number of the last entry, or compared again in the next pass. Memory grows with agents,
+//! their days and wallets, not with entries.
 
 mod charges;
 mod join;
 mod legs;
 mod records;
 
-use super::book::{AccountMode, OwnerRecord};
+use super::book::{AccountMode, Fields, OwnerRecord};
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::reconcile::{Comparison, Side};
@@ -21,10 +21,10 @@ use domain::entry::Entry;
 use domain::intent::Kind;
 use domain::mode::Mode;
 use history::trail::Trail;
-use join::{Disagreement, Unmatched};
+use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
 use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use store::StoreError;
 use store::account::ModeField;
 use store::deposit::{Deposit, DepositState};
@@ -33,36 +33,35 @@ use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
 
-/// Attempts at reading a record between two entries of its account.
+/// Maximum number of attempts to read a record between two entries of its account.
 const ATTEMPTS: usize = 100;
-
-type Fields = HashMap<String, String>;
 
 /// Transactions up to the cut, in the order of their numbers.
 struct Lines {
-    /// The number that is read next.
+    /// The first number that was not read yet.
     next: u64,
     last: u64,
     read: VecDeque<(u64, Transaction)>,
 }
 
-/// One account and mode whose trail is read.
+/// State of the comparison of one account and mode.
 struct Reading {
     reader: Reader,
     join: Unmatched,
     lines: Lines,
     charges: Charges,
-    noticed: HashSet<(String, u64)>,
-    /// Entries that the account's record counts, as they were when its transactions were counted.
+    /// Escrows whose settled intent an entry recorded before their money arrived, by type of the entry.
+    waiting: HashSet<(String, u64)>,
+    /// Number of the last entry when the number of the last transaction was read.
     cut: u64,
-    /// Number of the first entry about money that lacks a field.
+    /// Number of the first entry that moves money but lacks a field.
     incomplete: Option<u64>,
     /// Whether the records of all agents could be read.
     is_sure: bool,
 }
 
 impl Pass<'_> {
-    /// Compares every account and mode with its trail, if that is wanted.
+    /// Compares every account and mode with its trail, if requested.
     pub(super) async fn read_trails(&mut self) -> Result<(), StoreError> {
         if self.with_trail {
             for place in self.accounts.places() {
@@ -74,7 +73,7 @@ impl Pass<'_> {
 
     async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let realm = self.accounts.realm(place);
-        // One command: these transactions are the ones that these entries tell of, and so is what was charged.
+        // One command: the numbers of the last entry and transaction and the tracked USD belong together.
         let mut answers = self
             .store
             .many(&[Read::hash(realm.bucket(), realm.record())])
@@ -93,7 +92,7 @@ impl Pass<'_> {
                 read: VecDeque::new(),
             },
             charges: Charges::until(cut),
-            noticed: HashSet::new(),
+            waiting: HashSet::new(),
             cut,
             incomplete: None,
             is_sure: true,
@@ -109,14 +108,14 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads the counters of all agents; the highest number of a last entry.
+    /// Reads the counters of all agents. Returns the highest number of a last entry.
     async fn read_agents(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
         let realm = self.accounts.realm(place);
         let owners = self.page(place).owners.keys();
         let agents: Vec<String> = owners.filter(|owner| owner.as_str() != USER).cloned().collect();
         let reads = |agent: &String| vec![Read::hash(realm.bucket(), realm.agent(agent))];
         let (highest, is_sure) = self
-            .read_still(place, agents, reads, |agent, until, mut answers| {
+            .read_between_entries(place, agents, reads, |agent, until, mut answers| {
                 let fields = answers.read::<Fields>().unwrap_or_default();
                 let OwnerRecord { held, counters, .. } = OwnerRecord::from_fields(0, &fields);
                 let snapshot = Snapshot {
@@ -131,13 +130,13 @@ impl Pass<'_> {
             reading.is_sure = false;
             self.doubt(
                 place,
-                "calls ended whenever the counters of its agents were read".to_owned(),
+                "the counters of its agents changed during each read".to_owned(),
             );
         }
         Ok(highest)
     }
 
-    /// Reads what each run spent, with what its agent holds; the highest number of a last entry.
+    /// Reads the spent amount of each run and its agent's held amount. Returns the highest number of a last entry.
     async fn read_runs(&mut self, place: AccountMode, reading: &mut Reading) -> Result<u64, StoreError> {
         let realm = self.accounts.realm(place);
         let runs: Vec<(String, String)> = std::mem::take(&mut self.page(place).runs).into_iter().collect();
@@ -148,14 +147,14 @@ impl Pass<'_> {
             vec![record, held]
         };
         let (highest, is_sure) = self
-            .read_still(place, runs, reads, |(agent, run), until, mut answers| {
+            .read_between_entries(place, runs, reads, |(agent, run), until, mut answers| {
                 let record = answers.read::<(Option<i128>, Option<u64>, Option<u64>)>();
                 let held = answers.number().unwrap_or(0);
                 let first_ms = match record {
-                    // What it spent is no amount, which the check of its record names; or its record is gone.
+                    // Its amount is invalid, which the check of its record reports, or its record has expired.
                     None | Some((_, None, None)) => return,
                     Some((_, Some(first), last)) if last.is_none_or(|last| first <= last) => first,
-                    // No script leaves a run without its beginning: every entry of the run counts.
+                    // No script leaves a run without its first time: every entry of the run counts.
                     Some(_) => 0,
                 };
                 let spent = record.and_then(|(spent, ..)| spent).unwrap_or(0);
@@ -165,14 +164,14 @@ impl Pass<'_> {
             })
             .await?;
         if !is_sure {
-            self.doubt(place, "calls ended whenever its runs were read".to_owned());
+            self.doubt(place, "its runs changed during each read".to_owned());
         }
         Ok(highest)
     }
 
-    /// Reads records of an account, each together with the number of the account's last entry: again, while an entry is
-    /// written meanwhile. Returns the highest of the numbers, and whether every record could be read.
-    async fn read_still<T>(
+    /// Reads records of an account, each together with the number of the account's last entry. Repeats the reads during
+    /// which an entry was written. Returns the highest of the numbers, and whether every record could be read.
+    async fn read_between_entries<T>(
         &self,
         place: AccountMode,
         mut wanted: Vec<T>,
@@ -209,7 +208,7 @@ impl Pass<'_> {
         Ok((highest, wanted.is_empty()))
     }
 
-    /// Reads the trail up to entry `goal`; false when that is not possible.
+    /// Verifies and compares the trail up to entry `goal`. Returns false if that is not possible.
     async fn walk(
         &mut self,
         place: AccountMode,
@@ -223,7 +222,7 @@ impl Pass<'_> {
         while walk.end() < goal {
             let next = walk.end() + 1;
             let entries = match trail.read(next).await {
-                // Of a later release, archived at that moment, or in an archive that is away: which, `why` says.
+                // Written by a later release, archived at that moment, or in an unreachable archive.
                 Err(StoreError::UnexpectedReply(why) | StoreError::Archive(why)) => {
                     self.doubt(place, format!("entry {next} cannot be read: {why}"));
                     return Ok(false);
@@ -231,7 +230,7 @@ impl Pass<'_> {
                 entries => entries?,
             };
             if entries.is_empty() {
-                // What is not sealed yet is sealed now; more than once, where there is very much of it.
+                // Seals the remaining lines. One call may seal only a part of them.
                 let end = match trail.seal().await {
                     Err(StoreError::UnexpectedReply(why)) => {
                         self.broken(place, next, &format!("it cannot be sealed: {why}"));
@@ -239,7 +238,7 @@ impl Pass<'_> {
                     }
                     end => end?,
                 };
-                // Nothing more was sealed, so what is missing does not come: an end beyond `next` is a lost line.
+                // Nothing more was sealed: the line of `next` is lost.
                 if sealed == Some(end.seq) {
                     let why = "its line is missing, or a later release wrote it";
                     self.doubt(place, format!("the trail ends before entry {next}: {why}"));
@@ -259,7 +258,7 @@ impl Pass<'_> {
                     }
                 };
                 let Some(entry) = entry else {
-                    self.broken(place, walk.end(), "it is no entry");
+                    self.broken(place, walk.end(), "it is not an audit entry");
                     return Ok(false);
                 };
                 self.entry(place, reading, &entry).await?;
@@ -268,16 +267,16 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// Takes in one entry.
+    /// Processes one entry.
     async fn entry(
         &mut self,
         place: AccountMode,
         reading: &mut Reading,
         entry: &Entry,
     ) -> Result<(), StoreError> {
-        let mut is_complete = reading.charges.take(entry).is_ok();
+        let mut is_complete = reading.charges.add_entry(entry).is_ok();
         if entry.seq <= reading.cut {
-            let records = records::stated_by(entry, &mut reading.noticed);
+            let records = records::stated_by(entry, &mut reading.waiting);
             is_complete &= records.is_ok();
             for record in records.unwrap_or_default() {
                 self.reconcile_record(place, &record, Some(entry.seq));
@@ -303,7 +302,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Reads the next transactions when there are none left. One that cannot be read is none: the replay names it.
+    /// Reads the next transactions if none are left. Skips malformed ones, which the replay reports.
     async fn read_lines(&mut self, place: AccountMode, lines: &mut Lines) -> Result<(), StoreError> {
         let realm = self.accounts.realm(place);
         while lines.read.is_empty() && lines.next <= lines.last {
@@ -337,21 +336,21 @@ impl Pass<'_> {
         }
     }
 
-    /// Everything was read: says what does not agree.
+    /// Reports all mismatches, once everything is read.
     fn end_of_trail(&mut self, place: AccountMode, mut reading: Reading, record: &Fields) {
         if let Some(seq) = reading.incomplete {
             self.incomplete.insert(place);
-            let why = format!("entry {seq} is about money, and does not say all that its type says");
+            let why = format!("entry {seq} moves money but lacks a field of its type");
             self.doubt(place, why);
         } else {
             reading.join.end();
         }
         if reading.join.is_full {
-            let why = "more entries and transactions are without their like than are held at a time";
+            let why = "too many entries and transactions have no counterpart";
             self.doubt(place, why.to_owned());
         }
-        for odd in &reading.join.odd {
-            self.odd(place, odd);
+        for mismatch in &reading.join.mismatches {
+            self.mismatch(place, mismatch);
         }
         if reading.incomplete.is_some() || !reading.is_sure {
             return;
@@ -373,17 +372,19 @@ impl Pass<'_> {
         }
     }
 
-    fn odd(&mut self, place: AccountMode, odd: &Disagreement) {
+    fn mismatch(&mut self, place: AccountMode, mismatch: &LegMismatch) {
         let realm = self.accounts.realm(place);
-        let transaction = odd.transaction.map(|n| format!("{} {n}", realm.transactions()));
-        let entry = odd.entry.map(|seq| format!("{} {seq}", realm.audit()));
+        let transaction = mismatch
+            .transaction
+            .map(|n| format!("{} {n}", realm.transactions()));
+        let entry = mismatch.entry.map(|seq| format!("{} {seq}", realm.audit()));
         let records: Vec<&str> = transaction.iter().chain(&entry).map(String::as_str).collect();
-        self.wrong(Invariant::Trail, &records, odd.detail.as_str());
+        self.wrong(Invariant::Trail, &records, mismatch.detail.as_str());
     }
 
     fn broken(&mut self, place: AccountMode, seq: u64, problem: &str) {
         let key = self.accounts.realm(place).audit();
-        let detail = format!("the trail is broken here, and nothing was compared with it: {problem}");
+        let detail = format!("the trail is broken here, so nothing was compared with it: {problem}");
         self.wrong(Invariant::Trail, &[&format!("{key} {seq}")], detail);
     }
 
@@ -395,7 +396,7 @@ impl Pass<'_> {
         });
     }
 
-    /// Compares a record with the entries that state it; `seq` is the number of an entry.
+    /// Adds a record to its comparison with the trail: that of entry `seq`, or of the store if `None`.
     fn reconcile_record(&mut self, place: AccountMode, record: &RecordInTrail, seq: Option<u64>) {
         let comparison = match record.kind {
             RecordKind::Intent => Comparison::TrailIntent,
@@ -411,18 +412,18 @@ impl Pass<'_> {
         if let Some(seq) = seq {
             let word = self.accounts.word(place);
             self.reconciliation
-                .note_entry(comparison, (word, &record.name), seq);
+                .add_entry(comparison, (word, &record.name), seq);
         }
     }
 
-    /// A run that has a record: its agent and its id.
+    /// Collects a run: its agent and its id.
     pub(super) fn trail_run(&mut self, place: AccountMode, run: (String, String)) {
         if self.with_trail {
             self.page(place).runs.insert(run);
         }
     }
 
-    /// A settled intent, wherever it is.
+    /// Processes a settled intent, in the store or the archive.
     pub(super) fn trail_intent(&mut self, place: AccountMode, intent: &IntentRecord) {
         if !self.with_trail {
             return;
@@ -437,7 +438,7 @@ impl Pass<'_> {
         self.reconcile_record(place, &record, None);
     }
 
-    /// A deposit, as it began, and that it was cancelled.
+    /// Processes a deposit: its first state, and its cancellation.
     pub(super) fn trail_deposit(&mut self, place: AccountMode, deposit: &Deposit) {
         if !self.with_trail {
             return;
@@ -453,7 +454,7 @@ impl Pass<'_> {
         }
     }
 
-    /// An escrow of the payer's account; `fields` are those of a record that makes sense.
+    /// Processes an escrow of the payer's account, with the fields of its valid record.
     pub(super) fn trail_escrow(&mut self, place: AccountMode, number: u64, fields: &Fields) {
         if !self.with_trail {
             return;
@@ -481,7 +482,7 @@ impl Pass<'_> {
     }
 }
 
-/// The months of the tracked USD in an account's record.
+/// Returns the tracked USD of each month in an account's record.
 fn tracked(record: &Fields) -> BTreeMap<u64, i128> {
     let fields = record.iter().filter_map(|(name, value)| {
         let month = name.strip_prefix('t')?.parse().ok()?;

@@ -4,7 +4,7 @@ use super::book::AccountMode;
 use super::counters::spends_differ;
 use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
-use super::reconcile::{Comparison, Side};
+use super::reconcile::{Comparison, LIST, Side};
 use super::replay::{Fold, ListCheck, place_of};
 use super::violation::Invariant;
 use domain::period::DAY_MS;
@@ -45,7 +45,7 @@ impl Pass<'_> {
                 return self.wrong(
                     Invariant::WalletBalance,
                     &[&key],
-                    "it is no table of transactions",
+                    "it is not a hash of transactions",
                 );
             };
             self.count(lines.len());
@@ -67,20 +67,20 @@ impl Pass<'_> {
             return self.wrong(
                 Invariant::WalletBalance,
                 &[&record(self)],
-                "there is no such transaction",
+                "the transaction is missing",
             );
         };
         let Some(transaction) = Transaction::parse(line) else {
             return self.wrong(
                 Invariant::WalletBalance,
                 &[&record(self)],
-                "the transaction makes no sense",
+                "the transaction is malformed",
             );
         };
         self.page(place).types[place_of(transaction.kind)].push(number);
         match self.page(place).wallets.get_mut(&transaction.wallet) {
             None => {
-                let detail = format!("there is no wallet {}", transaction.wallet);
+                let detail = format!("wallet {} does not exist", transaction.wallet);
                 self.wrong(Invariant::WalletBalance, &[&record(self)], detail);
             }
             Some(wallet) => {
@@ -140,7 +140,7 @@ impl Pass<'_> {
             }
             None => {
                 let key = self.accounts.realm(place).transactions();
-                let detail = "it does not say which escrow it is about";
+                let detail = "it names no escrow";
                 self.wrong(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
             }
         }
@@ -193,7 +193,7 @@ impl Pass<'_> {
             let seq = answers.number().unwrap_or(0);
             if size > seq {
                 let key = accounts.realm(place).transactions();
-                let detail = format!("{size} transactions, and the last number given is {seq}");
+                let detail = format!("it has {size} transactions, but the last assigned number is {seq}");
                 self.wrong(Invariant::WalletBalance, &[&key], detail);
             }
         })
@@ -222,7 +222,7 @@ impl Pass<'_> {
         }
         lists.retain(|(_, _, fold, _)| fold.count > 0);
         for (place, key, ..) in &lists {
-            self.reconcile(Comparison::TransactionList, Side::Match, (*place, key), &[]);
+            self.reconcile(Comparison::TransactionList, Side::Match, (*place, key), &[LIST]);
         }
         let jobs = lists.into_iter().flat_map(|(place, key, expected, seq)| {
             let list = List { key, expected, seq };
@@ -260,7 +260,7 @@ fn transactions_of(realm: &Realm, place: AccountMode, first: u64, last: u64) -> 
         [Read::fields(realm.bucket(), realm.transactions(), &numbers)],
         (place, first),
     )
-    .weighing(numbers.len())
+    .with_weight(numbers.len())
 }
 
 /// Returns the reads of a list. The last one reads a little more, and afterwards the last number assigned.
@@ -275,6 +275,6 @@ fn parts_of(realm: &Realm, list: List) -> impl Iterator<Item = Job<(List, bool)>
             let mut reads = vec![Read::list(bucket, &list.key, first, size)];
             reads.extend(last.then(|| seq.clone()));
             // Numbers are short.
-            Job::new(reads, (list.clone(), last)).weighing(usize::try_from(size / 5).unwrap_or(BATCH))
+            Job::new(reads, (list.clone(), last)).with_weight(usize::try_from(size / 5).unwrap_or(BATCH))
         })
 }

@@ -1,8 +1,9 @@
-//! Money in transit between accounts, and the sum over everything: money that was deposited and not spent must be
-//! somewhere.
-//! Both are taken at one moment, the cut. Every transaction has the time of the store's clock, so those before the cut
-//! are a snapshot of all accounts whenever they are read; rows are read just before the cut. Only money that moved
-//! while the rows were read is uncertain, and the sum may be off by that amount.
+//! Money in transit between accounts, and the conservation of money: deposits minus spends equal the money in wallets,
+//! escrows and transit.
+//!
+//! Both are computed for one moment, the cut. Every transaction has the time of the store's clock, so those before the
+//! cut are a snapshot of all accounts, whenever they are read. Rows are read just before the cut. Only money that moved
+//! while the rows were read is uncertain, and the sum may differ by that amount.
 
 mod pass;
 
@@ -75,7 +76,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether the sum is right.
+    /// Returns whether the money is conserved.
     fn sum(&self) -> Sum {
         let held: i128 = self.held.values().map(|amount| i128::from(*amount)).sum();
         let should = self.deposits - self.spends;
@@ -85,7 +86,7 @@ impl Flow {
             return Sum::Right;
         }
         let wrong = format!(
-            "deposits less spends are {should} nanos; wallets {} + escrows {held} + in transit {} are {is}: {apart} {}",
+            "deposits minus spends are {should} nanos, but wallets {} + escrows {held} + transit {} sum to {is}: {apart} {}",
             self.wallets,
             self.transit,
             if should > is {
@@ -98,7 +99,7 @@ impl Flow {
             return Sum::Wrong(wrong);
         }
         Sum::Open(format!(
-            "{wrong}; up to {} moved while it was looked at, or within the seconds that the clocks of the servers may be apart",
+            "{wrong}; up to {} moved during the check, or within the maximum difference of the servers' clocks",
             self.uncertain
         ))
     }
@@ -113,7 +114,7 @@ enum Sum {
     Wrong(String),
 }
 
-/// Returns the escrow in the id of a row: `escrow:<number>:<what became of it>`.
+/// Returns the escrow in the id of a row: `escrow:<number>:<new status>`.
 fn escrow_of(id: &str) -> Option<u64> {
     id.strip_prefix("escrow:")?.split(':').next()?.parse().ok()
 }

@@ -43,12 +43,15 @@ impl Pass<'_> {
             };
             if is < witnessed {
                 let key = self.accounts.realm(place).record();
-                let was = match witnessed.is_until_accepted() {
-                    true => "is held until it is accepted".to_owned(),
-                    false => format!("was at {} of {} before", witnessed.version, witnessed.generation),
+                let recorded = match witnessed.is_until_accepted() {
+                    true => "lost writes until `store accept`".to_owned(),
+                    false => format!(
+                        "version {} of generation {}",
+                        witnessed.version, witnessed.generation
+                    ),
                 };
                 let detail = format!(
-                    "it is at version {} of generation {}, and {was}: the store lost writes",
+                    "it is at version {} of generation {}, but its witness recorded {recorded}: the store lost writes",
                     is.version, is.generation
                 );
                 self.wrong(Invariant::Versions, &[&key], detail);

@@ -7,40 +7,40 @@ use std::collections::BTreeMap;
 const KEPT_MAX: usize = 20_000;
 
 domain::words! {
-    /// Something that always holds.
+    /// A rule that always holds.
     #[derive(PartialOrd, Ord)]
     pub enum Invariant {
-        /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none
-        /// below zero; their numbers have no gap, and the lists name exactly the right ones in order.
+        /// Replaying a wallet's transactions from zero yields the recorded balance after each, and the wallet's balance.
+        /// No balance is below zero, the numbers have no gap, and each list has exactly the right numbers in order.
         WalletBalance = "wallet-balance",
-        /// What was deposited and not spent is in wallets, escrows and transit.
+        /// Deposits minus spends equal the money in wallets, escrows and transit.
         Conservation = "conservation",
-        /// A wallet's pending money is that of its pending deposits, and each confirmed one has its transaction.
+        /// A wallet's pending amount is the sum of its pending deposits. Each confirmed deposit has its transaction.
         Pending = "pending",
-        /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should
-        /// be.
+        /// Each escrow has the transactions that its status requires, its look-up exists, and it is in the sets of open
+        /// escrows that its status requires.
         EscrowState = "escrow-state",
-        /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it
-        /// belongs.
+        /// Each settled intent has its transaction and the reverse. Its timeline is unchanged, and it is in the right
+        /// lists.
         Intent = "intent",
-        /// Days add up to the month, agents to their account, and no counter is below what was charged to it.
+        /// Days add up to the month, agents to their account, and no counter is below its known charges.
         Counters = "counters",
-        /// Open and kept holds are in their index, and the reverse.
+        /// Each open or kept hold is in its index, and the reverse.
         Holds = "holds",
-        /// The audit log has every number up to the last one given.
+        /// The audit log has every number up to the last assigned one.
         AuditSequence = "audit-sequence",
-        /// Each row in transit makes sense, and what it carries has left its sender.
+        /// Each row in transit is valid, and its amount was debited from its sender.
         Transit = "transit",
-        /// No account has come less far than its witness on another server was told: else the store lost writes of it.
+        /// No account's version is below the one that its witness recorded: otherwise the store lost writes.
         Versions = "versions",
-        /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each
-        /// record is led to, each pending deposit is found by its reference, each escrow is in the lists of its
-        /// parties, and no number that has a record can be drawn again.
+        /// The look-up of each number, id, key and e-mail names the one record that has it (e-mails: one in each
+        /// account), and each record has its look-up, pending deposits by their reference. Each escrow is in the lists
+        /// of its parties. No number that has a record can be drawn again.
         Names = "names",
-        /// The money in the books is the money that the audit trail tells of: transactions, deposits, settled intents
-        /// and escrows each have their entries and the reverse, and counters are what the entries charged.
+        /// Transactions, deposits, settled intents and escrows each have their audit entries and the reverse. Counters
+        /// are the sums of the entries' charges.
         Trail = "trail",
-        /// Every key of the store has a name that Tollgate gives.
+        /// Every key of the store matches a key name of Tollgate's.
         UnknownKey = "unknown-key",
     }
 }
@@ -69,7 +69,7 @@ pub struct Doubt {
     pub invariant: Invariant,
     /// Keys of the records, or the mode, in question.
     pub records: Vec<String>,
-    /// Why it could not be decided.
+    /// Why it could not be decided, as a sentence.
     pub reason: String,
 }
 
@@ -85,13 +85,13 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a violation that is certain, since only records were compared that cannot disagree at any time.
+    /// Adds a violation between records that must agree at any time.
     pub(super) fn add(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.keep(invariant, records, detail.into(), false);
     }
 
-    /// Adds a violation that may result from reads at different times: the next pass confirms it only if its numbers
-    /// have not changed either.
+    /// Adds a violation that may result from reads at different times. The next pass confirms it only if its numbers are
+    /// also unchanged.
     pub(super) fn add_moving(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.keep(invariant, records, detail.into(), true);
     }

@@ -297,7 +297,7 @@ async fn scan(
     let round = Batch::new(&base.store);
     let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
-        let beyond = now_ms + u64::try_from(farthest(&webhooks).as_millis()).unwrap_or(0);
+        let beyond = now_ms + u64::try_from(farthest(webhooks).as_millis()).unwrap_or(0);
         found.extend(ready(&round, &format!("({beyond}"), "+inf", FOUND_MAX).await);
     }
     found.sort_by_key(|(_, at_ms)| *at_ms);

@@ -115,7 +115,7 @@ async fn money_that_was_added_to_all_books_is_found() {
         &found(&fixture),
         &[
             &["deposit txn_", &audit, new, &format!("say confirmed {old} nanos")],
-            &[&table, &audit, new, &format!("the entry says {old}")],
+            &[&table, &audit, new, &format!("the entry records {old}")],
         ],
     );
 }
@@ -182,12 +182,12 @@ async fn counters_that_were_set_back_are_found() {
     says(
         &found(&fixture),
         &[
-            &[&format!("{agent} {day}\""), "calls under way to 2000000000"],
-            &[&format!("{agent} {month}\""), "calls under way to 2000000000"],
+            &[&format!("{agent} {day}\""), "the open holds to 2000000000"],
+            &[&format!("{agent} {month}\""), "the open holds to 2000000000"],
             &[
                 &format!("{run} spent"),
                 "it is 5000000001 nanos",
-                "come to 6000000001",
+                "sum to 6000000001",
             ],
         ],
     );
@@ -227,7 +227,7 @@ async fn an_entry_that_was_cut_off_leaves_its_records_alone() {
             &[
                 &format!("{poor} d{day}\""),
                 "it is 9000000000 nanos",
-                "come to 2000000000",
+                "sum to 2000000000",
             ],
             &[&format!("{poor} m"), "it is 9000000000 nanos"],
             &[

@@ -16,20 +16,20 @@ impl Pass<'_> {
     /// Processes the users of an account.
     pub(crate) fn users(&mut self, account: &str, key: &str, mut answers: Answers) {
         let Some(records) = answers.read::<HashMap<String, String>>() else {
-            return self.wrong(Invariant::Names, &[key], "it is no table of users");
+            return self.wrong(Invariant::Names, &[key], "it is not a hash of users");
         };
         let mut ids = HashSet::new();
         for (email, text) in records {
             let Ok(Stored { user, .. }) = Stored::parse(text) else {
-                self.wrong(Invariant::Names, &[key], "the record of a user makes no sense");
+                self.wrong(Invariant::Names, &[key], "the record of a user is malformed");
                 continue;
             };
             if user.email != email {
-                let detail = format!("{} is kept under another e-mail than it has", user.id);
+                let detail = format!("{} is stored under an e-mail that is not its own", user.id);
                 self.wrong(Invariant::Names, &[key], detail);
             }
             if !ids.insert(user.id.clone()) {
-                let detail = format!("two users are {}", user.id);
+                let detail = format!("two users have the id {}", user.id);
                 self.wrong(Invariant::Names, &[key], detail);
             }
             self.emails.0.push(ListedUser {
@@ -57,33 +57,33 @@ impl Pass<'_> {
         }
     }
 
-    /// Reads the look-ups of the users that were noted.
+    /// Reads the look-ups of the collected users.
     pub(crate) async fn read_email_lookups(&mut self) -> Result<(), StoreError> {
-        let noted = std::mem::take(&mut self.emails.0);
-        let jobs = noted
+        let listed = std::mem::take(&mut self.emails.0);
+        let jobs = listed
             .into_iter()
-            .map(|led| Job::new([Read::global(&led.lookup)], led));
-        drive(self.store, jobs, |led, mut answers| {
+            .map(|user| Job::new([Read::global(&user.lookup)], user));
+        drive(self.store, jobs, |user, mut answers| {
             let text = answers.text().unwrap_or_default();
-            self.led(&led, &EmailOwner::parse(&text));
+            self.compare_listed(&user, &EmailOwner::parse(&text));
         })
         .await
     }
 
     /// Compares a user with the users in its look-up.
-    fn led(&mut self, led: &ListedUser, owners: &[EmailOwner]) {
-        let ListedUser { users, owner, lookup } = led;
+    fn compare_listed(&mut self, user: &ListedUser, owners: &[EmailOwner]) {
+        let ListedUser { users, owner, lookup } = user;
         let there = owners.iter().find(|other| other.account == owner.account);
         let detail = match there {
             // An earlier version named the account alone.
             Some(there) if there.user == owner.user || there.user.is_empty() => None,
             Some(there) => Some(format!(
-                "its look-up names {}, and should name {}",
+                "its look-up names {} instead of {}",
                 there.user, owner.user
             )),
             // Users beyond the maximum must name their account to sign in.
             None if owners.len() >= ACCOUNTS_MAX => return,
-            None => Some(format!("no look-up leads to {}", owner.user)),
+            None => Some(format!("no look-up names {}", owner.user)),
         };
         if there.is_some() && !self.accounts.partial {
             self.reconcile_across(Comparison::Email, Side::Record, lookup, &[&owner.account]);

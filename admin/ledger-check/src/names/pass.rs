@@ -68,8 +68,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Processes the record of an issued key: its hash leads to it until it is revoked. The record of a key of an
-    /// earlier version does not contain its hash.
+    /// Processes the record of an issued key: the look-up of its hash names it until it is revoked. The record of a key
+    /// of an earlier version does not contain its hash.
     pub(crate) fn named_key(
         &mut self,
         kind: KeyKind,
@@ -108,10 +108,10 @@ impl Pass<'_> {
         });
     }
 
-    /// Reads the look-ups outside the buckets that were noted.
+    /// Reads the collected look-ups outside the buckets.
     pub(crate) async fn read_outside(&mut self) -> Result<(), StoreError> {
-        let noted = std::mem::take(&mut self.names.outside);
-        let jobs = noted.into_iter().map(|named| {
+        let outside = std::mem::take(&mut self.names.outside);
+        let jobs = outside.into_iter().map(|named| {
             Job::new(
                 [match &named.content {
                     LookupContent::Text(_) => Read::global(&named.lookup),
@@ -126,7 +126,7 @@ impl Pass<'_> {
                     let found = answers.text();
                     (found.as_ref() != Some(content)).then(|| {
                         let found = found.as_deref().unwrap_or("nothing");
-                        format!("its look-up names {found}, and should name {content}")
+                        format!("its look-up names {found} instead of {content}")
                     })
                 }
                 LookupContent::Member(member) => {
@@ -154,7 +154,7 @@ impl Pass<'_> {
             let last = answers.number();
             if last.is_none_or(|last| last < highest) {
                 let last = last.map_or("none".to_owned(), |last| last.to_string());
-                let detail = format!("the last place drawn is {last}, and {highest} has a record");
+                let detail = format!("the last place drawn is {last}, but {highest} has a record");
                 self.wrong(Invariant::Names, &[&counter], detail);
             }
         })
@@ -173,14 +173,14 @@ impl Pass<'_> {
         drive(store, jobs, |(place, list), mut answers| {
             match answers.read::<u64>() {
                 Some(length) => lists.push((place, list, length)),
-                None => self.wrong(Invariant::Names, &[&list], "it is no list of escrows"),
+                None => self.wrong(Invariant::Names, &[&list], "it is not a list of escrows"),
             }
         })
         .await?;
         let jobs = lists.iter().flat_map(|(place, list, length)| {
             let bucket = accounts.realm(*place).bucket();
             (0..*length).step_by(BATCH).map(move |first| {
-                Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *place).weighing(BATCH)
+                Job::new([Read::sorted(bucket, list, first, BATCH as u64)], *place).with_weight(BATCH)
             })
         });
         drive(store, jobs, |place, mut answers| {
@@ -197,6 +197,6 @@ impl Pass<'_> {
     /// Records an escrow that the list of its payee will soon contain.
     pub(crate) fn will_be_listed(&mut self, number: u64, to_account: &str, mode: &str) {
         let (number, payee) = (number.to_string(), format!("{to_account} {mode}"));
-        self.reconcile_across(Comparison::EscrowList, Side::Perhaps, &number, &[&payee]);
+        self.reconcile_across(Comparison::EscrowList, Side::InTransit, &number, &[&payee]);
     }
 }

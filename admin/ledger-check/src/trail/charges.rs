@@ -1,5 +1,5 @@
-//! Sums of what agents were charged by the trail, by day and month: calls that ended, and settled spends. A counter is
-//! such a sum plus what is held for calls under way, which have no entry yet.
+//! Sums of the charges in the trail, by agent, day and month: calls that ended, and settled spends. A counter equals such
+//! a sum plus the holds of open calls, which have no entry yet.
 
 use super::super::book::Counters;
 use super::super::counters::DAYS_KEPT;
@@ -13,39 +13,39 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const MONTHS_KEPT: u64 = 199;
 /// Days after which a kept hold cannot be corrected any more.
 const KEPT_DAYS: u64 = 40;
-/// Kept holds that are remembered before old ones are looked for.
+/// Number of remembered kept holds from which on old ones are forgotten.
 const KEPT_MANY: usize = 100_000;
 
-/// A record of a run ends 35 days after its last call, so entries that are this much older than the record are of an
-/// earlier one, whatever the clocks of servers are apart.
+/// Entries that are this much older than a run's record belong to an earlier record of the same run id: a record expires
+/// 35 days after its last call. Exceeds any difference between servers' clocks.
 const SAME_RUN_MS: u64 = 12 * 3_600_000;
 
-/// Nano-USD by day or month. A correction may come alone, so a sum may be below zero.
+/// Nano-USD by day or month. A sum is negative if it has a correction without the charge.
 type Sums = BTreeMap<u64, i128>;
 
-/// An agent's record as it was when the trail had `until` entries.
+/// An agent's record when the trail had `until` entries.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) until: u64,
     pub(super) counters: Counters,
-    /// What is held for calls under way.
+    /// Sum of its open holds.
     pub(super) held: u64,
 }
 
-/// A run's record as it was when the trail had so many entries, and what the trail charged it with.
+/// A run's record when the trail had `until` entries, and the sum of its charges in the trail.
 #[derive(Debug)]
 pub(super) struct RunSnapshot {
     until: u64,
-    /// Entries before that are of an earlier record.
+    /// Earlier entries belong to an earlier record.
     from_ms: u64,
     spent: i128,
-    /// What its agent held for calls under way, of this run or not.
+    /// Sum of its agent's open holds, of this run and others.
     held: i128,
     sum: i128,
 }
 
 impl RunSnapshot {
-    /// `first_ms` is when it began.
+    /// Creates the snapshot of a run that began at `first_ms`.
     pub(super) fn new(until: u64, first_ms: u64, (spent, held): (i128, u64)) -> Self {
         Self {
             until,
@@ -57,7 +57,7 @@ impl RunSnapshot {
     }
 }
 
-/// What the trail charged an agent with, up to its snapshot.
+/// Charges of an agent in the trail, up to its snapshot.
 #[derive(Debug, Default)]
 struct Charged {
     snapshot: Snapshot,
@@ -69,21 +69,20 @@ struct Charged {
 #[derive(Debug, Default)]
 pub(super) struct Charges {
     agents: HashMap<String, Charged>,
-    /// By agent and id.
+    /// Runs by agent and id.
     runs: HashMap<String, HashMap<String, RunSnapshot>>,
-    /// Of the whole account, up to its own snapshot.
+    /// Charges of the whole account, up to `until`.
     months: Sums,
-    /// How many entries the trail had when the account's record was read.
+    /// Number of entries when the account's record was read.
     until: u64,
-    /// Calls whose holds were kept: a hash of the id, the day, and the charge in nano-USD, which their next entry
-    /// corrects.
+    /// Day and charge in nano-USD of kept holds, by a hash of the id. The next entry of the hold replaces the charge.
     kept: HashMap<u64, (u64, i128)>,
 }
 
-/// A counter that differs: agent, its field, and what is wrong with it.
-pub(super) type Differs = (String, String, String);
+/// A counter that differs from the trail: agent, field or run, and the fault.
+pub(super) type CounterMismatch = (String, String, String);
 
-/// What one entry charges.
+/// Charge of one entry.
 struct Charge<'a> {
     agent: &'a str,
     run: Option<&'a str>,
@@ -92,7 +91,7 @@ struct Charge<'a> {
 }
 
 impl Charges {
-    /// Of an account whose record was read when the trail had so many entries.
+    /// Creates the charges of an account whose record was read when the trail had `until` entries.
     pub(super) fn until(until: u64) -> Self {
         Self {
             until,
@@ -100,24 +99,24 @@ impl Charges {
         }
     }
 
-    /// An agent and its record.
+    /// Adds the record of an agent.
     pub(super) fn add(&mut self, agent: String, snapshot: Snapshot) {
         self.agents.entry(agent).or_default().snapshot = snapshot;
     }
 
-    /// A run and its record.
+    /// Adds the record of a run.
     pub(super) fn add_run(&mut self, agent: String, run: String, snapshot: RunSnapshot) {
         self.runs.entry(agent).or_default().insert(run, snapshot);
     }
 
-    /// Takes in the next entry.
-    pub(super) fn take(&mut self, entry: &Entry) -> Result<(), MissingField> {
+    /// Adds the charge of the next entry.
+    pub(super) fn add_entry(&mut self, entry: &Entry) -> Result<(), MissingField> {
         let Some(charge) = self.charge(entry)? else {
             return Ok(());
         };
         let until = self.until;
         if !self.agents.contains_key(charge.agent) {
-            // Its record is gone: then it has no counters.
+            // Its record was deleted, and its counters with it.
             let snapshot = Snapshot {
                 until,
                 ..Snapshot::default()
@@ -155,8 +154,8 @@ impl Charges {
                 };
                 let how = HoldOutcome::parse(fields.text("outcome")?).ok_or(MissingField)?;
                 let charged = i128::from(charged);
-                // The entry that kept the hold says what was charged. The estimate of a correction comes from the hold
-                // itself, which may have been changed since.
+                // The entry of the kept hold has the amount that was charged. The estimate in the entry of a correction
+                // comes from the hold, which may have been edited since.
                 let kept = self.charged_while_kept(&entry.id, how, (period.day, charged));
                 let unread = (how == HoldOutcome::Corrected).then_some(i128::from(estimate));
                 let before = kept.or(unread).unwrap_or(0);
@@ -177,8 +176,8 @@ impl Charges {
         }
     }
 
-    /// Returns the charge of a hold that was kept before, in nano-USD. Notes `kept`, its day and charge, if it is kept
-    /// from here on.
+    /// Returns the charge of a hold that was kept before, in nano-USD. Remembers `kept`, its day and charge, if this entry
+    /// keeps it.
     fn charged_while_kept(&mut self, id: &str, how: HoldOutcome, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -192,7 +191,7 @@ impl Charges {
         self.kept.insert(id, kept).map(|(_, charged)| charged)
     }
 
-    /// What all agents hold, as they were read.
+    /// Returns the sum of all open holds.
     fn held(&self) -> i128 {
         self.agents
             .values()
@@ -200,8 +199,8 @@ impl Charges {
             .sum()
     }
 
-    /// The counters of agents that are not what the trail says.
-    pub(super) fn agents_differ(&self, today: Period) -> Vec<Differs> {
+    /// Returns the counters of agents that differ from the trail.
+    pub(super) fn agents_differ(&self, today: Period) -> Vec<CounterMismatch> {
         let mut all = Vec::new();
         for (name, agent) in &self.agents {
             let Snapshot {
@@ -224,9 +223,9 @@ impl Charges {
         all
     }
 
-    /// The runs that did not spend what the trail says: agent, run, and what is wrong. How much of what the agent held
-    /// is of the run is not known.
-    pub(super) fn runs_differ(&self) -> Vec<Differs> {
+    /// Returns the runs whose spent amount differs from the trail. Which of the agent's open holds belong to the run is
+    /// unknown, so each amount between none and all of them is accepted.
+    pub(super) fn runs_differ(&self) -> Vec<CounterMismatch> {
         let runs = self.runs.iter();
         let runs = runs.flat_map(|(agent, runs)| runs.iter().map(move |(run, of)| (agent, run, of)));
         let wrong = runs.filter(|(.., of)| !(0..=of.held).contains(&(of.spent - of.sum)));
@@ -237,9 +236,9 @@ impl Charges {
         named.collect()
     }
 
-    /// The months of the account's tracked USD that are not what the trail says. What was held in which month when the
-    /// record was read is not known, only how much it is at most. In this month calls begin and end all the time: there
-    /// the agents are compared, and they add up to their account.
+    /// Returns the months whose tracked USD differs from the trail. The months of the open holds are unknown, so each
+    /// amount between none and all of them is accepted. The current month, in which calls begin and end, is not compared
+    /// here: its agents are, and add up to their account.
     pub(super) fn account_differs(&self, tracked: &Sums, today: Period) -> Vec<(String, String)> {
         let held = self.held();
         let mut wrong = Vec::new();
@@ -255,8 +254,8 @@ impl Charges {
     }
 }
 
-/// Where counters are not what the trail says. What is held is in one or more of those that are left to come: none is
-/// below its sum, and together they are above it by what is held.
+/// Returns the counters that differ from the trail. The periods of the open holds are unknown: no counter may be below
+/// its sum, and together they must exceed their sums by exactly `held`.
 fn differ(
     (letter, until): (char, u64),
     (counters, sums): (&Sums, &Sums),
@@ -268,7 +267,7 @@ fn differ(
     let fits = |apart: i128| (0..=held).contains(&apart);
     let mut wrong: Vec<(u64, i128, i128)> = rows().filter(|(_, says, sum)| !fits(says - sum)).collect();
     if wrong.is_empty() && above != held {
-        // Each alone could be right: the last one is where calls are under way.
+        // Each alone could be right. The last one is reported, since open calls are charged to it.
         wrong.extend(
             rows()
                 .filter(|(_, says, sum)| says != sum)
@@ -285,11 +284,11 @@ fn differ(
 
 fn detail(says: i128, sum: i128, until: u64, held: &str) -> String {
     format!(
-        "it is {says} nanos; the trail's entries up to {until} come to {sum}, and calls under way to {held}"
+        "it is {says} nanos, but the audit entries up to {until} sum to {sum}, and the open holds to {held}"
     )
 }
 
-/// Each period of either side, with both numbers.
+/// Returns each period of either side, with both numbers.
 fn both<'a>(counters: &'a Sums, sums: &'a Sums) -> impl Iterator<Item = (u64, i128, i128)> + 'a {
     let number = |side: &Sums, period: u64| side.get(&period).copied().unwrap_or(0);
     let only = sums.keys().filter(|period| !counters.contains_key(period));
@@ -342,7 +341,7 @@ mod tests {
         };
         charges.add("bot".to_owned(), snapshot);
         for entry in entries {
-            charges.take(entry).unwrap();
+            charges.add_entry(entry).unwrap();
         }
         charges
     }
@@ -370,7 +369,7 @@ mod tests {
         ];
         let right = [(day, 120 + 200 + 50 + 7), (day - 1, 200)];
         assert_eq!(fields(&entries, &right, 0), Vec::<String>::new());
-        // A correction takes back what was charged, whatever the hold says by then.
+        // A correction replaces the charge of the entry, even if the hold was edited since.
         let mut corrected = ended(2, "corrected", 0, "d", day);
         corrected.data.insert("estimateNanos".to_owned(), "5000".into());
         let kept = [ended(1, "kept", 200, "d", day), corrected];
@@ -382,13 +381,13 @@ mod tests {
         assert!(
             found[0]
                 .2
-                .starts_with("it is 376 nanos; the trail's entries up to 100 come to 377"),
+                .starts_with("it is 376 nanos, but the audit entries up to 100 sum to 377"),
             "{found:?}"
         );
     }
 
     #[test]
-    fn what_is_held_is_above_the_trail_and_nothing_else_is() {
+    fn counters_exceed_the_trail_by_exactly_the_open_holds() {
         let day = TODAY.day;
         let entries = [ended(1, "settled", 120, "a", day - 1), spend(2, 5, day)];
         for (yesterday, today) in [(120, 205), (320, 5), (170, 155)] {
@@ -413,12 +412,12 @@ mod tests {
         assert_eq!(
             fields(&[], &[], 200),
             Vec::<String>::new(),
-            "a day that no record has is held's own matter"
+            "without any counter, the check of held amounts reports it"
         );
     }
 
     #[test]
-    fn counters_that_expire_say_nothing() {
+    fn expired_counters_are_not_compared() {
         let day = TODAY.day - 40;
         let entries = [spend(1, 5, day)];
         let found = charges(&entries, &[], 0);
@@ -431,18 +430,18 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_a_record_and_later_entries_are_told_apart() {
+    fn entries_after_the_snapshot_are_ignored_and_those_of_deleted_agents_are_not() {
         let day = TODAY.day;
         let mut charges = charges(&[], &[], 0);
-        charges.take(&spend(101, 5, day)).unwrap();
+        charges.add_entry(&spend(101, 5, day)).unwrap();
         assert_eq!(charges.agents_differ(TODAY), [], "after the record was read");
         charges.agents.clear();
-        charges.take(&spend(99, 5, day)).unwrap();
+        charges.add_entry(&spend(99, 5, day)).unwrap();
         assert_eq!(charges.agents_differ(TODAY).len(), 2);
     }
 
     #[test]
-    fn a_run_is_what_its_record_has_seen() {
+    fn a_run_is_compared_with_the_entries_of_its_record() {
         let day = TODAY.day;
         let of_run = |seq: u64, cost: u64, day: u64| {
             let at_ms = day * DAY_MS;
@@ -469,7 +468,7 @@ mod tests {
                 ended(3, "settled", 9, "a", day),
                 of_run(4, 5, day),
             ] {
-                charges.take(&entry).unwrap();
+                charges.add_entry(&entry).unwrap();
             }
             assert_eq!(charges.runs_differ().is_empty(), right, "{spent} {held}");
         }

@@ -1,17 +1,19 @@
-//! Transactions, and the entries that tell of them. A script writes both in one step, so they come in the same order:
-//! side by side they are compared without holding more than those that are out of step.
+//! Matches transactions with their audit entries. A script writes both in one step, so both have the same order. Only
+//! those that are out of order are held in memory.
 
 use super::legs::{Leg, LegKey, key_of};
 use std::collections::{HashMap, VecDeque};
 use store::transaction::Transaction;
 
-/// Entries and transactions without their like that are held; what is beyond is not named.
+/// Maximum number of held entries and transactions without a counterpart. Further ones are not reported.
 const HELD_MAX: usize = 100_000;
 
-/// Something that does not agree: number of the transaction, number of the entry, and what is wrong.
+/// A transaction and an entry that differ, or one without the other.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Disagreement {
+pub(super) struct LegMismatch {
+    /// Number of the transaction.
     pub(super) transaction: Option<u64>,
+    /// Number of the entry.
     pub(super) entry: Option<u64>,
     pub(super) detail: String,
 }
@@ -24,9 +26,9 @@ pub(super) struct Unmatched {
     held: usize,
     /// Number of the account's user wallet.
     user: Option<u64>,
-    /// Whether there were more than can be held.
+    /// Whether there were more than [`HELD_MAX`].
     pub(super) is_full: bool,
-    pub(super) odd: Vec<Disagreement>,
+    pub(super) mismatches: Vec<LegMismatch>,
 }
 
 impl Unmatched {
@@ -37,7 +39,7 @@ impl Unmatched {
         }
     }
 
-    /// Takes in what entry `seq` tells; `next` is the key of the next transaction.
+    /// Adds a leg of entry `seq`. `next` is the key of the next transaction.
     pub(super) fn leg(&mut self, seq: u64, leg: Leg, next: Option<&LegKey>) {
         if let Some(waiting) = self.transactions.get_mut(&leg.key)
             && let Some((number, transaction)) = waiting.pop_front()
@@ -56,7 +58,7 @@ impl Unmatched {
         }
     }
 
-    /// Takes in the transaction `number`.
+    /// Adds transaction `number`.
     pub(super) fn transaction(&mut self, number: u64, transaction: Transaction) {
         let key = key_of(&transaction);
         if let Some(waiting) = self.legs.get_mut(&key)
@@ -83,7 +85,7 @@ impl Unmatched {
         let mut wrong = Vec::new();
         let mut differs = |what: &str, is: &str, says: &str| {
             if is != says {
-                wrong.push(format!("{what} is {is}, and the entry says {says}"));
+                wrong.push(format!("{what} is {is}, but the entry records {says}"));
             }
         };
         let amount = transaction.amount.get().to_string();
@@ -104,9 +106,9 @@ impl Unmatched {
         }
         let (at, says) = (transaction.at_ms.to_string(), leg.at_ms.to_string());
         differs("the time in ms", &at, &says);
-        self.is_full |= self.odd.len() >= HELD_MAX;
+        self.is_full |= self.mismatches.len() >= HELD_MAX;
         if !wrong.is_empty() && !self.is_full {
-            self.odd.push(Disagreement {
+            self.mismatches.push(LegMismatch {
                 transaction: Some(number),
                 entry: Some(seq),
                 detail: wrong.join("; "),
@@ -114,27 +116,28 @@ impl Unmatched {
         }
     }
 
-    /// All are in: those that have no like are odd, too.
+    /// Ends the comparison: those without a counterpart are mismatches.
     pub(super) fn end(&mut self) {
         for (seq, leg) in std::mem::take(&mut self.legs).into_values().flatten() {
             let (kind, amount) = (leg.key.0.as_str(), leg.amount);
-            self.odd.push(Disagreement {
+            self.mismatches.push(LegMismatch {
                 transaction: None,
                 entry: Some(seq),
                 detail: format!(
-                    "the entry tells of a {kind} of {amount} nanos, and there is no such transaction"
+                    "the entry records a {kind} of {amount} nanos, but there is no such transaction"
                 ),
             });
         }
         for (number, transaction) in std::mem::take(&mut self.transactions).into_values().flatten() {
             let (kind, amount) = (transaction.kind.as_str(), transaction.amount.get());
-            self.odd.push(Disagreement {
+            self.mismatches.push(LegMismatch {
                 transaction: Some(number),
                 entry: None,
-                detail: format!("it is a {kind} of {amount} nanos, and no entry tells of it"),
+                detail: format!("it is a {kind} of {amount} nanos, but no entry records it"),
             });
         }
-        self.odd.sort_by_key(|odd| (odd.entry, odd.transaction));
+        self.mismatches
+            .sort_by_key(|mismatch| (mismatch.entry, mismatch.transaction));
     }
 }
 
@@ -220,7 +223,7 @@ mod tests {
         lines.map(|line| Transaction::parse(line).unwrap()).to_vec()
     }
 
-    fn odd(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<Disagreement> {
+    fn mismatches(entries: &[Entry], transactions: Vec<Transaction>) -> Vec<LegMismatch> {
         let mut reader = Reader::new([USER, 7, 8].into());
         let mut join = Unmatched::new(Some(USER));
         let mut lines = (1..).zip(transactions).collect::<VecDeque<_>>();
@@ -242,14 +245,17 @@ mod tests {
         join.end();
         assert_eq!(
             join.held,
-            join.odd.iter().filter(|odd| odd.detail.contains(" no ")).count()
+            join.mismatches
+                .iter()
+                .filter(|one| one.detail.contains(" no "))
+                .count()
         );
-        join.odd
+        join.mismatches
     }
 
     #[test]
-    fn what_was_written_together_agrees() {
-        assert_eq!(odd(&entries(), transactions()), []);
+    fn entries_and_their_transactions_match() {
+        assert_eq!(mismatches(&entries(), transactions()), []);
     }
 
     #[test]
@@ -266,7 +272,7 @@ mod tests {
             }),
             ("time", |transaction| transaction.at_ms += 1),
         ];
-        // Deposit 2, which says all but the owner, and spend 7, which says that.
+        // Deposit 2, whose entry has all but the owner, and spend 7, whose entry has the owner.
         for (at, seq, said) in [
             (1, 4, &["amount", "wallet", "balance", "time"][..]),
             (6, 10, &["amount", "owner", "time"]),
@@ -274,44 +280,47 @@ mod tests {
             for (what, change) in changes {
                 let mut changed = transactions();
                 change(&mut changed[at]);
-                let found = odd(&entries(), changed);
+                let found = mismatches(&entries(), changed);
                 assert_eq!(
                     found.len(),
                     usize::from(said.contains(&what)),
                     "{what}: {found:?}"
                 );
-                for odd in found {
-                    assert_eq!((odd.transaction, odd.entry), (Some(at as u64 + 1), Some(seq)));
-                    assert!(odd.detail.contains(what), "{what}: {odd:?}");
+                for mismatch in found {
+                    assert_eq!(
+                        (mismatch.transaction, mismatch.entry),
+                        (Some(at as u64 + 1), Some(seq))
+                    );
+                    assert!(mismatch.detail.contains(what), "{what}: {mismatch:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_missing_on_either_side_is_named_alone() {
+    fn a_missing_transaction_or_entry_is_one_mismatch() {
         for gone in 0..transactions().len() {
             let mut left = transactions();
             let taken = left.remove(gone);
-            let found = odd(&entries(), left);
+            let found = mismatches(&entries(), left);
             assert_eq!(found.len(), 1, "{taken:?}: {found:?}");
             assert!(found[0].transaction.is_none() && found[0].detail.contains(taken.kind.as_str()));
         }
         for seq in [3, 4, 7, 9, 10, 12, 13, 15, 17] {
             let mut left = entries();
             left.retain(|entry| entry.seq != seq);
-            let found = odd(&left, transactions());
+            let found = mismatches(&left, transactions());
             assert_eq!(found.len(), 1, "{seq}: {found:?}");
-            assert!(found[0].entry.is_none() && found[0].detail.contains("no entry tells of it"));
+            assert!(found[0].entry.is_none() && found[0].detail.contains("no entry records it"));
         }
     }
 
     #[test]
-    fn a_spend_moves_no_wallet_that_the_trail_knows_nothing_of() {
+    fn a_spend_without_a_wallet_in_the_trail_needs_no_transaction() {
         let spends = &entries()[9..12];
-        assert_eq!(odd(spends, Vec::new()), [], "only tracked");
+        assert_eq!(mismatches(spends, Vec::new()), [], "only tracked");
         assert_eq!(
-            odd(spends, transactions()[6..8].to_vec()),
+            mismatches(spends, transactions()[6..8].to_vec()),
             [],
             "a wallet of an earlier version"
         );

@@ -11,25 +11,25 @@ pub(super) struct Leg {
     pub(super) key: LegKey,
     /// Nano-USD.
     pub(super) amount: u64,
-    /// Number of its wallet; none of a spend, whose entry says the agent.
+    /// Number of its wallet; `None` for a spend, whose entry has the agent.
     pub(super) wallet: Option<u64>,
-    /// Owner of the wallet, where the entry says it.
+    /// Owner of the wallet, if the entry has it.
     pub(super) owner: Option<String>,
-    /// Whether the account's user wallet may have got it: money for a wallet that is closed goes there.
+    /// Whether the account's user wallet may have received it, as it does for a closed wallet.
     pub(super) or_user: bool,
     pub(super) at_ms: u64,
-    /// Id of the transaction, where the entry says it.
+    /// Id of the transaction, if the entry has it.
     pub(super) id: Option<String>,
-    /// Balance after it, where the entry says it.
+    /// Balance after it, if the entry has it.
     pub(super) balance: Option<u64>,
-    /// The trail does not tell whether a wallet moved: there may be no such transaction.
+    /// Whether the transaction may be missing: the trail does not show whether the agent had a wallet.
     pub(super) optional: bool,
 }
 
-/// The key by which entry and transaction are matched: the type, and a name that hardly any two of the type share.
+/// The key by which entry and transaction are matched: the type, and a name that is almost unique within it.
 pub(super) type LegKey = (TransactionType, String);
 
-/// What a transaction is found by.
+/// Returns the key of a transaction.
 pub(super) fn key_of(transaction: &Transaction) -> LegKey {
     let intent = || transaction.intent.clone().unwrap_or_default();
     let counterparty = transaction.tail.counterparty.as_deref().unwrap_or_default();
@@ -42,21 +42,21 @@ pub(super) fn key_of(transaction: &Transaction) -> LegKey {
     (transaction.kind, name)
 }
 
-/// The entry of a transfer within an account does not say the id of its second transaction.
+/// Returns the name of money received: the entry of a transfer within an account lacks the id of its second transaction.
 fn received(from: &str, at_ms: u64) -> String {
     format!("{from} {at_ms}")
 }
 
-/// An entry about money lacks a field of its type: it is of an earlier version, or was made by hand.
+/// An entry that moves money lacks a field of its type: an earlier version wrote it, or it was edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MissingField;
 
-/// What must be known to read entries.
+/// Reads the legs of entries.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// Numbers of the wallets of this account and mode, closed ones too.
+    /// Numbers of the wallets of this account and mode, including closed ones.
     pub(super) own: HashSet<u64>,
-    /// Agents that have a wallet at this entry, as the trail tells.
+    /// Agents that have a wallet at this entry, according to the trail.
     agents: HashSet<String>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> EntryFields<'a> {
         self.text(name)?.parse().map_err(|_| MissingField)
     }
 
-    /// Whether the script said that it happened, and not that it was refused.
+    /// Returns whether the operation was settled, not refused.
     pub(super) fn is_settled(&self) -> bool {
         self.text("outcome") == Ok("settled")
     }
@@ -90,7 +90,7 @@ impl Reader {
         }
     }
 
-    fn note_agent(&mut self, entry: &Entry) {
+    fn track_agent(&mut self, entry: &Entry) {
         let Some(agent) = &entry.agent else { return };
         match entry.kind.as_str() {
             "agent.created" => {
@@ -103,9 +103,9 @@ impl Reader {
         }
     }
 
-    /// The transactions that belong to an entry, in the order of their numbers.
+    /// Returns the transactions of an entry, in the order of their numbers.
     pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, MissingField> {
-        self.note_agent(entry);
+        self.track_agent(entry);
         let fields = EntryFields(entry);
         let leg = |kind: TransactionType, name: &str, wallet: Option<u64>| {
             Ok::<Leg, MissingField>(Leg {
@@ -177,7 +177,7 @@ impl Reader {
                     "refunded" => (TransactionType::EscrowRefund, fields.number("fromWalletId")?),
                     _ => (TransactionType::EscrowRelease, fields.number("toWalletId")?),
                 };
-                // The trail of a payee in another account states what it gets.
+                // The money of a payee in another account is in that account's trail.
                 if !self.own.contains(&wallet) {
                     return Ok(Vec::new());
                 }
@@ -199,7 +199,7 @@ impl Reader {
     }
 }
 
-/// Whether the money of an arrival waits for room: it has an entry of its own when it comes.
+/// Returns whether the money of an arrival waits for room. Its credit has another entry.
 pub(super) fn waits(fields: &EntryFields<'_>) -> bool {
     fields.text("credit") == Ok("waiting")
 }

@@ -1,4 +1,4 @@
-//! Records besides transactions, as the entries of the trail state them.
+//! Records other than transactions, as audit entries state them.
 
 use super::legs::{EntryFields, MissingField, waits};
 use domain::entry::Entry;
@@ -6,30 +6,30 @@ use domain::period::Period;
 use std::collections::HashSet;
 use store::deposit::DepositState;
 
-/// A record as an entry states it: its kind, its name, and the compared values.
+/// The compared values of a record.
 pub(super) struct RecordInTrail {
     pub(super) kind: RecordKind,
     pub(super) name: String,
     pub(super) parts: Vec<String>,
 }
 
-/// A record besides transactions.
+/// Kind of a record other than a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordKind {
     /// A settled intent.
     Intent,
     /// A deposit.
     Deposit,
-    /// What became of an escrow, in the account of its payer.
+    /// A step of an escrow, in the account of its payer.
     Escrow,
 }
 
-/// The actor in the payer's trail of a payee from another account, whose intent is there.
+/// The actor in the payer's trail if the payee, from another account, acted. The intent is in the payee's account.
 const PAYEE_ELSEWHERE: &str = "payee";
-/// The word for an escrow that was made; what became of it has the word of its status.
+/// The step of an escrow that was created. Other steps have the word of the new status.
 pub(super) const MADE: &str = "made";
 
-/// What is compared of a settled intent; agent and day are those of a spend.
+/// Returns the compared values of a settled intent, for a spend with agent and day.
 pub(super) fn of_intent(kind: &str, amount: u64, spend: Option<(&str, u64)>) -> Vec<String> {
     let mut parts = vec![kind.to_owned(), format!("{amount} nanos")];
     parts.extend(
@@ -40,7 +40,7 @@ pub(super) fn of_intent(kind: &str, amount: u64, spend: Option<(&str, u64)>) -> 
     parts
 }
 
-/// The compared values of a deposit, in its first state or in `cancelled`.
+/// Returns the compared values of a deposit in its first state or in `cancelled`.
 pub(super) fn of_deposit(state: &str, amount: u64, wallet: u64) -> Vec<String> {
     vec![
         state.to_owned(),
@@ -49,17 +49,18 @@ pub(super) fn of_deposit(state: &str, amount: u64, wallet: u64) -> Vec<String> {
     ]
 }
 
-/// What is compared of a step of an escrow; its wallets where it was [`MADE`].
+/// Returns the compared values of a step of an escrow, with its wallets for [`MADE`].
 pub(super) fn of_escrow(step: &str, amount: u64, wallets: Option<(u64, u64)>) -> Vec<String> {
     let mut parts = vec![step.to_owned(), format!("{amount} nanos")];
     parts.extend(wallets.map(|(from, to)| format!("from wallet {from} to {to}")));
     parts
 }
 
-/// The records that an entry states. `noticed` are arrivals whose intent was written before their money came.
+/// Returns the records that an entry states. `waiting` has the escrows whose settled intent an earlier entry stated, and
+/// whose money has not arrived.
 pub(super) fn stated_by(
     entry: &Entry,
-    noticed: &mut HashSet<(String, u64)>,
+    waiting: &mut HashSet<(String, u64)>,
 ) -> Result<Vec<RecordInTrail>, MissingField> {
     let fields = EntryFields(entry);
     let amount = || fields.nanos("amountNanos");
@@ -112,16 +113,16 @@ pub(super) fn stated_by(
             }
             Ok(records)
         }
-        "escrow.released" | "escrow.disputed" => arrived(entry, &fields, noticed, intent),
+        "escrow.released" | "escrow.disputed" => arrived(entry, &fields, waiting, intent),
         _ => Ok(Vec::new()),
     }
 }
 
-/// The intent of a payee in another account than the payer's. Without one, the other party did it.
+/// Returns the intent of a payee in another account than the payer's; none if the payer acted.
 fn arrived(
     entry: &Entry,
     fields: &EntryFields<'_>,
-    noticed: &mut HashSet<(String, u64)>,
+    waiting: &mut HashSet<(String, u64)>,
     intent: impl Fn(&str) -> Result<RecordInTrail, MissingField>,
 ) -> Result<Vec<RecordInTrail>, MissingField> {
     if fields.text("intentId").is_err() {
@@ -129,11 +130,11 @@ fn arrived(
     }
     let name = (entry.kind.clone(), fields.number("escrowId")?);
     if waits(fields) {
-        // Entries may repeat that the money waits; the record says it once.
-        if !noticed.insert(name) {
+        // Several entries may state that the money waits; the intent counts once.
+        if !waiting.insert(name) {
             return Ok(Vec::new());
         }
-    } else if noticed.remove(&name) {
+    } else if waiting.remove(&name) {
         return Ok(Vec::new());
     }
     let kind = match entry.kind.as_str() {

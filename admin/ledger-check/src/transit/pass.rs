@@ -1,4 +1,4 @@
-//! Reading and comparing transit rows, and the sum over everything.
+//! Reading and comparing transit rows, and the conservation of money.
 
 use super::{CLOCKS_APART_MS, Sum, escrow_of};
 use crate::book::AccountMode;
@@ -27,7 +27,7 @@ impl Pass<'_> {
         let mut rows = Vec::new();
         let jobs = buckets
             .iter()
-            .map(|bucket| Job::new([Read::hash(*bucket, bucket.transit())], *bucket).weighing(10));
+            .map(|bucket| Job::new([Read::hash(*bucket, bucket.transit())], *bucket).with_weight(10));
         drive(store, jobs, |bucket, mut answers| {
             let found = answers.read::<HashMap<String, String>>().unwrap_or_default();
             rows.extend(found.into_iter().map(|(id, row)| (bucket, id, row)));
@@ -44,7 +44,7 @@ impl Pass<'_> {
                 None => self.wrong(
                     Invariant::Transit,
                     &[&bucket.transit(), &id],
-                    "the row makes no sense",
+                    "the row is malformed",
                 ),
                 Some(row) => jobs.extend(self.row_job(bucket, row)),
             }
@@ -69,7 +69,7 @@ impl Pass<'_> {
         let place = self.accounts.find(&row.from_account).zip(row.mode());
         let Some((account, mode)) = place else {
             if !self.accounts.partial {
-                let detail = "its sender is no account";
+                let detail = "the sending account does not exist";
                 self.wrong(Invariant::Transit, &[&bucket.transit(), &row.id], detail);
             }
             return None;
@@ -103,7 +103,7 @@ impl Pass<'_> {
                     _ => false,
                 };
                 if !fits {
-                    let detail = format!("its escrow is {}", status.unwrap_or("not there"));
+                    let detail = format!("its escrow is {}", status.unwrap_or("missing"));
                     self.wrong(Invariant::Transit, &[&table, &row.id], detail);
                 }
                 if let Some(number) = row
@@ -116,13 +116,13 @@ impl Pass<'_> {
                 if arrived_ms.is_none() && self.accounts.find(&row.to_account).is_some() {
                     let parts = ["release", &amount.to_string(), &row.to_account];
                     if row.credit.is_some() {
-                        self.reconcile_across(Comparison::EscrowMoney, Side::Perhaps, &number, &parts);
+                        self.reconcile_across(Comparison::EscrowMoney, Side::InTransit, &number, &parts);
                     }
                     if let Some(intent) = &row.intent {
                         self.may_have_moved(row, &intent.id);
                         self.reconcile_across(
                             Comparison::EscrowWinner,
-                            Side::Perhaps,
+                            Side::InTransit,
                             &number,
                             &[&intent.id],
                         );
@@ -146,7 +146,7 @@ impl Pass<'_> {
         };
         let parts = [credit.transaction.as_str(), &credit.nanos.to_string()];
         let receiver = (AccountMode { account, mode }, intent);
-        self.reconcile(Comparison::IntentTransaction, Side::Perhaps, receiver, &parts);
+        self.reconcile(Comparison::IntentTransaction, Side::InTransit, receiver, &parts);
     }
 
     /// Adds a transaction to the sums.
@@ -160,7 +160,7 @@ impl Pass<'_> {
             && amount != transaction.amount.get()
         {
             let detail = format!(
-                "it carries {amount} nanos, and {} were taken",
+                "it carries {amount} nanos, but {} were debited",
                 transaction.amount.get()
             );
             self.wrong(Invariant::Transit, &[&row], detail);
@@ -170,7 +170,7 @@ impl Pass<'_> {
     /// Reports transit rows without a debit and wrong sums, once all transactions are read.
     pub(crate) fn check_transit(&mut self) {
         for (row, _) in std::mem::take(&mut self.rows.wanted).into_values() {
-            let detail = "nothing was taken from its sender";
+            let detail = "its sender was not debited";
             self.wrong(Invariant::Transit, &[&row], detail);
         }
         // For a single account, `wallet-balance` already checks its wallets.

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of bytes of an answer's body that are kept.
 pub(crate) const EXCERPT_MAX: usize = 256;
-/// Longest wait for these bytes after the head, which already tells whether the delivery was accepted.
+/// Longest wait for these bytes after the head, whose status already decides whether the delivery was accepted.
 const EXCERPT_WAIT: Duration = Duration::from_millis(500);
 /// Longest head of an answer; also the maximum read ahead of an answer.
 const HEAD_MAX: usize = 16 * 1024;
