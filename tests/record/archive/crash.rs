@@ -23,7 +23,7 @@ fn options(fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
 fn options_at(store: &str, fixture: &Fixture, more: &[(&str, &str)]) -> AdminOptions {
     let archive = fixture.root.path().display().to_string();
     let base = [("ARCHIVE", archive.as_str()), ("SEAL_EVERY_MS", "20")];
-    let mut options = AdminOptions::new(BINARY, store.to_owned());
+    let mut options = AdminOptions::new(BINARY, store);
     for (key, value) in base.iter().chain(more) {
         options = options.env(&format!("TOLLGATE_AUDIT__{key}"), *value);
     }
