@@ -36,7 +36,7 @@ impl Person {
     pub async fn new(world: &World, edge: &Edge) -> Self {
         let (tenant, other) = (Tenant::new(world).await, Tenant::new(world).await);
         let may = [Permission::Read, Permission::Approve];
-        let key = world.issue(&tenant.account, MODE, &may, &[], None).await;
+        let key = tenant.account.issue(MODE, &may, &[], None).await;
         let agent = tenant.account.agent(AGENT);
         agent.provider_key("sk-test-provider-key").await;
         let (_, secret) = agent.virtual_key_with_id().await;

@@ -243,7 +243,7 @@ async fn a_cursor_is_of_its_account_mode_and_filters_and_is_no_credential() {
     success(&caller.get(&path).await, 200);
     let api = path.replace("/v1/", "/api/v1/");
     success(&caller.get(&api).await, 200);
-    let second = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let second = account.issue(Mode::Live, FULL, &[], None).await;
     success(&world.admin.caller(&second.secret).get(&path).await, 200);
     let (_, stranger) = world.account("enterprise").await;
     let tester = world.caller(&account, Mode::Test).await;

@@ -122,7 +122,7 @@ async fn a_changed_plan_binds_the_next_call() {
     let pair = Pair::new().await;
     let (actor, callers) = pair.known("builder", open_cap()).await;
     let account = &actor.agent.account;
-    let newer = pair.stage.equip(account.agent("newer"), open_cap()).await;
+    let newer = pair.stage.edge.equip(account.agent("newer"), open_cap()).await;
     let newer_callers = [newer.caller.clone(), pair.other.caller(&newer.key)];
     passes(&newer_callers).await;
     pair.stage.set_tracked(&actor.agent, 50_000_000_000);

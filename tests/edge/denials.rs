@@ -152,7 +152,7 @@ async fn a_call_whose_provider_key_cannot_be_decrypted_is_denied() {
         denied(&reply, "service_unavailable");
         // One id for the caller and the audit trail, and the trail says that the call was denied.
         let id = reply.json()["id"].as_str().expect("an id").to_owned();
-        let entry = stage.last_entry(&actor);
+        let entry = stage.last_entry(&actor).await;
         assert_eq!(
             (&entry.id, entry.kind.as_str()),
             (&id, "decision.denied"),
@@ -222,7 +222,7 @@ async fn an_estimate_beyond_any_amount_is_counted_and_recorded() {
             .expect("a message")
             .contains("beyond any amount");
         assert_eq!(says_so, reason == "service_unavailable");
-        let entry = stage.last_entry(&actor);
+        let entry = stage.last_entry(&actor).await;
         assert_eq!((entry.kind.as_str(), &entry.id), ("decision.denied", &id));
         assert_eq!(entry.data["reason"], reason);
         assert_eq!(

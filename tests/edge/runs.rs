@@ -13,9 +13,11 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
     stage.estimates_stay();
     let account = stage.seed.account("enterprise").await;
     let one = stage
+        .edge
         .equip(account.agent("one"), cap(Some(100), None, None))
         .await;
     let two = stage
+        .edge
         .equip(account.agent("two"), cap(Some(100), None, None))
         .await;
     let call = async |actor: &super::stage::Actor, run: &str, nanos: u64| {

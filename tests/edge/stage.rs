@@ -1,14 +1,15 @@
 //! Fixture: a store, a provider with scripted answers, an edge between them, and agents that call.
 
 use domain::entry::Entry;
+pub use harness::{Actor, PROVIDER_KEY, open_cap};
 use harness::{
-    Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream, chat_body,
+    Answer, CapPolicy, Edge, EdgeOptions, Installation, Mode, Nanos, Redis, Reply, SeedAgent, Upstream,
+    chat_body,
 };
-pub use harness::{PROVIDER_KEY, open_cap};
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 /// The price table of these tests.
@@ -17,28 +18,20 @@ pub const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices
 pub const SOON: Duration = Duration::from_secs(20);
 
 /// Store, provider and edge.
-pub struct Stage {
-    pub redis: Arc<Redis>,
-    pub seed: Seed,
-    pub upstream: Upstream,
-    pub edge: Edge,
-}
+pub struct Stage(Installation<Edge, (), Upstream>);
 
-/// An agent that may call, with its account and key.
-pub struct Actor {
-    pub agent: SeedAgent,
-    pub key_id: String,
-    pub key: String,
-    pub caller: Caller,
+impl Deref for Stage {
+    type Target = Installation<Edge, (), Upstream>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Stage {
     /// The last entry of the audit log of an agent's account.
-    pub fn last_entry(&self, of: &Actor) -> Entry {
-        let log = of.agent.account.keys.live().audit();
-        let line: String = self.redis.command(&["LINDEX", &log, "-1"]);
-        let (seq, _) = line.split_once(' ').expect("a number");
-        Entry::of_line(seq.parse().expect("a number"), line.as_bytes())
+    pub async fn last_entry(&self, of: &Actor) -> Entry {
+        of.agent.account.audit(Mode::Live).await.pop().expect("an entry")
     }
 
     /// A stage on the store that the tests share. The provider answers with `usage` 9 + 12.
@@ -58,43 +51,13 @@ impl Stage {
 
     /// A stage on this store, with other settings.
     pub async fn on(redis: Arc<Redis>, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
-        let upstream = Upstream::start(|_| Answer::chat(9, 12));
-        let seed = {
-            // Two tests must not initialise the store that they share at the same moment.
-            static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
-            let _turn = ONE_AT_A_TIME.lock().await;
-            Seed::new(&redis.store()).await
-        };
-        let edge = Edge::start(change(options(&redis, &upstream.base_url())));
-        Self {
-            redis,
-            seed,
-            upstream,
-            edge,
-        }
+        let installation = Installation::on(redis).await;
+        Self(installation.with_edge(EDGE, |options| change(priced(options))))
     }
 
     /// Another edge on the same store and provider.
     pub fn another_edge(&self) -> Edge {
         Edge::start(options(&self.redis, &self.upstream.base_url()))
-    }
-
-    /// An agent in an account of its own that may call.
-    pub async fn actor(&self, plan: &str, cap: CapPolicy) -> Actor {
-        let agent = self.seed.account(plan).await.agent("bot");
-        self.equip(agent, cap).await
-    }
-
-    /// Gives an agent all that a call needs.
-    pub async fn equip(&self, agent: SeedAgent, cap: CapPolicy) -> Actor {
-        let (key_id, key) = agent.ready(cap).await;
-        let caller = self.edge.caller(&key);
-        Actor {
-            agent,
-            key_id,
-            key,
-            caller,
-        }
     }
 
     /// The provider answers without `usage` from now on, so that every estimate stays charged.
@@ -121,7 +84,11 @@ impl Stage {
 
 /// The settings of an edge on `redis` and a provider.
 pub fn options(redis: &Redis, upstream_base_url: &str) -> EdgeOptions {
-    EdgeOptions::new(EDGE, redis.url(), upstream_base_url).env("TOLLGATE_PRICES__FILE", PRICES)
+    priced(EdgeOptions::new(EDGE, redis.url(), upstream_base_url))
+}
+
+fn priced(options: EdgeOptions) -> EdgeOptions {
+    options.env("TOLLGATE_PRICES__FILE", PRICES)
 }
 
 /// Cap with these limits of run, day and month in nanos.

@@ -121,10 +121,7 @@ async fn a_caller_who_does_not_read_is_let_go() {
     stage.upstream.set(move |_| long.clone());
     let silent = sent(&stage, WHOLE).await;
     stage.upstream.wait_for(1, SOON).await;
-    eventually("the settlement", SOON, async || {
-        (stage.open_holds() == 0).then_some(())
-    })
-    .await;
+    stage.bot.settled_within(SOON).await;
     stage.settled_at(ACTUAL).await;
     drop(silent);
 }

@@ -129,10 +129,7 @@ async fn a_caller_without_room_for_its_answer_is_let_go() {
         assert!(raw.send(call(&stage, stream)).await);
     }
     stage.upstream.wait_for(4, SOON).await;
-    eventually("the settlements", SOON, async || {
-        (stage.open_holds() == 0).then_some(())
-    })
-    .await;
+    stage.bot.settled_within(SOON).await;
     stage.settled_at(4 * ACTUAL).await;
     drop(raw);
 }

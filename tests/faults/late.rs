@@ -115,10 +115,7 @@ async fn a_settlement_survives_its_edge() {
         );
         assert_eq!(stage.charged(), Charged::all(ACTUAL + 3 * ESTIMATE));
         let next = another_edge(&stage, &data);
-        eventually("the settlements", SOON, async || {
-            (stage.open_holds() == 0).then_some(())
-        })
-        .await;
+        stage.bot.settled_within(SOON).await;
         assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", next.logs());
         eventually("an empty queue", SOON, async || {
             (metric(&next, "tollgate_proxy_pending") == 0).then_some(())
@@ -192,10 +189,7 @@ async fn settlements_of_a_full_disk_are_written_later_or_named() {
         }
         assert_eq!(written, 3);
         let next = another_edge(&stage, &data);
-        eventually("the settlements", SOON, async || {
-            (stage.open_holds() == 0).then_some(())
-        })
-        .await;
+        stage.bot.settled_within(SOON).await;
         assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", next.logs());
     }
 }

@@ -169,10 +169,7 @@ async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
         wrong.kill9();
     }
     let right = another_edge(&stage, &data);
-    eventually("the settlements", SOON, async || {
-        (stage.open_holds() == 0).then_some(())
-    })
-    .await;
+    stage.bot.settled_within(SOON).await;
     assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", right.logs());
 }
 

@@ -197,10 +197,7 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         }
         gate.notify_one();
         assert!(stream.rest().await.ends_with("data: [DONE]\n\n"));
-        eventually("the end of the hold", AT_ONCE, async || {
-            (stage.open_holds() == 0).then_some(())
-        })
-        .await;
+        stage.bot.settled_within(AT_ONCE).await;
         assert_eq!(stage.charged(), Charged::all(ACTUAL));
         provider.await.unwrap();
         assert!(!stage.edge.logs().contains("panicked"), "{}", stage.edge.logs());

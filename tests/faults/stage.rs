@@ -2,10 +2,11 @@
 
 pub use harness::PROVIDER_KEY;
 use harness::{
-    Answer, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
-    assert_fields, eventually, open_cap,
+    Answer, Edge, Installation, Nanos, RawClient, Redis, Reply, SeedAgent, Upstream, Wire, assert_fields,
+    eventually, open_cap,
 };
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use store::script::Script;
@@ -55,14 +56,19 @@ pub struct Setup {
 }
 
 pub struct Stage {
-    pub redis: Redis,
+    installation: Installation<Edge, (), Upstream>,
     wire: Option<Wire>,
-    pub upstream: Upstream,
-    pub edge: Edge,
-    pub seed: Seed,
     pub bot: SeedAgent,
     pub key: String,
     pub key_id: String,
+}
+
+impl Deref for Stage {
+    type Target = Installation<Edge, (), Upstream>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.installation
+    }
 }
 
 /// Charges, summed over all periods, so that midnight changes nothing.
@@ -136,28 +142,28 @@ impl Setup {
         if let Some(wire) = &wire {
             wire.move_clock(self.clock_ahead);
         }
-        let upstream = Upstream::start(|_| answer());
-        let seed = Seed::new(&redis.store()).await;
-        let bot = seed.account("enterprise").await.agent("bot");
+        let installation = Installation::on(redis).await;
+        let bot = installation.seed.account("enterprise").await.agent("bot");
         let (key_id, key) = bot.ready(open_cap()).await;
-        let url = wire.as_ref().map_or_else(|| redis.url(), Wire::redis_url);
-        let options = self.env.iter().fold(
-            EdgeOptions::new(self.edge.as_deref().unwrap_or(PROXY), url, upstream.base_url()),
-            |options, (name, value)| options.env(name, value),
-        );
-        let edge = Edge::start(match self.before {
-            Some(change) => {
-                change(&redis);
-                options.until_alive()
+        if let Some(change) = self.before {
+            change(&installation.redis);
+        }
+        let program = self.edge.as_deref().unwrap_or(PROXY);
+        let installation = installation.with_edge(program, |options| {
+            let options = match &wire {
+                Some(wire) => options.env("TOLLGATE_STORE__URL", wire.redis_url()),
+                None => options,
+            };
+            let each = self.env.iter();
+            let options = each.fold(options, |options, (name, value)| options.env(name, value));
+            match self.before {
+                Some(_) => options.until_alive(),
+                None => options,
             }
-            None => options,
         });
         Stage {
-            redis,
+            installation,
             wire,
-            upstream,
-            edge,
-            seed,
             bot,
             key,
             key_id,

@@ -196,10 +196,7 @@ async fn a_wiped_store_denies_every_key() {
     })
     .await;
     assert_eq!(stage.upstream.arrived(), 2);
-    eventually("the settlement", SOON, async || {
-        (bot.open_holds().await == 0).then_some(())
-    })
-    .await;
+    bot.settled_within(SOON).await;
     assert_eq!(charged(&stage.redis, &bot), Charged::all(ACTUAL));
 }
 

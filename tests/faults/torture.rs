@@ -197,10 +197,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
             (quiet("tollgate_proxy_in_flight") && quiet("tollgate_proxy_pending")).then_some(())
         };
         eventually("edges at rest", DUST, rest).await;
-        eventually("no open hold", DUST, async || {
-            (stage.open_holds() == 0).then_some(())
-        })
-        .await;
+        stage.bot.settled_within(DUST).await;
         stop.store(true, Ordering::SeqCst);
         calls
     };

@@ -4,10 +4,10 @@ use crate::neighbours::Neighbours;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{
-    Admin, AdminOptions, Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Reply, Seed, SeedAccount,
-    SeedAgent, Upstream, Wire,
+    Admin, Caller, CapPolicy, Edge, Installation, Redis, Reply, SeedAccount, SeedAgent, Upstream, Wire,
 };
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -35,14 +35,18 @@ pub struct Setup {
 
 /// The servers and the attacker's account.
 pub struct Fixture {
-    pub redis: Redis,
-    pub edge: Edge,
-    pub admin: Admin,
-    pub seed: Seed,
+    installation: Installation<Edge, Admin, Upstream>,
     pub attacker: SeedAccount,
     _replica: Option<(Redis, Wire)>,
-    _upstream: Upstream,
     _plans: TempDir,
+}
+
+impl Deref for Fixture {
+    type Target = Installation<Edge, Admin, Upstream>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.installation
+    }
 }
 
 /// A replica that confirms each write this much later.
@@ -60,8 +64,7 @@ impl Setup {
         let memory = format!("{}mb", self.megabytes);
         let redis = Redis::start_with(&["--maxmemory", &memory, "--repl-diskless-sync-delay", "0"]);
         let replica = self.replica_delay.map(|delay| delayed_replica(&redis, delay));
-        let upstream = Upstream::start(|_| Answer::chat(9, 12));
-        let seed = Seed::new(&redis.store()).await;
+        let installation = Installation::on(redis).await;
         let plans = tempfile::tempdir().unwrap();
         let file = plans.path().join("plans.toml");
         std::fs::write(&file, PLANS).unwrap();
@@ -87,22 +90,19 @@ impl Setup {
         }
         let mine = self.settings.iter();
         settings.extend(mine.map(|(name, value)| (format!("TOLLGATE_{name}"), value.clone())));
-        let edge = EdgeOptions::new(PROXY, redis.url(), upstream.base_url());
-        let edge = settings
-            .iter()
-            .fold(edge, |edge, (name, value)| edge.env(name, value));
-        let admin = AdminOptions::new(ADMIN, redis.url()).env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
-        let admin = settings
-            .iter()
-            .fold(admin, |admin, (name, value)| admin.env(name, value));
+        let installation = installation.with_edge(PROXY, |options| {
+            let each = settings.iter();
+            each.fold(options, |options, (name, value)| options.env(name, value))
+        });
+        let installation = installation.with_admin(ADMIN, |options| {
+            let options = options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
+            let each = settings.iter();
+            each.fold(options, |options, (name, value)| options.env(name, value))
+        });
         Fixture {
-            edge: Edge::start(edge),
-            admin: Admin::start(admin),
-            attacker: seed.account("unlimited").await,
-            redis,
-            seed,
+            attacker: installation.seed.account("unlimited").await,
+            installation,
             _replica: replica,
-            _upstream: upstream,
             _plans: plans,
         }
     }

@@ -43,14 +43,14 @@ async fn an_agent_from_creation_to_deletion() {
     let body = json!({ "spendLimit": null, "type": null });
     let cleared = success(&caller.patch(&path, body).await, 200);
     assert_fields!(cleared["agent"], { "spendLimit": null, "type": "custom" });
-    let version = world.version(&account).await;
+    let version = account.version().await;
     for same in [
         json!({}),
         json!({ "name": "New", "description": null, "type": "custom" }),
     ] {
         assert_eq!(success(&caller.patch(&path, same).await, 200), cleared);
         assert_eq!(
-            world.version(&account).await,
+            account.version().await,
             version,
             "nothing to change, nothing changed"
         );
@@ -65,7 +65,7 @@ async fn an_agent_from_creation_to_deletion() {
     let reply = caller.patch(&path, json!({ "name": "x" })).await;
     problem(&reply, 404, "NOT_FOUND");
     problem(&caller.patch(&path, json!({})).await, 404, "NOT_FOUND");
-    let kinds = world.audit_types(&account, Mode::Live).await;
+    let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(
         kinds,
         [
@@ -124,7 +124,7 @@ async fn bad_bodies_are_refused_and_name_the_field() {
     let (account, caller) = world.account("builder").await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
     let path = format!("/v1/agents/{}", text(&made, "/agent/id"));
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let long = "x".repeat(201);
     for (body, named) in [
         ("".to_owned(), "name is required."),
@@ -169,7 +169,7 @@ async fn bad_bodies_are_refused_and_name_the_field() {
         problem(&reply, 400, "VALIDATION");
     }
     problem(&caller.get("/v1/agents/%FF").await, 400, "VALIDATION");
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn freeze_and_unfreeze_and_the_operators_freeze() {
     problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
     assert_eq!(operator(Freeze::Lift(FrozenBy::Operator)).await, Frozen::Done);
     assert_fields!(success(&caller.get("/v1/agents/bot").await, 200)["agent"], { "status": "active" });
-    let kinds = world.audit_types(&account, Mode::Live).await;
+    let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(
         &kinds[2..],
         ["agent.frozen", "agent.unfrozen", "agent.frozen", "agent.unfrozen"]
@@ -294,7 +294,7 @@ async fn a_name_that_no_path_holds_is_refused_where_it_is_taken_in() {
     let world = World::start().await;
     let (account, _) = world.account("builder").await;
     account.agent("..").virtual_key().await;
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     let mut client = RawClient::connect(world.admin.addr()).await;
     for (request, status) in [
         ("GET /v1/agents/..", 200),

@@ -63,7 +63,7 @@ fn local(world: &World, key: &str, address: &str) -> Caller {
 async fn nothing_at_all_is_served_to_a_blocked_address() {
     let world = World::start().await;
     let account = world.seed.account("enterprise").await;
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     let (here, there) = (
         local(&world, &key.secret, "127.0.0.1"),
         local(&world, &key.secret, "127.0.0.2"),
@@ -143,7 +143,7 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
 async fn an_open_connection_is_judged_at_each_request() {
     let world = World::start().await;
     let account = world.seed.account("enterprise").await;
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     let mut connection = RawClient::connect(world.admin.addr()).await;
     let request = format!(
         "GET /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",

@@ -31,13 +31,13 @@ async fn with(budgets: &[(&str, u64)]) -> World {
 }
 
 /// Checks the refusal of a record beyond its budget, and that nothing changed since `version`.
-async fn over(world: &World, account: &SeedAccount, version: u64, reply: &Reply, budget: &str, most: u64) {
+async fn over(account: &SeedAccount, version: u64, reply: &Reply, budget: &str, most: u64) {
     let body = reply.json();
     let sentence = body["error"].as_str().unwrap();
     assert!(sentence.contains(&format!("budget of {most} ")), "{sentence}");
     let expected = json!({ "error": sentence, "code": "TIER_LIMIT", "budget": budget, "limit": most });
     assert_eq!((reply.status, &body), (403, &expected));
-    assert_eq!(world.version(account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 /// Posts records, of which `there` exist already, until their budget is used up. The last one within it passes, and no
@@ -53,9 +53,9 @@ async fn fill(
         assert!([200, 201].contains(&reply.status), "{budget} {at}: {reply:?}");
     }
     let before = lookups(world);
-    let version = world.version(account).await;
+    let version = account.version().await;
     for at in 0..3 {
-        over(world, account, version, &post(most + at).await, budget, most).await;
+        over(account, version, &post(most + at).await, budget, most).await;
     }
     assert_eq!(lookups(world), before, "no look-up is left of what was refused");
 }
@@ -130,8 +130,8 @@ async fn a_deleted_agent_still_takes_its_place() {
         let id = made["agent"]["id"].as_str().unwrap().to_owned();
         success(&caller.delete(&format!("/v1/agents/{id}")).await, 200);
     }
-    let version = world.version(&account).await;
-    over(&world, &account, version, &make().await, "agents", 2).await;
+    let version = account.version().await;
+    over(&account, version, &make().await, "agents", 2).await;
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn limited() -> (World, tempfile::TempDir) {
 /// An account with a key and its caller.
 async fn account_with_caller(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
     let account = world.seed.account(plan).await;
-    let key = world.issue(&account, mode, FULL, &[], None).await;
+    let key = account.issue(mode, FULL, &[], None).await;
     let caller = world.admin.caller(&key.secret);
     (account, key, caller)
 }
@@ -125,9 +125,7 @@ async fn each_key_has_each_rate_and_both_bases_share_it() {
 async fn refused_requests_count_and_say_so() {
     let (world, _dir) = limited().await;
     let account = world.seed.account("builder").await;
-    let key = world
-        .issue(&account, Mode::Live, &[Permission::Read], &[], None)
-        .await;
+    let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     let caller = world.admin.caller(&key.secret);
     let refused = caller.post("/v1/policies", json!({})).await;
     problem(&refused, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
@@ -155,11 +153,11 @@ async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
     for _ in 0..5 {
         success(&caller.get("/v1/agents").await, 200);
     }
-    let version = world.version(&account).await;
+    let version = account.version().await;
     for _ in 0..3 {
         over(&caller.post("/v1/policies", json!({ "name": "p" })).await, 5, 60);
     }
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
     assert_eq!(
         requests(&world, &account, &key, Rate::PerMinute).await,
         Some(5),
@@ -283,12 +281,10 @@ async fn keys_that_may_not_come_in_are_not_counted() {
     api_key::script::revoke(&world.store, &scope, &revoked.id)
         .await
         .unwrap();
-    let expired = world
-        .issue(&account, Mode::Live, FULL, &[], Some(clock::now_ms() - 1))
+    let expired = account
+        .issue(Mode::Live, FULL, &[], Some(clock::now_ms() - 1))
         .await;
-    let elsewhere = world
-        .issue(&account, Mode::Live, FULL, &["203.0.113.0/24"], None)
-        .await;
+    let elsewhere = account.issue(Mode::Live, FULL, &["203.0.113.0/24"], None).await;
     for (key, status, code) in [
         (&revoked, 401, "INVALID_API_KEY"),
         (&expired, 401, "INVALID_API_KEY"),
@@ -330,11 +326,11 @@ async fn what_cannot_be_counted_is_refused() {
     let name = account.keys.management_rate(Rate::PerMinute, &key.id);
     let _: u64 = world.redis.command(&["RPUSH", &name, "no number"]);
     let _: u64 = world.redis.command(&["PEXPIRE", &name, "60000"]);
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let reply = caller.post("/v1/policies", json!({ "name": "p" })).await;
     problem(&reply, 503, "SERVICE_UNAVAILABLE");
     silent(&reply);
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]

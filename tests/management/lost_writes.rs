@@ -17,7 +17,7 @@ const IN_A_ROUND: usize = 5000;
 
 /// Makes a change through the API and reverts it in the store.
 async fn lose_change(world: &World, account: &SeedAccount, caller: &Caller) {
-    let before = world.version(account).await;
+    let before = account.version().await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     set_version(world, account, before);
 }
@@ -45,18 +45,18 @@ async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
     lose_change(&world, &account, &caller).await;
     // The lost changes may be calls, which any failover can lose.
     success(&other.get("/v1/agents").await, 200);
-    let full = world.version(&called).await;
+    let full = called.version().await;
     set_version(&world, &called, full - 1);
 
     named(&world, &[&account]).await;
     assert_eq!(world.admin.metric("tollgate_admin_lost_accounts"), Some(1));
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     // A later change does not end the refusal, and a server without an earlier request of the account refuses it, too.
-    let later = world.version(&account).await + (1 << 30);
+    let later = account.version().await + (1 << 30);
     set_version(&world, &account, later);
     problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     let young = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
-    let key = world.issue(&account, Mode::Live, FULL, &[], None);
+    let key = account.issue(Mode::Live, FULL, &[], None);
     let stranger = young.caller(&key.await.secret);
     eventually("a server with the guard's list", SOON, async || {
         (stranger.get("/v1/agents").await.status == 503).then_some(())
@@ -76,7 +76,7 @@ async fn a_lost_change_of_the_command_line_is_found() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
-    let before = world.version(&account).await;
+    let before = account.version().await;
     let cli = Cli::new(BINARY, world.redis.url());
     let freeze = ["agent", "freeze", "--account", &account.id, "--agent", "bot"];
     cli.json(&freeze);

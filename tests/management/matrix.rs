@@ -163,14 +163,14 @@ impl Callers {
         ];
         for mode in Mode::ALL {
             for permissions in SETS {
-                let key = world.issue(account, mode, permissions, &[], None).await;
+                let key = account.issue(mode, permissions, &[], None).await;
                 all.push(Who::Key(caller(&key.secret), mode, permissions));
             }
         }
         let past = clock::now_ms() - 1;
-        let expired = world.issue(account, Mode::Live, FULL, &[], Some(past)).await;
+        let expired = account.issue(Mode::Live, FULL, &[], Some(past)).await;
         all.push(Who::BadKey(caller(&expired.secret)));
-        let revoked = world.issue(account, Mode::Live, FULL, &[], None).await;
+        let revoked = account.issue(Mode::Live, FULL, &[], None).await;
         let scope = Scope {
             account: &account.id,
             mode: Mode::Live,
@@ -306,7 +306,7 @@ async fn every_row_refuses_and_serves_whom_it_says() {
 async fn who_is_refused_changes_nothing() {
     let callers = Callers::gather().await;
     let viewer = callers.sign_in(Role::Viewer).await;
-    let version = callers.world.version(&callers.account).await;
+    let version = callers.account.version().await;
     let without_sign_in = |who: &&Who| !matches!(who, Who::Session(..) | Who::Forged(_));
     for (prefix, route) in rows().filter(|(_, route)| route.method != Method::GET) {
         for who in callers.all.iter().filter(without_sign_in) {
@@ -330,7 +330,7 @@ async fn who_is_refused_changes_nothing() {
             }
         }
     }
-    assert_eq!(callers.world.version(&callers.account).await, version);
+    assert_eq!(callers.account.version().await, version);
 }
 
 #[test]

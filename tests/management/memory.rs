@@ -60,7 +60,7 @@ async fn memory_of_large_bodies_is_returned() {
     let mut clients = Vec::new();
     for _ in 0..ACCOUNTS {
         let (account, _) = world.account("enterprise").await;
-        let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+        let key = account.issue(Mode::Live, FULL, &[], None).await;
         for _ in 0..BODIES {
             let mut client = RawClient::connect(world.admin.addr()).await;
             let head = format!(

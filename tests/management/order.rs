@@ -65,7 +65,7 @@ async fn request(world: &World, account: &SeedAccount, flawed: FlawSet) -> Reply
     } else {
         &["203.0.113.0/24", "192.0.2.0/24"]
     };
-    let key = world.issue(account, mode, permissions, ranges, expiry).await;
+    let key = account.issue(mode, permissions, ranges, expiry).await;
     if flawed.has("over the rate") {
         let name = account.keys.management_rate(Rate::PerMinute, &key.id);
         let _: String = world.redis.command(&["SET", &name, "1", "PX", "60000"]);

@@ -89,7 +89,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let reply = caller.delete(&format!("/v1/policies/{id}")).await;
     problem(&reply, 404, "NOT_FOUND");
     problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
-    let kinds = world.audit_types(&account, Mode::Live).await;
+    let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(
         &kinds[1..],
         ["policy.set", "policy.set", "policy.set", "policy.deleted"]
@@ -205,7 +205,7 @@ async fn the_strictest_limits_of_spends_bind() {
 async fn bad_policies_are_refused_and_name_the_field() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
-    let version = world.version(&account).await;
+    let version = account.version().await;
     for (body, named) in [
         (r#"{}"#, "name is required."),
         (r#"{"agentId":"bot"}"#, "name is required."),
@@ -270,7 +270,7 @@ async fn bad_policies_are_refused_and_name_the_field() {
         let reply = caller.delete(&format!("/v1/policies/{id}")).await;
         problem(&reply, 404, "NOT_FOUND");
     }
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
     let reply = caller.post("/v1/policies/bot", json!({ "agentId": "bot" })).await;
     success(&reply, 200);
 }

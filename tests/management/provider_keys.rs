@@ -50,7 +50,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     assert_eq!(opened.expose_secret(), "sk-second-secret-2222");
     let sealed = account.sealed_agents().await;
     assert_eq!(sealed, ["bot"], "the rotation of the master key finds it");
-    let kinds = world.audit_types(&account, Mode::Live).await;
+    let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(&kinds[1..], ["provider_key.stored"; 3]);
     assert!(
         !world.admin.logs().contains("-secret-"),
@@ -62,7 +62,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
 async fn what_is_no_upstream_key_is_refused() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let path = "/v1/agents/bot/provider-keys";
     let virtual_key = format!("vk_live_{}", "0a".repeat(32));
     for key in ["sk-abc defgh", &virtual_key] {
@@ -91,7 +91,7 @@ async fn what_is_no_upstream_key_is_refused() {
     let reply = caller.post("/v1/agents/user/provider-keys", json!({})).await;
     problem(&reply, 400, "VALIDATION");
     problem(&caller.get(path).await, 404, "NOT_FOUND");
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn exactly_as_many_keys_as_the_plan_allows() {
         .unwrap();
     assert_eq!(active, 10);
     assert_eq!(
-        world.audit_types(&account, Mode::Live).await.len(),
+        account.audit_types(Mode::Live).await.len(),
         11,
         "one entry for each key, none for a refusal"
     );
@@ -123,7 +123,7 @@ async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
             "no writer undid another's field: {policy:?}"
         );
     }
-    assert_eq!(world.audit_types(&account, Mode::Live).await.len(), 101);
+    assert_eq!(account.audit_types(Mode::Live).await.len(), 101);
     for round in 0..5 {
         each_change_names_the_values_that_it_replaced(&caller, &format!("bot-{round}")).await;
     }
@@ -214,7 +214,7 @@ async fn callers_who_hang_up_leave_whole_keys_or_none() {
     const CALLERS: u64 = 40;
     let world = World::start().await;
     let account = world.seed.account("enterprise").await;
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     let request = format!(
         "POST /v1/agents/bot/virtual-keys HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Length: 0\r\n\r\n",
         key.secret

@@ -142,7 +142,7 @@ async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
 
     // A failover that lost writes shows an older version of the account.
     let record = account.keys.record();
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let set = |field: &str, value: u64| {
         world
             .redis
@@ -163,7 +163,7 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     let made = success(&caller.post("/v1/agents/bot/virtual-keys", json!({})).await, 201);
-    let version = world.version(&account).await;
+    let version = account.version().await;
     world
         .redis
         .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -171,7 +171,7 @@ async fn a_full_store_takes_revocations_and_nothing_new() {
     problem(&response, 503, "SERVICE_UNAVAILABLE");
     let response = caller.post("/v1/policies/bot", json!({})).await;
     problem(&response, 503, "SERVICE_UNAVAILABLE");
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
     success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
     let key = format!("/v1/agents/bot/virtual-keys/{}", text(&made, "/virtualKey/keyId"));
     success(&caller.delete(&key).await, 200);
@@ -201,7 +201,10 @@ async fn bodies_are_bounded_and_must_be_json() {
     problem(&reply, 413, "PAYLOAD_TOO_LARGE");
     let chunked = RawClient::connect(world.admin.addr()).await;
     let key = world
-        .issue(&world.seed.account("builder").await, Mode::Live, FULL, &[], None)
+        .seed
+        .account("builder")
+        .await
+        .issue(Mode::Live, FULL, &[], None)
         .await;
     problem_of_chunks(chunked, &key.secret, &long).await;
     for kind in [
@@ -311,7 +314,7 @@ async fn it_stops_cleanly_and_answers_what_it_has_begun() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     let mut slow = RawClient::connect(world.admin.addr()).await;
     let head = format!(
         "POST /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Type: application/json\r\n\

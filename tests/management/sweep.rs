@@ -21,12 +21,12 @@ async fn no_operation_reaches_another_account_or_mode() {
     let (owner, caller) = world.account("builder").await;
     let own = Ids::make(&world, &owner, &caller).await;
     let before = world.fields(&owner.keys.live().agent(&own.agent)).await;
-    let version = world.version(&owner).await;
+    let version = owner.version().await;
 
     // On a plan that has webhooks in the dashboard.
     let (other, stranger) = world.account("enterprise").await;
     let tester = world.caller(&owner, Mode::Test).await;
-    let after_issue = world.version(&owner).await;
+    let after_issue = owner.version().await;
     assert_eq!(after_issue, version + VERSION_STEP);
     let boss = other.user(Role::Owner).await;
     let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
@@ -57,7 +57,7 @@ async fn no_operation_reaches_another_account_or_mode() {
         assert_eq!(listed["webhooks"], json!([]), "{who}");
     }
     assert_eq!(world.fields(&owner.keys.live().agent(&own.agent)).await, before);
-    assert_eq!(world.version(&owner).await, after_issue, "nothing was changed");
+    assert_eq!(owner.version().await, after_issue, "nothing was changed");
 
     // The same id in another account is another agent.
     let theirs = stranger
@@ -105,7 +105,7 @@ impl Ids {
             virtual_key: text(&success(&key, 201), "/virtualKey/keyId").to_owned(),
             policy: text(&success(&policy, 200), "/policy/id").to_owned(),
             webhook: text(&success(&webhook, 201), "/webhook/id").to_owned(),
-            api_key: world.issue(account, Mode::Live, FULL, &[], None).await.id,
+            api_key: account.issue(Mode::Live, FULL, &[], None).await.id,
             user: user.id,
             session: text(&me, "/session/id").to_owned(),
             invitation: text(&success(&invited, 200), "/invitation/id").to_owned(),
@@ -252,7 +252,7 @@ async fn request_ids_are_echoed_or_made() {
 async fn both_headers_must_agree_and_a_key_binds_as_it_now_is() {
     let world = World::start().await;
     let (account, _) = world.account("free").await;
-    let issue = |ips, expires| world.issue(&account, Mode::Live, FULL, ips, expires);
+    let issue = |ips, expires| account.issue(Mode::Live, FULL, ips, expires);
     let (a, b) = (issue(&[], None).await, issue(&[], None).await);
     let get = async |headers: &[(&str, &str)]| {
         let nobody = world.admin.caller("");
@@ -296,9 +296,7 @@ async fn a_trusted_proxy_names_the_clients_address() {
         |options: harness::AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8");
     let world = World::start_with(trust).await;
     let account = world.seed.account("free").await;
-    let key = world
-        .issue(&account, Mode::Live, FULL, &["203.0.113.0/24"], None)
-        .await;
+    let key = account.issue(Mode::Live, FULL, &["203.0.113.0/24"], None).await;
     let caller = world.admin.caller(&key.secret);
     let from = async |address: &str| {
         caller

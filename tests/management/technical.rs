@@ -45,18 +45,18 @@ async fn a_test_mode_key_has_its_own_limit_on_every_plan() {
     let world = limited().await;
     for plan in ["free", "enterprise"] {
         let account = world.seed.account(plan).await;
-        let key = world.issue(&account, Mode::Test, FULL, &[], None).await;
+        let key = account.issue(Mode::Test, FULL, &[], None).await;
         let caller = world.admin.caller(&key.secret);
         for at in 0..MOST {
             let body = json!({ "name": format!("a{at}") });
             success(&caller.post("/v1/agents", body).await, 200);
         }
-        let version = world.version(&account).await;
+        let version = account.version().await;
         for _ in 0..3 {
             let refused = caller.post("/v1/agents", json!({ "name": "one more" })).await;
             over(&refused, "This test-mode API key", MOST);
         }
-        assert_eq!(world.version(&account).await, version, "nothing was changed");
+        assert_eq!(account.version().await, version, "nothing was changed");
         assert_eq!(counter(&world, &account, Rate::Test, &key.id).await, Some(MOST));
         // Live mode and another key of the account go on.
         let live = world.caller(&account, Mode::Live).await;

@@ -95,7 +95,7 @@ async fn a_key_from_issue_to_revocation() {
     assert_eq!(listed["total"], json!(2));
     let page = success(&caller.get(&format!("{path}?limit=1&offset=1")).await, 200);
     assert_eq!(page["virtualKeys"], json!([record]));
-    let kinds = world.audit_types(&account, Mode::Live).await;
+    let kinds = account.audit_types(Mode::Live).await;
     assert_eq!(
         &kinds[1..],
         [

@@ -1,5 +1,7 @@
 //! An account in test mode with wallets that are funded through the API.
 
+pub use harness::replayed;
+
 use crate::world::{World, success, text};
 use clock::now_ms;
 use domain::id::Kind;
@@ -69,9 +71,7 @@ impl AccountFixture {
 
     /// `POST` with an idempotency key, which is left out when it is empty.
     pub async fn keyed(&self, path: &str, key: &str, body: &Value) -> Reply {
-        let header = [("idempotency-key", key)];
-        let headers = if key.is_empty() { &[][..] } else { &header[..] };
-        self.caller.send("POST", path, headers, body.to_string()).await
+        self.caller.post_once(path, key, body.clone()).await
     }
 
     /// The wallet of an agent or `user`.
@@ -123,16 +123,6 @@ impl AccountFixture {
         }
         sum
     }
-}
-
-/// Checks that `again` is the answer `first` once more, byte for byte apart from `replayed`.
-#[track_caller]
-pub fn replayed(first: &Reply, again: &Reply) {
-    assert_eq!(first.status, again.status, "{}", again.text());
-    let (first, again) = (first.text(), again.text());
-    let object = again.strip_suffix('}').unwrap();
-    let stripped = object.strip_suffix(",\"replayed\":true");
-    assert_eq!(stripped, first.strip_suffix('}'), "{first}\n{again}");
 }
 
 /// Checks an error whose body may hold more than a sentence and a code.

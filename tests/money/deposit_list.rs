@@ -135,7 +135,7 @@ async fn what_was_taken_back_is_waited_for_no_longer_and_never_arrives() {
     assert_fields!(replayed["deposit"], { "state": "pending", "cancelledAt": null });
     assert_eq!(fixture.balance(&world, "bot").await, 0);
     success(&fixture.caller.delete("/v1/agents/bot").await, 200);
-    let audit = world.audit_types(&fixture.account, fixture.mode).await;
+    let audit = fixture.account.audit_types(fixture.mode).await;
     assert_eq!(
         audit.iter().filter(|kind| *kind == "deposit.cancelled").count(),
         1

@@ -94,7 +94,7 @@ async fn a_pending_deposit_counts_when_it_is_confirmed() {
         .map(|one| one.id)
         .collect();
     assert_eq!(ids[1], text(&made, "/transactionId"));
-    let audit = world.audit_types(&fixture.account, fixture.mode).await;
+    let audit = fixture.account.audit_types(fixture.mode).await;
     assert_eq!(
         audit.iter().filter(|kind| *kind == "deposit.confirmed").count(),
         1
@@ -289,13 +289,13 @@ async fn the_same_deposit_from_many_at_once_is_one() {
 async fn live_money_is_not_brought_in_by_an_api_key() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
     problem(&caller.post(PATH, body).await, 403, "OWNER_REQUIRED");
     let reply = caller.post(CONFIRM, json!({ "reference": "r" })).await;
     problem(&reply, 403, "OWNER_REQUIRED");
     problem(&caller.post(PATH, json!({})).await, 403, "OWNER_REQUIRED");
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
     let theirs = stranger.bot("bot").await;
     let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     let live_bot = live.bot("bot").await;
-    let version = world.version(&fixture.account).await;
+    let version = fixture.account.version().await;
     let long = "é".repeat(201);
     let mut bad: Vec<(String, String)> = BAD_AMOUNTS
         .iter()
@@ -383,11 +383,7 @@ async fn bad_requests_name_the_field_and_bring_nothing_in() {
     }
     let reply = fixture.caller.post(CONFIRM, json!({ "reference": "r" })).await;
     problem(&reply, 404, "NOT_FOUND");
-    assert_eq!(
-        world.version(&fixture.account).await,
-        version,
-        "nothing was changed"
-    );
+    assert_eq!(fixture.account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn create_fund_release() {
             "currency": "USDC", "status": "released", "conditions": { "deliver": "a book", "by": [1, 2.5] },
             "dispute_reason": null, "intent_id": made["intent_id"], "createdAt": created_at, "updatedAt": updated_at })
     );
-    let types = world.audit_types(&payer.account, Mode::Live).await;
+    let types = payer.account.audit_types(Mode::Live).await;
     assert_eq!(
         types[types.len() - 3..],
         ["escrow.create", "escrow.fund", "escrow.release"]

@@ -62,13 +62,13 @@ async fn the_payer_releases_to_another_account() {
         [format!("{} {intent}", payer.account.id)]
     );
     assert_eq!(payer.call("release", "r", id(number)).await.status, 409);
-    let theirs = world.audit(&payee.account, Mode::Live).await.pop().unwrap();
+    let theirs = payee.account.audit(Mode::Live).await.pop().unwrap();
     assert_eq!(
-        (theirs.1.as_str(), &theirs.2),
-        ("escrow.released", &json!(payee.owner))
+        (theirs.kind, theirs.agent),
+        ("escrow.released".to_owned(), Some(payee.owner.clone()))
     );
     assert_eq!(
-        world.audit_types(&payer.account, Mode::Live).await.pop().unwrap(),
+        payer.account.audit_types(Mode::Live).await.pop().unwrap(),
         "escrow.release"
     );
     assert_eq!(
@@ -226,9 +226,9 @@ async fn the_operator_ends_a_dispute() {
         payer.force_balance("0").await;
     }
     assert_eq!(in_transit(&world, &payer).await, 0);
-    let last = world.audit(&payee.account, Mode::Live).await;
+    let last = payee.account.audit(Mode::Live).await;
     assert!(
-        last.iter().any(|(_, kind, _)| kind == "escrow.refunded"),
+        last.iter().any(|entry| entry.kind == "escrow.refunded"),
         "{last:?}"
     );
 }

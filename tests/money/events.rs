@@ -6,28 +6,15 @@ mod low_balance;
 
 use crate::spender::{Spender, decimal, denied};
 use crate::world::{World, success, text};
-use domain::entry::Entry;
 use domain::event::{self, Event};
 use harness::assert_fields;
 use serde_json::{Value, json};
 
-/// The entries of the account and mode, oldest first, as they will be sealed.
-pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {
-    let mut range = redis::cmd("LRANGE");
-    range
-        .arg(spender.account.keys.in_mode(spender.mode).audit())
-        .arg(0)
-        .arg(-1);
-    let lines: Vec<String> = world.store.command(&range).await.unwrap();
-    (1..)
-        .zip(&lines)
-        .map(|(seq, line)| Entry::of_line(seq, line.as_bytes()))
-        .collect()
-}
-
 /// The events that follow from the entries.
-pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
-    entries(world, spender)
+pub async fn events(spender: &Spender) -> Vec<Event> {
+    spender
+        .account
+        .audit(spender.mode)
         .await
         .iter()
         .flat_map(event::from_entry)
@@ -36,19 +23,18 @@ pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
 
 /// The events since the last call: their names, and their fields.
 pub struct Watch<'a> {
-    world: &'a World,
     spender: &'a Spender,
     seen: usize,
 }
 
 impl<'a> Watch<'a> {
-    pub async fn new(world: &'a World, spender: &'a Spender) -> Self {
-        let seen = events(world, spender).await.len();
-        Self { world, spender, seen }
+    pub async fn new(spender: &'a Spender) -> Self {
+        let seen = events(spender).await.len();
+        Self { spender, seen }
     }
 
     pub async fn next(&mut self) -> Vec<(&'static str, Value)> {
-        let all = events(self.world, self.spender).await;
+        let all = events(self.spender).await;
         let new = all[self.seen..].iter();
         let new = new.map(|event| (event.name.as_str(), Value::Object(event.data.clone())));
         let new = new.collect();
@@ -74,7 +60,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
     let policy = json!({ "maxSpendPerDay": decimal(100), "approvalThreshold": decimal(60) });
     let bot = spender.agent(&world, 1000, policy).await;
     let (approver, _) = spender.approver(&world).await;
-    let mut watch = Watch::new(&world, &spender).await;
+    let mut watch = Watch::new(&spender).await;
 
     success(&spender.spend_nanos(&bot, 50).await, 200);
     assert_eq!(watch.next().await, [], "a spend that settles is no event");
@@ -106,7 +92,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
     denied(&reply, "daily_limit");
     let violation = Watch::only(watch.next().await, "policy.violation");
     assert_fields!(violation, { "intentId": id, "reason": "daily_limit" });
-    let last = entries(&world, &spender).await.pop().unwrap();
+    let last = spender.account.audit(spender.mode).await.pop().unwrap();
     assert_eq!(
         (last.data["why"].as_str(), last.data["reason"].as_str()),
         (Some("Fine"), Some("daily_limit"))
@@ -140,7 +126,7 @@ async fn a_frozen_agent_a_waiting_spend_and_violations_are_reported() {
 async fn each_limit_is_reported_with_what_was_used_of_it() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
-    let mut watch = Watch::new(&world, &spender).await;
+    let mut watch = Watch::new(&spender).await;
     for (field, reason, spent) in [
         ("maxSpendPerTransaction", "per_transaction_limit", "0"),
         ("maxSpendPerRun", "per_run_limit", "60"),
@@ -186,7 +172,7 @@ async fn a_deposit_is_reported_when_it_is_confirmed() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
     let bot = spender.agent(&world, 0, json!({})).await;
-    let mut watch = Watch::new(&world, &spender).await;
+    let mut watch = Watch::new(&spender).await;
     for (wallet, agent) in [(bot.as_str(), json!(bot)), ("user", Value::Null)] {
         for pending in [false, true] {
             let reference = format!("{wallet} {pending}");

@@ -89,7 +89,7 @@ async fn a_full_budget_names_the_intent_and_a_refusal_before_the_body_is_read_do
         assert_eq!((reply.status, text(&body, "/code")), (403, "TIER_LIMIT"));
         minted(text(&body, "/intent_id"), "int_");
     }
-    let key = world.issue(&spender.account, Mode::Live, FULL, &[], None).await;
+    let key = spender.account.issue(Mode::Live, FULL, &[], None).await;
     let name = spender.account.keys.management_rate(Rate::PerDay, &key.id);
     let _: String = world.redis.command(&["SET", &name, "1000000", "PX", "60000"]);
     let limited = world

@@ -167,14 +167,14 @@ async fn amounts_that_are_none_are_refused_and_change_nothing() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 100 * USD, json!({})).await;
-    let version = world.version(&spender.account).await;
+    let version = spender.account.version().await;
     for (amount, named) in BAD_AMOUNTS {
         let body = format!(r#"{{"agent":"{bot}","amount":{amount}}}"#);
         let reply = spender.caller.send("POST", "/v1/spend", &[], body).await;
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{amount}: {sentence}");
     }
-    assert_eq!(world.version(&spender.account).await, version);
+    assert_eq!(spender.account.version().await, version);
     assert_eq!(spender.intents(&world).await, 0);
     for (amount, shown) in [
         ("1", "1"),
@@ -200,7 +200,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let bot = spender.agent(&world, 100 * USD, json!({})).await;
-    let version = world.version(&spender.account).await;
+    let version = spender.account.version().await;
     let with = |name: &str, value: Value| {
         let mut body = json!({ "agent": bot, "amount": 1 });
         body[name] = value;
@@ -261,7 +261,7 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.starts_with("Idempotency-Key"), "{sentence}");
     }
-    assert_eq!(world.version(&spender.account).await, version);
+    assert_eq!(spender.account.version().await, version);
     assert_eq!(spender.intents(&world).await, 0);
     // Fields of the greatest length are accepted.
     let body = json!({ "agent": bot, "amount": 1, "recipient": "é".repeat(200), "description": "é".repeat(2000),

@@ -228,12 +228,12 @@ async fn counters_that_are_full_refuse_without_a_trace() {
     let bot = spender.agent(&world, USD, json!({})).await;
     let day = format!("d{}", world.redis.period().day);
     spender.set(&world, &bot, &[(&day, CEILING - 10 * STEP)]).await;
-    let version = world.version(&spender.account).await;
+    let version = spender.account.version().await;
     let refused = problem(&spend(&spender, &bot, 11 * STEP).await, 409, "BALANCE_LIMIT");
     let body = json!({ "agent": bot, "amount": "0.000011264" });
     let predicted = success(&spender.caller.post("/v1/decisions/dry-run", body).await, 200);
     assert_fields!(predicted, { "reason": "balance_limit", "message": refused });
-    assert_eq!(world.version(&spender.account).await, version);
+    assert_eq!(spender.account.version().await, version);
     assert_eq!(spender.intents(&world).await, 0);
     success(&spend(&spender, &bot, 10 * STEP).await, 200);
     assert_eq!(spender.charged(&world, &bot).await[0], CEILING);

@@ -1,5 +1,7 @@
 //! An account whose agents spend, and their counters in the store.
 
+pub use harness::replayed;
+
 use crate::world::{World, success, text};
 use domain::mode::Mode;
 use domain::permission::Permission;
@@ -68,12 +70,7 @@ impl Spender {
 
     /// `POST /spend`, with an idempotency key unless it is empty.
     pub async fn spend(&self, key: &str, body: impl Into<Value>) -> Reply {
-        let headers: &[(&str, &str)] = match key {
-            "" => &[],
-            key => &[("idempotency-key", key)],
-        };
-        let body = body.into().to_string();
-        self.caller.send("POST", "/v1/spend", headers, body).await
+        self.caller.post_once("/v1/spend", key, body).await
     }
 
     /// Spends this many nanos.
@@ -85,7 +82,7 @@ impl Spender {
     /// A caller who may approve, and the id of the key.
     pub async fn approver(&self, world: &World) -> (Caller, String) {
         let may = [Permission::Read, Permission::Approve];
-        let key = world.issue(&self.account, self.mode, &may, &[], None).await;
+        let key = self.account.issue(self.mode, &may, &[], None).await;
         (world.admin.caller(&key.secret), key.id)
     }
 
@@ -198,12 +195,4 @@ pub fn denied(reply: &Reply, reason: &str) -> String {
     assert_eq!(body.get("plan").is_some(), plan, "{body}");
     assert_eq!(body.get("upgradeUrl").is_some(), plan, "{body}");
     id
-}
-
-/// Checks that `again` is `first` and says that it is a replay, byte for byte.
-#[track_caller]
-pub fn replayed(first: &Reply, again: &Reply) {
-    let whole = first.text();
-    let expected = format!("{},\"replayed\":true}}", whole.strip_suffix('}').unwrap());
-    assert_eq!((again.status, again.text()), (first.status, expected));
 }

@@ -63,7 +63,7 @@ async fn money_moves_between_wallets_of_one_account() {
         Some(user.to_string().as_str())
     );
     assert_eq!(all[2].tail.memo.as_deref(), Some("für dich 🤖"));
-    let audit = world.audit_types(&fixture.account, fixture.mode).await;
+    let audit = fixture.account.audit_types(fixture.mode).await;
     assert_eq!(audit[audit.len() - 2..], ["transfer.requested"; 2]);
 }
 
@@ -73,7 +73,7 @@ async fn bad_requests_name_the_field_and_move_nothing() {
     let fixture = AccountFixture::new(&world).await;
     let bot = fixture.bot("bot").await;
     fixture.fund("user", 5).await;
-    let version = world.version(&fixture.account).await;
+    let version = fixture.account.version().await;
     let long = "x".repeat(501);
     let body = |rest: &str| format!(r#"{{"from":"user","to":"bot",{rest}}}"#);
     let mut bad: Vec<(String, String)> = BAD_AMOUNTS
@@ -138,11 +138,7 @@ async fn bad_requests_name_the_field_and_move_nothing() {
             assert!(sentence.contains(&named), "{body}: {sentence}");
         }
     }
-    assert_eq!(
-        world.version(&fixture.account).await,
-        version,
-        "nothing was changed"
-    );
+    assert_eq!(fixture.account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]
@@ -155,7 +151,7 @@ async fn wallets_of_others_and_of_the_other_mode() {
     stranger.fund("bot", 5).await;
     let live = AccountFixture::with_account(&world, fixture.account.clone(), Mode::Live).await;
     let live_bot = live.bot("bot").await;
-    let version = world.version(&fixture.account).await;
+    let version = fixture.account.version().await;
     let transfer = async |body: Value| fixture.caller.post(PATH, body).await;
     for from in [json!(theirs.number), json!(theirs.id)] {
         let reply = transfer(json!({ "from": from, "to": "user", "amount": 1 })).await;
@@ -177,11 +173,7 @@ async fn wallets_of_others_and_of_the_other_mode() {
     }
     let reply = transfer(json!({ "from": "user", "to": theirs.number, "amount": "5.000000001" })).await;
     problem(&reply, 400, "INSUFFICIENT_BALANCE");
-    assert_eq!(
-        world.version(&fixture.account).await,
-        version,
-        "nothing was changed"
-    );
+    assert_eq!(fixture.account.version().await, version, "nothing was changed");
     assert_eq!(stranger.balance(&world, "bot").await, 5 * USD);
 }
 

@@ -124,8 +124,8 @@ async fn the_worker_carries_on_where_a_crash_left_it() {
     let number = from.place(&world, USER).await.number.to_string();
     assert_eq!(row.tail.counterparty.as_deref(), Some(number.as_str()));
     assert!(
-        world
-            .audit_types(&to.account, to.mode)
+        to.account
+            .audit_types(to.mode)
             .await
             .ends_with(&["transfer.received".to_owned(), "transfer.received".to_owned()])
     );

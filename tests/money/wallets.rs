@@ -91,7 +91,7 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
 async fn bad_bodies_name_the_field_and_make_nothing() {
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
-    let version = world.version(&account).await;
+    let version = account.version().await;
     for (body, named) in [
         ("{}", "botId is required."),
         (r#"{"botId":null}"#, "botId is required."),
@@ -108,7 +108,7 @@ async fn bad_bodies_name_the_field_and_make_nothing() {
         let sentence = problem(&reply, 400, "VALIDATION");
         assert!(sentence.contains(named), "{body}: {sentence}");
     }
-    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(account.version().await, version, "nothing was changed");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn a_call_under_way_is_an_open_hold_with_an_age() {
     let gate = Arc::new(Notify::new());
     let waits = Arc::clone(&gate);
     stage.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waits));
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let caller = actor.caller.clone();
     let call = tokio::spawn(async move { caller.chat(body()).await });
     let some = |value: f64| value > 0.5;
@@ -150,7 +150,7 @@ async fn tables_that_are_read_again_are_counted() {
         })
         .await;
     }
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let reply = actor.caller.chat(body()).await;
     assert_eq!(reply.status, 200, "the prices in force stay");
 }

@@ -41,8 +41,8 @@ async fn storm(stage: &Stage) -> Vec<String> {
             () => Answer::chat(9, 12),
         }
     });
-    let rich = stage.actor(None).await;
-    let poor = stage.actor(Some(1)).await;
+    let rich = stage.rich().await;
+    let poor = stage.poor().await;
     let keys = vec![rich.key.clone(), poor.key.clone()];
     let mut calls = Vec::new();
     for round in 0..8 {
@@ -185,7 +185,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
         |options| options,
     )
     .await;
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let redis = &stage.redis;
     let arrived = stage.upstream.arrived();
     stage
@@ -254,7 +254,7 @@ fn with_unread_stderr(folder: &Path) -> String {
 #[tokio::test]
 async fn a_log_that_nobody_reads_stops_no_call() {
     let stage = Stage::new().await;
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let folder = tempfile::tempdir().unwrap();
     let binary = with_unread_stderr(folder.path());
     let options = EdgeOptions::new(&binary, stage.redis.url(), stage.upstream.base_url());

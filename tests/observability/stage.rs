@@ -1,36 +1,32 @@
 //! Fixture: a store, a provider, an edge and an admin server.
 
 use crate::scrape::Scrape;
+pub use harness::PROVIDER_KEY;
 use harness::{
-    Admin, AdminOptions, Answer, Caller, CapPolicy, Daemon, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent,
-    Upstream, chat_body,
+    Actor, Admin, AdminOptions, Daemon, Edge, EdgeOptions, Installation, Redis, Upstream, chat_body,
+    daily_cap, open_cap,
 };
 use serde_json::Value;
+use std::ops::Deref;
 use std::time::Duration;
 
 pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for something that happens at once on an idle machine.
 pub const SOON: Duration = Duration::from_secs(30);
-pub const PROVIDER_KEY: &str = "sk-test-provider-key";
 /// Text of the callers' prompts.
 pub const PROMPT: &str = "a-word-that-only-the-prompt-has";
 pub const MODEL: &str = "gpt-4o-mini";
 
 /// The whole system.
-pub struct Stage {
-    pub redis: Redis,
-    pub seed: Seed,
-    pub upstream: Upstream,
-    pub edge: Edge,
-    pub admin: Admin,
-}
+pub struct Stage(Installation<Edge, Admin, Upstream>);
 
-/// An agent that may call.
-pub struct Actor {
-    pub agent: SeedAgent,
-    pub key: String,
-    pub caller: Caller,
+impl Deref for Stage {
+    type Target = Installation<Edge, Admin, Upstream>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Stage {
@@ -42,35 +38,24 @@ impl Stage {
         edge: impl FnOnce(EdgeOptions) -> EdgeOptions,
         admin: impl FnOnce(AdminOptions) -> AdminOptions,
     ) -> Self {
-        let redis = Redis::start();
-        let upstream = Upstream::start(|_| Answer::chat(9, 12));
-        let seed = Seed::new(&redis.store()).await;
-        let options = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
-        Self {
-            edge: Edge::start(edge(options)),
-            admin: Admin::start(admin(AdminOptions::new(ADMIN, redis.url()))),
-            redis,
-            seed,
-            upstream,
-        }
+        let installation = Installation::on(Redis::start()).await;
+        Self(installation.with_edge(EDGE, edge).with_admin(ADMIN, admin))
     }
 
-    /// An agent that may call, within a cap for the day if one is given.
-    pub async fn actor(&self, daily: Option<u64>) -> Actor {
-        let cap = CapPolicy {
-            enabled: true,
-            daily: daily.and_then(Nanos::new),
-            ..CapPolicy::default()
-        };
-        let (agent, key) = self.seed.ready_agent("enterprise", cap).await;
-        let caller = self.edge.caller(&key);
-        Actor { agent, key, caller }
+    /// An agent without limits.
+    pub async fn rich(&self) -> Actor {
+        self.actor("enterprise", open_cap()).await
+    }
+
+    /// An agent that cannot pay a call.
+    pub async fn poor(&self) -> Actor {
+        self.actor("enterprise", daily_cap(1)).await
     }
 
     /// Causes metrics and log lines of every kind: approved, denied and refused calls, and management requests.
     pub async fn traffic(&self) -> Actor {
-        let rich = self.actor(None).await;
-        let poor = self.actor(Some(1)).await;
+        let rich = self.rich().await;
+        let poor = self.poor().await;
         for _ in 0..3 {
             assert_eq!(rich.caller.chat(body()).await.status, 200);
         }

@@ -104,7 +104,7 @@ async fn collected(collector: &Upstream, count: usize) -> Vec<Span> {
 async fn the_spans_of_a_call_reach_the_collector_and_the_trace_goes_on_to_the_provider() {
     let (collector, url) = collector();
     let stage = stage_with(&url, "0.0").await;
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     let headers = [("traceparent", traceparent.as_str()), ("tracestate", "vendor=x")];
     let reply = actor.caller.chat_with(&headers, body()).await;
@@ -166,7 +166,7 @@ async fn the_spans_of_a_call_reach_the_collector_and_the_trace_goes_on_to_the_pr
 async fn denials_and_management_requests_are_traced_too() {
     let (collector, url) = collector();
     let stage = stage_with(&url, "1.0").await;
-    let poor = stage.actor(Some(1)).await;
+    let poor = stage.poor().await;
     let reply = poor.caller.chat(body()).await;
     assert_eq!(reply.status, 402);
     assert_eq!(stage.admin.caller("").get("/v1/agents").await.status, 401);
@@ -196,7 +196,7 @@ async fn a_collector_that_hangs_or_fails_costs_spans_only() {
     let (collector, url) = collector();
     collector.set(|_| Answer::hang());
     let stage = stage_with(&url, "1.0").await;
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     for _ in 0..20 {
         assert_eq!(actor.caller.chat(body()).await.status, 200);
     }
@@ -214,7 +214,7 @@ async fn a_collector_that_hangs_or_fails_costs_spans_only() {
 #[tokio::test]
 async fn without_a_collector_the_callers_headers_pass_as_they_came() {
     let stage = Stage::new().await;
-    let actor = stage.actor(None).await;
+    let actor = stage.rich().await;
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
     let headers = [("traceparent", traceparent.as_str()), ("tracestate", "vendor=x")];
     assert_eq!(actor.caller.chat_with(&headers, body()).await.status, 200);

@@ -86,7 +86,7 @@ async fn the_management_api_with_an_api_key() {
     let headers = [format!("Authorization: Bearer {key}")];
     run(
         "management.json",
-        &world.admin.url(),
+        &world.installation.admin.url(),
         &headers,
         REFUSALS,
         &["--exclude-path-regex", "^/api/user/"],
@@ -101,7 +101,7 @@ async fn the_management_api_with_a_session() {
         format!("Cookie: {}", world.owner.cookie()),
         format!("X-CSRF-Token: {}", world.owner.csrf()),
     ];
-    let url = world.admin.url();
+    let url = world.installation.admin.url();
     let options = [
         "--include-path-regex",
         OF_PEOPLE,
@@ -145,7 +145,7 @@ async fn run_edge(settings: &[(&str, &str)], options: &[&str]) {
     let key = bot.virtual_key().await;
     let mut edge = EdgeOptions::new(
         env!("CARGO_BIN_EXE_tollgate-proxy"),
-        world.redis.url(),
+        world.installation.redis.url(),
         format!("http://{sandbox}/v1"),
     );
     for (name, value) in settings {

@@ -5,7 +5,7 @@ use crate::world::World;
 #[tokio::test]
 async fn documents_and_pages_are_public_and_guarded() {
     let world = World::start().await;
-    let anyone = world.admin.caller("");
+    let anyone = world.installation.admin.caller("");
     for (path, kind, holds) in [
         ("/openapi.json", "application/json", "\"createAgent\""),
         (
@@ -63,7 +63,7 @@ async fn what_is_served_is_what_is_checked_in() {
         ("/openapi.json", "management.json"),
         ("/openapi-proxy.json", "edge.json"),
     ] {
-        let served = world.admin.caller("").get(path).await;
+        let served = world.installation.admin.caller("").get(path).await;
         let kept = std::fs::read_to_string(format!("{}/docs/reference/openapi/{file}", harness::REPOSITORY))
             .expect("a file");
         assert_eq!(served.text(), kept, "{path}");

@@ -1,15 +1,14 @@
 //! A server with an account, its owner and its keys, and the operations of the document.
 
 use domain::role::Role;
-use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SessionCaller, TEST_PASSWORD};
+use harness::{Admin, Installation, Redis, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
 use std::fmt;
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
 pub struct World {
-    pub admin: Admin,
-    pub redis: Redis,
+    pub installation: Installation<(), Admin>,
     pub account: SeedAccount,
     /// The owner of the account, signed in.
     pub owner: SessionCaller,
@@ -30,17 +29,17 @@ impl fmt::Display for Operation {
 
 impl World {
     pub async fn start() -> Self {
-        let redis = Redis::start();
-        let seed = Seed::new(&redis.store()).await;
-        let options = AdminOptions::new(ADMIN, redis.url()).env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
-        let admin = Admin::start(options);
-        let account = seed.account("enterprise").await;
+        let installation = Installation::on(Redis::start())
+            .await
+            .with_admin(ADMIN, |options| {
+                options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+            });
+        let account = installation.seed.account("enterprise").await;
         let user = account.user(Role::Owner).await;
-        let owner = admin.sign_in(&user.email, TEST_PASSWORD).await;
+        let owner = installation.admin.sign_in(&user.email, TEST_PASSWORD).await;
         let document = json!(::api_docs::openapi::management());
         Self {
-            admin,
-            redis,
+            installation,
             account,
             owner,
             document,

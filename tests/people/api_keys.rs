@@ -67,10 +67,10 @@ async fn a_key_works_at_once_as_requested() {
     let reply = world.admin.caller(key).get("/v1/agents").await;
     problem(&reply, 401, "INVALID_API_KEY");
     problem(&session.delete(&path).await, 404, "NOT_FOUND");
-    let audit = world.audit(&user.account).await;
+    let audit = user.account.audit(Mode::Live).await;
     let kinds: Vec<(&str, &str)> = audit
         .iter()
-        .map(|(kind, actor, _)| (kind.as_str(), actor.as_str()))
+        .map(|entry| (entry.kind.as_str(), entry.actor.as_str()))
         .collect();
     let id = user.id.as_str();
     let expected = [
@@ -192,10 +192,10 @@ async fn revoked_keys_make_room_for_new_ones() {
     full().await;
     assert_eq!(success(&session.get("/v1/api-keys").await)["total"], json!(1000));
 
-    let audit = world.audit(&user.account).await;
+    let audit = user.account.audit(Mode::Live).await;
     let of = |wanted: &str| {
-        let entries = audit.iter().filter(|(kind, ..)| kind == wanted);
-        entries.map(|(.., data)| data.clone()).collect::<Vec<_>>()
+        let entries = audit.iter().filter(|entry| entry.kind == wanted);
+        entries.map(|entry| json!(entry.data)).collect::<Vec<_>>()
     };
     assert_eq!(
         of("api_key.revoked"),
@@ -258,10 +258,14 @@ async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
             assert_eq!(reply.status == 200, keeps, "{}", reply.text());
         }
         assert_eq!(status(&boss, &of_boss).await, "active");
-        let audit = world.audit(&owner.account).await;
-        let (_, _, data) = audit.iter().rfind(|(kind, ..)| kind == "user.removed").unwrap();
+        let audit = owner.account.audit(Mode::Live).await;
+        let data = &audit
+            .iter()
+            .rfind(|entry| entry.kind == "user.removed")
+            .unwrap()
+            .data;
         let named = data["revokedApiKeys"].as_array().unwrap().len();
-        assert_eq!(named, if keeps { 0 } else { 2 }, "{data}");
+        assert_eq!(named, if keeps { 0 } else { 2 }, "{data:?}");
     }
 }
 
@@ -293,13 +297,11 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
             assert_eq!(reply.status == 200, state == "active", "{}", reply.text());
         }
         assert_eq!(status(&boss, &of_boss).await, "active");
-        let audit = world.audit(&owner.account).await;
-        let (_, _, data) = audit
-            .iter()
-            .rfind(|(kind, ..)| kind == "user.role_changed")
-            .unwrap();
+        let audit = owner.account.audit(Mode::Live).await;
+        let changed = audit.iter().rfind(|entry| entry.kind == "user.role_changed");
+        let data = &changed.unwrap().data;
         let revoked = data["revokedApiKeys"].as_array().unwrap().len();
-        assert_eq!(revoked, if state == "revoked" { 2 } else { 0 }, "{data}");
+        assert_eq!(revoked, if state == "revoked" { 2 } else { 0 }, "{data:?}");
     }
     // Keys that were kept, or that a change which was cut off left, go with the next change, also to the same role.
     let by_operator = |user: &str, role: &str| {

@@ -1,18 +1,13 @@
 //! Effects of `tollgate-admin user` on a running server.
 
 use crate::world::{BINARY, World, problem, success};
+use domain::mode::Mode;
 use harness::{Cli, CliOutput, Role, TEST_PASSWORD, assert_fields};
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn run(cli: &Cli, args: &[&str], stdin: &str) -> CliOutput {
     let args: Vec<&str> = [&["user"], args, &["--json"]].concat();
     cli.run_with_stdin(&args, stdin)
-}
-
-#[track_caller]
-fn document(output: &CliOutput, code: i32) -> Value {
-    assert_eq!(output.code, Some(code), "{output:?}");
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 #[tokio::test]
@@ -28,10 +23,10 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
         &["--role", "viewer", "--password-stdin"],
     ]
     .concat();
-    let made = document(&run(&cli, &create, "a password of hers\n"), 0);
+    let made = run(&cli, &create, "a password of hers\n").document(0);
     let id = made["userId"].clone();
     let session = world.admin.sign_in("ann@example.com", "a password of hers").await;
-    let list = document(&run(&cli, &["list", "--account", account], ""), 0);
+    let list = run(&cli, &["list", "--account", account], "").document(0);
     assert_eq!(list["total"], json!(2));
     assert_fields!(list["users"][0], { "userId": id, "role": "viewer" });
     assert!(list["users"][0]["lastLoginAt"].is_string());
@@ -42,37 +37,32 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     );
 
     let set = [&["set-role"], &email[..], &["--role", "admin"]].concat();
-    assert_eq!(document(&run(&cli, &set, ""), 0)["role"], json!("admin"));
+    assert_eq!(run(&cli, &set, "").document(0)["role"], json!("admin"));
     success(&session.post("/v1/agents", json!({ "name": "a" })).await);
     let reset = [&["reset-password"], &email[..], &["--password-stdin"]].concat();
-    assert_eq!(document(&run(&cli, &reset, "short"), 2)["code"], json!("USAGE"));
-    assert_eq!(
-        document(&run(&cli, &reset, "a newer password\n"), 0)["userId"],
-        id
-    );
+    assert_eq!(run(&cli, &reset, "short").document(2)["code"], json!("USAGE"));
+    assert_eq!(run(&cli, &reset, "a newer password\n").document(0)["userId"], id);
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
     let session = world.admin.sign_in("ann@example.com", "a newer password").await;
     let remove = [&["remove"], &email[..]].concat();
-    assert_eq!(document(&run(&cli, &remove, ""), 0)["removed"], json!(true));
+    assert_eq!(run(&cli, &remove, "").document(0)["removed"], json!(true));
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
-    assert_eq!(document(&run(&cli, &remove, ""), 1)["code"], json!("NOT_FOUND"));
-    let last = document(&run(&cli, &["remove", "--email", &owner.email], ""), 1);
+    assert_eq!(run(&cli, &remove, "").document(1)["code"], json!("NOT_FOUND"));
+    let last = run(&cli, &["remove", "--email", &owner.email], "").document(1);
     assert_eq!(last["code"], json!("LAST_OWNER"));
-    let last = document(
-        &run(
-            &cli,
-            &["set-role", "--email", &owner.email, "--role", "viewer"],
-            "",
-        ),
-        1,
-    );
+    let last = run(
+        &cli,
+        &["set-role", "--email", &owner.email, "--role", "viewer"],
+        "",
+    )
+    .document(1);
     assert_eq!(last["code"], json!("LAST_OWNER"));
     success(&boss.get("/api/user/me").await);
-    let kinds = world.audit(&owner.account).await;
+    let kinds = owner.account.audit(Mode::Live).await;
     let kinds: Vec<&str> = kinds
         .iter()
-        .filter(|(_, actor, _)| actor == "operator")
-        .map(|(kind, _, _)| kind.as_str())
+        .filter(|entry| entry.actor == "operator")
+        .map(|entry| entry.kind.as_str())
         .collect();
     let expected = [
         "user.created",
@@ -83,7 +73,7 @@ async fn the_operator_creates_lists_changes_and_removes_users() {
     assert_eq!(kinds, expected);
     // The address is free again.
     assert_eq!(
-        document(&run(&cli, &create, "a password of hers\n"), 0)["accountId"],
+        run(&cli, &create, "a password of hers\n").document(0)["accountId"],
         json!(account)
     );
 }
@@ -100,7 +90,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
     let reply = world.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 429, "LOGIN_LOCKED");
     let unlock = [&["unlock"], &email[..]].concat();
-    assert_eq!(document(&run(&cli, &unlock, ""), 0)["unlocked"], json!(true));
+    assert_eq!(run(&cli, &unlock, "").document(0)["unlocked"], json!(true));
     world.sign_in(&user).await;
 
     let body = json!({ "password": TEST_PASSWORD });
@@ -112,7 +102,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
     let reply = world.try_login(&user.email, TEST_PASSWORD).await;
     problem(&reply, 401, "TOTP_REQUIRED");
     // A link does not bypass the second factor.
-    let link = document(&run(&cli, &[&["reset-password"], &email[..]].concat(), ""), 0);
+    let link = run(&cli, &[&["reset-password"], &email[..]].concat(), "").document(0);
     let token = link["link"]
         .as_str()
         .unwrap()
@@ -132,7 +122,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
     let reply = nobody.post("/api/user/password/reset", guess).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
     let disable = [&["disable-totp"], &email[..]].concat();
-    assert_eq!(document(&run(&cli, &disable, ""), 0)["totpEnabled"], json!(false));
+    assert_eq!(run(&cli, &disable, "").document(0)["totpEnabled"], json!(false));
     problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
     success(&world.try_login(&user.email, TEST_PASSWORD).await);
     let reply = nobody.post("/api/user/password/reset", reset).await;

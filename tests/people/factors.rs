@@ -3,6 +3,7 @@
 use crate::world::{BINARY, World, problem, success, text};
 use clock::now_ms;
 use data_encoding::BASE32_NOPAD;
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{
     Admin, AdminOptions, Cli, Reply, Role, SeedUser, SessionCaller, TEST_MASTER_KEY, TEST_PASSWORD,
@@ -120,7 +121,7 @@ async fn a_second_factor_is_set_up_and_required() {
     let code = next_code(secret);
     let inside = success(&login(&world, &user, Some(&code)).await);
     assert_eq!(inside["user"]["totpEnabled"], json!(true));
-    let text = format!("{:?}", world.audit(&user.account).await);
+    let text = format!("{:?}", user.account.audit(Mode::Live).await);
     assert!(text.contains("user.totp_enabled") && !text.contains(secret));
     let record: String = world
         .redis
@@ -177,7 +178,7 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
     assert_eq!(inside, 1);
     let reply = login(&world, &user, Some(&recovery[0])).await;
     problem(&reply, 401, "INVALID_CREDENTIALS");
-    let audit = format!("{:?}", world.audit(&user.account).await);
+    let audit = format!("{:?}", user.account.audit(Mode::Live).await);
     assert!(recovery.iter().all(|code| !audit.contains(code)));
     let record: String = world
         .redis

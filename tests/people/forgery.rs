@@ -2,6 +2,7 @@
 //! from a page of ours.
 
 use crate::world::{World, problem, success};
+use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD};
 use serde_json::json;
 
@@ -48,7 +49,7 @@ async fn a_change_needs_the_token_of_its_session() {
     problem(&reply, 403, "CSRF_FAILED");
     success(&viewer.send_bare("GET", "/v1/agents", &[], "").await);
     success(&session.get("/api/user/me").await);
-    let kinds = world.audit_types(&user.account).await;
+    let kinds = user.account.audit_types(Mode::Live).await;
     assert_eq!(kinds, vec!["user.login"; 3], "nothing was changed");
 }
 

@@ -1,6 +1,7 @@
 //! Requests whose body is held back: authority that their caller loses meanwhile is lost for them, too.
 
 use crate::world::{World, success, text};
+use domain::mode::Mode;
 use harness::{RawClient, RawReply, Role, SessionCaller, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -129,7 +130,7 @@ async fn a_session_that_lost_its_authority_changes_nothing() {
     assert_eq!(keys.len(), 0, "{keys:?}");
     let invited = success(&boss.get("/api/user/invitations").await);
     assert_eq!(invited["total"], json!(0));
-    let made = world.audit_types(account).await;
+    let made = account.audit_types(Mode::Live).await;
     assert!(!made.iter().any(|kind| kind.starts_with("deposit.")), "{made:?}");
 }
 

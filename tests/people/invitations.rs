@@ -97,9 +97,9 @@ async fn somebody_is_invited_reads_the_invitation_and_joins() {
         -1,
         "the e-mail is taken for good"
     );
-    let audit = world.audit(&owner.account).await;
-    let joined = audit.iter().find(|(kind, _, _)| kind == "user.joined").unwrap();
-    assert_eq!(joined.2["invitationId"], invited["invitation"]["id"]);
+    let audit = owner.account.audit(Mode::Live).await;
+    let joined = audit.iter().find(|entry| entry.kind == "user.joined").unwrap();
+    assert_eq!(joined.data["invitationId"], invited["invitation"]["id"]);
     assert!(!format!("{audit:?}").contains(&token) && !world.admin.logs().contains(&token));
 }
 

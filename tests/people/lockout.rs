@@ -1,6 +1,7 @@
 //! Guesses (decision D9): ten in a quarter of an hour, counted before they are checked.
 
 use crate::world::{World, problem, success};
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Reply, Role, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
@@ -28,7 +29,7 @@ async fn of_fifty_guesses_at_once_ten_are_checked() {
         let seconds = locked(reply);
         assert!((890..=900).contains(&seconds), "{seconds}");
     }
-    let failures = world.audit_types(&user.account).await;
+    let failures = user.account.audit_types(Mode::Live).await;
     assert_eq!(failures, vec!["user.login_failed"; 10]);
     locked(&world.try_login(&user.email, TEST_PASSWORD).await);
 
@@ -110,7 +111,7 @@ async fn signing_in_to_an_own_account_gives_back_no_guess_at_another_one() {
     problem(&login(WRONG, &victim.account).await, 401, "INVALID_CREDENTIALS");
     locked(&login(WRONG, &victim.account).await);
     locked(&login(TEST_PASSWORD, &victim.account).await);
-    let failures = world.audit_types(&victim.account).await;
+    let failures = victim.account.audit_types(Mode::Live).await;
     assert_eq!(failures, vec!["user.login_failed"; 10]);
 }
 

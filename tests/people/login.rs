@@ -1,6 +1,7 @@
 //! Signing in: the information in answers, rotation, fixation, signing out.
 
 use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
 use harness::{Role, TEST_PASSWORD, assert_fields, cookie_of};
 use serde_json::json;
 
@@ -52,10 +53,10 @@ async fn somebody_signs_in_looks_around_and_signs_out() {
             .starts_with("tollgate_session=; Max-Age=0; ")
     );
     assert_eq!(after.header("www-authenticate"), None);
-    let audit = world.audit(&user.account).await;
-    let kinds: Vec<&str> = audit.iter().map(|(kind, _, _)| kind.as_str()).collect();
+    let audit = user.account.audit(Mode::Live).await;
+    let kinds: Vec<&str> = audit.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(kinds, ["user.login", "agent.created", "user.logout"]);
-    assert!(audit.iter().all(|(_, actor, _)| *actor == user.id), "{audit:?}");
+    assert!(audit.iter().all(|entry| entry.actor == user.id), "{audit:?}");
     assert!(!format!("{audit:?}").contains(token));
     assert!(!world.admin.logs().contains(token) && !world.admin.logs().contains(TEST_PASSWORD));
 }
@@ -120,9 +121,9 @@ async fn nobody_learns_whether_there_is_such_a_user() {
     for reply in [&wrong, &unknown] {
         assert!(cookie_of(reply).is_none() && reply.header("www-authenticate").is_none());
     }
-    let audit = world.audit(&user.account).await;
+    let audit = user.account.audit(Mode::Live).await;
     assert_eq!(audit.len(), 1);
-    assert_eq!(audit[0].0, "user.login_failed");
+    assert_eq!(audit[0].kind, "user.login_failed");
     assert!(!format!("{audit:?}").contains("not the password"));
     for (bad, named) in [
         (json!({ "password": "x" }), "email"),

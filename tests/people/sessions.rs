@@ -145,7 +145,7 @@ async fn sessions_are_listed_and_revoked() {
     assert!(own.header("set-cookie").unwrap().contains("Max-Age=0"));
     problem(&first.get("/api/user/me").await, 401, "SESSION_REQUIRED");
     success(&colleague.get("/api/user/me").await);
-    let revoked = world.audit_types(&user.account).await;
+    let revoked = user.account.audit_types(Mode::Live).await;
     let revoked = revoked.iter().filter(|kind| *kind == "session.revoked").count();
     assert_eq!(revoked, 3);
 }

@@ -1,6 +1,7 @@
 //! Roles and the team: a change applies to the next call, and one owner always remains.
 
 use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
 use futures::future::join;
 use harness::{Role, TEST_PASSWORD};
 use serde_json::json;
@@ -48,11 +49,11 @@ async fn a_role_binds_the_next_call() {
     for unknown in [&path, "/api/user/team/usr_1", "/api/user/team/x"] {
         problem(&boss.delete(unknown).await, 404, "NOT_FOUND");
     }
-    let audit = world.audit(&owner.account).await;
+    let audit = owner.account.audit(Mode::Live).await;
     let changes: Vec<&str> = audit
         .iter()
-        .filter(|(kind, actor, _)| *actor == owner.id && kind.starts_with("user."))
-        .map(|(kind, _, _)| kind.as_str())
+        .filter(|entry| entry.actor == owner.id && entry.kind.starts_with("user."))
+        .map(|entry| entry.kind.as_str())
         .collect();
     let role_changes = ["user.role_changed"; 5];
     assert_eq!(

@@ -1,22 +1,25 @@
 //! A server with its store and users.
 
-use domain::entry::Entry;
 use harness::{
-    Admin, AdminOptions, Cli, Redis, Reply, Role, Seed, SeedAccount, SeedUser, SessionCaller, Store,
+    Admin, AdminOptions, Cli, Installation, Redis, Reply, Role, SeedAccount, SeedUser, SessionCaller,
     TEST_PASSWORD,
 };
 use serde_json::{Value, json};
+use std::ops::Deref;
 
 pub use harness::{problem, text};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
 /// A running server on a store of its own.
-pub struct World {
-    pub admin: Admin,
-    pub redis: Redis,
-    pub seed: Seed,
-    pub store: Store,
+pub struct World(Installation<(), Admin>);
+
+impl Deref for World {
+    type Target = Installation<(), Admin>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl World {
@@ -29,15 +32,7 @@ impl World {
     }
 
     pub async fn on(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
-        let store = redis.store();
-        let seed = Seed::new(&store).await;
-        let admin = Admin::start(options(AdminOptions::new(BINARY, redis.url())));
-        Self {
-            admin,
-            redis,
-            seed,
-            store,
-        }
+        Self(Installation::on(redis).await.with_admin(BINARY, options))
     }
 
     /// A user of a new account, signed in.
@@ -68,33 +63,10 @@ impl World {
             .login(&json!({ "email": email, "password": password }))
             .await
     }
-
-    /// The account's entries of the audit log: type, actor and data.
-    pub async fn audit(&self, account: &SeedAccount) -> Vec<(String, String, Value)> {
-        let mut range = redis::cmd("LRANGE");
-        range.arg(account.keys.live().audit()).arg(0).arg(-1);
-        let lines: Vec<String> = self.store.command(&range).await.unwrap();
-        let entries = lines.iter().map(|line| {
-            let seq = line.split(' ').next().unwrap().parse().unwrap();
-            let entry = Entry::of_line(seq, line.as_bytes());
-            (entry.kind.clone(), entry.actor.clone(), json!(entry.data))
-        });
-        entries.collect()
-    }
-
-    /// The types of those entries.
-    pub async fn audit_types(&self, account: &SeedAccount) -> Vec<String> {
-        let entries = self.audit(account).await;
-        entries.into_iter().map(|(kind, _, _)| kind).collect()
-    }
 }
 
+/// The body of a 200.
 #[track_caller]
 pub fn success(reply: &Reply) -> Value {
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    assert_eq!(reply.header("content-type"), Some("application/json"));
-    assert_eq!(reply.header("cache-control"), Some("no-store"));
-    let body = reply.json();
-    assert_eq!(body["success"], json!(true), "{body}");
-    body
+    harness::success(reply, 200)
 }

@@ -10,9 +10,7 @@ use domain::entry::Entry;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::timestamp::iso_from_ms;
-use harness::{
-    AdminOptions, Redis, Reply, Seed, SeedAccount, Store, Wire, assert_fields, eventually, http_client,
-};
+use harness::{Redis, Reply, Seed, SeedAccount, Store, Wire, assert_fields, eventually, http_client};
 use history::trail::Trail;
 use serde_json::{Map, Value, json};
 use settings::load_from;
@@ -353,20 +351,13 @@ async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
 async fn an_export_that_cannot_go_on_breaks_the_connection() {
     let redis = Redis::start();
     let wire = Wire::to_port(redis.port());
-    let store = redis.store();
-    let seed = Seed::new(&store).await;
-    let options = AdminOptions::new(crate::world::BINARY, wire.redis_url());
-    let admin = harness::Admin::start(options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000"));
-    let world = World {
-        admin,
-        redis,
-        seed,
-        store,
-    };
+    let world = World::on(redis, |options| {
+        let options = options.env("TOLLGATE_STORE__URL", wire.redis_url());
+        options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "60000")
+    })
+    .await;
     let account = world.seed.account("builder").await;
-    let key = world
-        .issue(&account, Mode::Live, &[Permission::Read], &[], None)
-        .await;
+    let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     // More than any buffer between the two ends holds.
     AuditWriter::new(&world.store, &account, Mode::Live)
         .write(&lines(30_000))
@@ -394,16 +385,7 @@ async fn an_export_that_cannot_go_on_breaks_the_connection() {
 
 #[tokio::test]
 async fn entries_are_there_after_the_store_was_killed() {
-    let redis = Redis::start_durable();
-    let store = redis.store();
-    let seed = Seed::new(&store).await;
-    let admin = harness::Admin::start(AdminOptions::new(crate::world::BINARY, redis.url()));
-    let world = World {
-        admin,
-        redis,
-        seed,
-        store,
-    };
+    let world = World::on(Redis::start_durable(), |options| options).await;
     let (_, caller) = world.account("builder").await;
     for n in 0..20 {
         let body = json!({ "maxSpendPerDay": n });

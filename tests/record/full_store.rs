@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(30);
 async fn a_full_store_is_read_and_archived() {
     let world = World::start().await;
     let (account, api) = world.account("builder").await;
-    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let key = account.issue(Mode::Live, FULL, &[], None).await;
     AuditWriter::new(&world.store, &account, Mode::Live)
         .write(&lines(50))
         .await;

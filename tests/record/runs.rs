@@ -113,14 +113,14 @@ async fn a_run_ends_once_until_it_runs_again() {
     let client = stage.client("builder", json!({})).await;
     client.call(Some("a")).await;
     let first = success(&client.end("a", "completed").await, 200);
-    let audit = stage.world.audit_types(&client.account, Mode::Live).await;
-    let version = stage.world.version(&client.account).await;
+    let audit = client.account.audit_types(Mode::Live).await;
+    let version = client.account.version().await;
     let again = success(&client.end("a", "completed").await, 200);
     assert_eq!(again, first, "the same again changes nothing");
     let sentence = problem(&client.end("a", "failed").await, 409, "CONFLICT");
     assert!(sentence.contains("not as failed"), "{sentence}");
-    assert_eq!(stage.world.version(&client.account).await, version);
-    assert_eq!(stage.world.audit_types(&client.account, Mode::Live).await, audit);
+    assert_eq!(client.account.version().await, version);
+    assert_eq!(client.account.audit_types(Mode::Live).await, audit);
     assert_eq!(audit.last().map(String::as_str), Some("agent.run.completed"));
 
     assert_eq!(client.call(Some("a")).await.0.status, 200);
@@ -161,10 +161,7 @@ async fn paused_runs_name_what_they_wait_for() {
     );
 
     let may = [Permission::Read, Permission::Approve];
-    let key = stage
-        .world
-        .issue(&client.account, Mode::Live, &may, &[], None)
-        .await;
+    let key = client.account.issue(Mode::Live, &may, &[], None).await;
     let approver = stage.world.admin.caller(&key.secret);
     for (intent, verb) in [(&waiting[0], "approve"), (&waiting[1], "deny")] {
         let body = json!({});

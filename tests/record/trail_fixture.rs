@@ -77,10 +77,7 @@ impl TrailFixture {
 
 #[track_caller]
 pub fn audit(cli: &Cli, account: &str, args: &[&str], code: i32) -> Value {
-    let args = [&["audit"], args, &["--account", account, "--json"]].concat();
-    let output = cli.run(&args);
-    assert_eq!(output.code, Some(code), "{args:?}: {output:?}");
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    cli.json_exit(&[&["audit"], args, &["--account", account]].concat(), code)
 }
 
 #[track_caller]

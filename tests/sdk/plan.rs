@@ -3,7 +3,7 @@
 use crate::install::Sdk;
 use crate::provider::{self, PIECES, VECTOR};
 use crate::sandbox;
-use harness::{CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent, Upstream, eventually};
+use harness::{CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, SeedAgent, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub const EMBEDDING_TOKEN_NANOS: u64 = 2000;
 /// Cost of six tokens of an embedding, in nano-USD.
 const EMBEDDING_COST: u64 = 6 * EMBEDDING_TOKEN_NANOS;
 /// Longest wait for a settlement on a busy machine.
-const SETTLED: Duration = Duration::from_secs(60);
+pub const SETTLED: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
@@ -266,7 +266,7 @@ async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     }
     let mut complaints = Vec::new();
     for (number, call) in calls.iter().enumerate() {
-        let charged = settled(&agents[number]).await;
+        let charged = agents[number].settled_within(SETTLED).await;
         complaints.extend(call.complaints(&outcomes[number], sent[number], charged));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
@@ -318,15 +318,6 @@ fn cap(behaviour: Behaviour) -> CapPolicy {
         daily: Nanos::new(limit),
         ..CapPolicy::default()
     }
-}
-
-/// Waits until the agent has no open hold. Returns today's charges, in nano-USD.
-pub async fn settled(agent: &SeedAgent) -> u64 {
-    eventually("the settlement", SETTLED, async || {
-        (agent.open_holds().await == 0).then_some(())
-    })
-    .await;
-    agent.counters().await.day_nanos
 }
 
 /// Checks the number of streams that the provider broke off, and of those whose caller left.

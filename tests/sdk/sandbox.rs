@@ -3,7 +3,7 @@
 
 use crate::install::Sdk;
 use crate::plan::{
-    Api, Behaviour, COMPLETION_NANOS, Call, EMBEDDING_TOKEN_NANOS, agents, options, run, settled,
+    Api, Behaviour, COMPLETION_NANOS, Call, EMBEDDING_TOKEN_NANOS, SETTLED, agents, options, run,
 };
 use harness::{Caller, Edge, Redis, Seed};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub async fn prove(sdk: &Arc<Sdk>, calls: &[Call]) {
         "{document}"
     );
     for (((call, agent), outcome), sent) in calls.iter().zip(&agents).zip(&outcomes).zip(sent) {
-        check(call, outcome, sent, settled(agent).await);
+        check(call, outcome, sent, agent.settled_within(SETTLED).await);
     }
 }
 

@@ -98,7 +98,7 @@ async fn a_stream_over_http_1_0_ends_with_its_connection() {
     stage.provider_streams(script.clone());
     let body = crate::stage::body(json!({ "stream_options": { "include_usage": true } })).to_string();
     for connection in ["", "Connection: keep-alive\r\n", "Connection: close\r\n"] {
-        let actor = stage.actor(open_cap()).await;
+        let actor = stage.actor("enterprise", open_cap()).await;
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         let head = format!(
             "POST /v1/chat/completions HTTP/1.0\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
@@ -157,14 +157,14 @@ async fn a_provider_without_end_is_not_read_for_ever() {
 #[tokio::test]
 async fn a_caller_who_does_not_read_is_given_up() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "1000")).await;
-    let slow = stage.actor(open_cap()).await;
+    let slow = stage.actor("enterprise", open_cap()).await;
     let endless = (0..200).fold(Script::new(), |script, _| {
         script.send(chunk(&"x".repeat(100_000)))
     });
     let all = endless.bytes().len();
     stage.provider_streams(endless.send(usage_frame(12)).event("[DONE]"));
     let stream = stage.open(&slow, json!({})).await;
-    let quick = stage.actor(open_cap()).await;
+    let quick = stage.actor("enterprise", open_cap()).await;
     let mut other = stage.open(&quick, json!({})).await;
     assert!(other.rest().await.len() > all - 1000);
     assert_eq!(quick.settled().await, 12);

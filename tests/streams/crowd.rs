@@ -46,7 +46,7 @@ async fn exactly_as_many_start_as_there_is_money_for_and_each_is_charged_by_the_
     let seed = torture_seed();
     let stage = Stage::with(patient).await;
     let doomed = Edge::start(patient(options(&stage.redis, &stage.upstream)));
-    let actor = stage.actor(daily(ROOM as u64 * HELD)).await;
+    let actor = stage.actor("enterprise", daily(ROOM as u64 * HELD)).await;
     let crowd = Crowd::start(&stage, roll(seed, STREAMS));
     let started = crowd.call(&actor, [stage.edge.addr(), doomed.addr()]).await;
     assert_eq!(started.len(), ROOM);
@@ -242,7 +242,7 @@ async fn reap(stage: &Stage, actor: &Actor) -> HashMap<usize, u64> {
 async fn a_killed_edge_leaves_the_estimates_charged() {
     const BEGUN: u64 = STREAMS as u64;
     let stage = Stage::with(patient).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     stage.provider_streams(Script::new().send(chunk(BEGIN)).hang());
     let opened = stream::iter(0..STREAMS).map(|_| async {
         let mut stream = stage.open(&actor, json!({})).await;
@@ -292,7 +292,7 @@ async fn the_ledger_can_be_checked_beside_streams() {
     const CHECKS: usize = 5;
     const OUTPUT: u64 = 1500;
     let stage = Stage::with(|options| patient(options).env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let part = chunk(&BEGIN.repeat(900));
     stage.provider_streams(Script::new().send(BEGIN).hang());
     let open = stage.open(&actor, json!({})).await;

@@ -18,7 +18,7 @@ fn completed(input: u64, output: u64) -> Answer {
 #[tokio::test]
 async fn a_response_is_charged_what_it_used() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     stage.upstream.set(|_| completed(9, 12));
     let sent = json!({ "model": "nano", "input": "hello", "instructions": "be brief", "store": false });
@@ -39,7 +39,7 @@ async fn a_response_is_charged_what_it_used() {
 #[tokio::test]
 async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     stage.upstream.set(|_| completed(309, 12));
     let kept = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
@@ -66,7 +66,7 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
 #[tokio::test]
 async fn a_response_streams() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let long = "x".repeat(300_000);
     for name in ["response.completed", "response.incomplete", "response.failed"] {
         let response = json!({ "status": "ended", "instructions": long, "tools": [{ "usage": { "input_tokens": 1, "output_tokens": 1 } }], "usage": usage(9, 12) });
@@ -117,7 +117,7 @@ async fn a_response_streams() {
 #[tokio::test]
 async fn a_websocket_is_refused_with_426() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     let asks = |upgrade| {
         [
@@ -159,7 +159,7 @@ async fn a_websocket_is_refused_with_426() {
 #[tokio::test]
 async fn a_response_that_breaks_off_has_failed() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let events = ["response.created", "response.output_text.delta"];
     let script = events
         .iter()
@@ -209,7 +209,7 @@ async fn a_response_that_breaks_off_has_failed() {
 #[tokio::test]
 async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     for (field, value) in [
         ("previous_response_id", json!("resp_1")),
@@ -257,7 +257,7 @@ async fn fields_whose_cost_the_edge_cannot_see_are_refused() {
 #[tokio::test]
 async fn embeddings_cost_their_input() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     stage.upstream.set(|_| {
         Answer::json(

@@ -186,7 +186,7 @@ async fn each_end_is_charged_by_the_rule() {
     let impatient = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_IDLE_MS", "1000")).await;
     for case in cases() {
         let stage = if case.what == SILENT { &impatient } else { &stage };
-        let actor = stage.actor(open_cap()).await;
+        let actor = stage.actor("enterprise", open_cap()).await;
         stage.provider_streams(case.script);
         let mut stream = stage.open(&actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{}", case.what);
@@ -251,7 +251,7 @@ async fn a_stream_has_a_deadline_as_a_whole() {
             .env("TOLLGATE_PROXY__STREAM_FIRST_BYTE_MS", "3000")
     })
     .await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let dripping = (0..100).fold(Script::new(), |script, _| {
         script.send(": ping\n\n").pause(Duration::from_millis(100))
     });
@@ -269,7 +269,7 @@ async fn a_stream_has_a_deadline_as_a_whole() {
 #[tokio::test]
 async fn the_settlement_of_a_stream_waits_for_the_store() {
     let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "2000")).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let feed = harness::Feed::new();
     stage.provider_streams(Script::new().feed(&feed));
     let mut stream = stage.open(&actor, json!({})).await;
@@ -292,7 +292,7 @@ async fn the_settlement_of_a_stream_waits_for_the_store() {
 async fn the_time_to_the_first_byte_is_recorded() {
     const PAUSE: Duration = Duration::from_millis(200);
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let recorded = async || {
         let value = async |name: &str| -> f64 {
             let series = format!("tollgate_proxy_stream_first_byte_seconds_{name}");
@@ -344,7 +344,7 @@ async fn the_time_to_the_first_byte_is_recorded() {
 #[tokio::test]
 async fn connections_are_used_again_behind_a_whole_stream() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     for _ in 0..3 {
         stage.open(&actor, json!({})).await.rest().await;
     }

@@ -54,7 +54,7 @@ async fn a_hold_grows_when_three_quarters_of_it_were_seen() {
 #[tokio::test]
 async fn a_hold_grows_beside_usage_in_every_chunk() {
     let stage = stage().await;
-    let actor = stage.actor(daily(HELD)).await;
+    let actor = stage.actor("enterprise", daily(HELD)).await;
     let feed = Feed::new();
     stage.provider_streams(Script::new().feed(&feed));
     let mut stream = stage.open(&actor, json!({})).await;
@@ -89,7 +89,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         ..open_cap()
     };
     for cap in [daily(2 * HELD), monthly, per_run] {
-        let actor = stage.actor(cap).await;
+        let actor = stage.actor("enterprise", cap).await;
         let feed = Feed::new();
         stage.provider_streams(Script::new().feed(&feed));
         let path = "/v1/chat/completions";
@@ -119,7 +119,7 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
 #[tokio::test]
 async fn a_call_with_a_limit_does_not_grow() {
     let stage = stage().await;
-    let actor = stage.actor(daily(100)).await;
+    let actor = stage.actor("enterprise", daily(100)).await;
     let script = Script::new()
         .send(tokens(399))
         .send(usage_frame(90))
@@ -139,7 +139,7 @@ async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
         (json!({ "max_completion_tokens": 1, "max_tokens": 128_000 }), 256),
         (json!({ "max_tokens": 50, "n": 2 }), 399),
     ] {
-        let actor = stage.actor(daily(200)).await;
+        let actor = stage.actor("enterprise", daily(200)).await;
         let feed = Feed::new();
         stage.provider_streams(Script::new().feed(&feed));
         let mut stream = stage.open(&actor, limits.clone()).await;
@@ -159,7 +159,7 @@ async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
         );
     }
     // With room it goes on, and grows by steps that are not those of the small limit.
-    let actor = stage.actor(daily(10_000)).await;
+    let actor = stage.actor("enterprise", daily(10_000)).await;
     let feed = Feed::new();
     stage.provider_streams(Script::new().feed(&feed));
     let mut stream = stage.open(&actor, json!({ "max_completion_tokens": 1 })).await;
@@ -175,7 +175,7 @@ async fn a_limit_that_the_provider_ignores_does_not_hide_the_answer() {
 #[tokio::test]
 async fn without_the_switch_nothing_grows() {
     let stage = Stage::new().await;
-    let actor = stage.actor(daily(HELD)).await;
+    let actor = stage.actor("enterprise", daily(HELD)).await;
     let script = Script::new()
         .send(tokens(5000))
         .send(usage_frame(4000))
@@ -222,7 +222,7 @@ async fn as_many_holds_grow_as_there_is_room_for() {
     const STREAMS: u64 = 60;
     const STEPS: u64 = 25;
     let stage = stage().await;
-    let actor = stage.actor(daily((STREAMS + STEPS) * HELD)).await;
+    let actor = stage.actor("enterprise", daily((STREAMS + STEPS) * HELD)).await;
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());
     let script = Script::new()
         .send(chunk("begins"))

@@ -34,7 +34,7 @@ async fn a_caller_who_leaves_before_the_head_pays_the_real_cost() {
     let stage = Stage::new().await;
     let sent = body(json!({})).to_string();
     for (calls, reset) in [(1, true), (2, false)] {
-        let actor = stage.actor(open_cap()).await;
+        let actor = stage.actor("enterprise", open_cap()).await;
         let (gate, feed) = (Arc::new(Notify::new()), Feed::new());
         let answer = Answer::stream(Script::new().feed(&feed)).wait_for(&gate);
         stage.upstream.set(move |_| answer.clone());
@@ -137,7 +137,7 @@ async fn a_caller_who_leaves_does_not_stop_the_growth() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
     let tokens = |count: usize| chunk(&"four".repeat(count));
     for reset in [true, false] {
-        let actor = stage.actor(daily(2 * HELD)).await;
+        let actor = stage.actor("enterprise", daily(2 * HELD)).await;
         let feed = Feed::new();
         stage.provider_streams(Script::new().feed(&feed));
         let mut stream = stage.open(&actor, json!({})).await;

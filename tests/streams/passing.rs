@@ -15,7 +15,7 @@ fn text(script: &Script) -> String {
 #[tokio::test]
 async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let script = Script::new()
         .wait_for(&first)
@@ -48,7 +48,7 @@ async fn the_head_comes_at_once_and_each_event_when_it_is_sent() {
 #[tokio::test]
 async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
     stage.provider_streams(script.clone());
     let all = text(&script);
@@ -80,7 +80,7 @@ async fn usage_is_requested_and_passes_to_callers_who_requested_it() {
 #[tokio::test]
 async fn a_provider_that_reports_usage_unasked_is_not_asked() {
     let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__STREAM_USAGE", "unasked")).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let in_last_chunk = Script::new()
         .send(chunk("hello"))
         .event(json!({
@@ -111,7 +111,7 @@ async fn a_provider_that_reports_usage_unasked_is_not_asked() {
 #[tokio::test]
 async fn a_reported_cost_above_the_table_is_charged() {
     let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let mut charged = 0;
     for (tokens, cost, nanos) in [
         (12, json!(0.000_003), 3_000),
@@ -136,7 +136,7 @@ async fn a_reported_cost_above_the_table_is_charged() {
 #[tokio::test]
 async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
     let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let cost = |usd: f64| format!("data: {}\n\n", json!({ "choices": [], "usage": { "cost": usd } }));
     let mut charged = 0;
     for (frames, nanos) in [
@@ -157,7 +157,7 @@ async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {
 #[tokio::test]
 async fn borders_of_pieces_change_nothing() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     for line_end in ["\n", "\r\n", "\r"] {
         let script = Script::new()
             .send(": a comment\n\nevent: x\nid: 7\n\n".replace('\n', line_end))
@@ -179,7 +179,7 @@ async fn borders_of_pieces_change_nothing() {
 #[tokio::test]
 async fn long_events_pass() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let script = Script::new()
         .send(chunk(&"x".repeat(1 << 20)))
         .send(usage_frame(12))
@@ -197,7 +197,7 @@ async fn long_events_pass() {
 #[tokio::test]
 async fn the_call_is_settled_before_the_last_event() {
     let stage = Stage::new().await;
-    let actor = stage.actor(crate::stage::daily(1024 + 12)).await;
+    let actor = stage.actor("enterprise", crate::stage::daily(1024 + 12)).await;
     for round in 0..2 {
         let mut stream = stage.open(&actor, json!({})).await;
         assert_eq!(stream.status(), 200, "{round}");
@@ -210,7 +210,7 @@ async fn the_call_is_settled_before_the_last_event() {
 #[tokio::test]
 async fn the_cost_comes_at_the_end_on_request() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let path = "/v1/chat/completions";
     let cost_header = "X-Service-Stream-Cost: true\r\n";
     let mut stream =
@@ -234,7 +234,7 @@ async fn the_cost_comes_at_the_end_on_request() {
 #[tokio::test]
 async fn keys_in_errors_are_redacted() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let speaks = chunk("my key is sk-abc123");
     let error = json!({ "message": "Incorrect API key provided: sk-secret123" });
     let long = "x".repeat(20_000);
@@ -277,7 +277,7 @@ async fn keys_in_errors_are_redacted() {
 #[tokio::test]
 async fn keys_in_errors_with_status_200_are_redacted() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     for (endpoint, answer) in [
         (
             "/v1/chat/completions",
@@ -304,7 +304,7 @@ async fn keys_in_errors_with_status_200_are_redacted() {
 #[tokio::test]
 async fn answers_that_are_no_stream_pass_whole() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     stage.upstream.set(|_| Answer::chat(9, 12));
     let mut stream = stage.open(&actor, json!({})).await;
     assert_eq!(stream.header("x-service-actual-usd"), Some("0.000000012"));
@@ -325,7 +325,7 @@ async fn answers_that_are_no_stream_pass_whole() {
 async fn a_compressed_stream_is_decoded() {
     use std::io::Write as _;
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let script = Script::chat(&["a", "b"], &usage(9, 12));
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(&script.bytes()).unwrap();

@@ -170,14 +170,14 @@ impl Crowd {
             });
         let mut accounts = Vec::new();
         for _ in 0..ACCOUNTS {
-            let actor = stage.actor(open_cap()).await;
+            let actor = stage.actor("enterprise", open_cap()).await;
             actor
                 .agent
                 .provider_key_for("endless", "sk-test-endless-key")
                 .await;
             accounts.push(actor);
         }
-        let quick = stage.actor(open_cap()).await;
+        let quick = stage.actor("enterprise", open_cap()).await;
         let mut crowd = Self {
             stage,
             endless,
@@ -282,7 +282,7 @@ impl Crowd {
     async fn charges_are_exact(self, count: usize) {
         let each = (count / self.accounts.len()) as u64 * Endless::OUTPUT;
         for account in &self.accounts {
-            assert_eq!(account.settled_within(LONG).await, each);
+            assert_eq!(account.agent.settled_within(LONG).await, each);
         }
         self.stage.ledger_check().await.is_in_order();
     }

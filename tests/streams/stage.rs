@@ -1,11 +1,12 @@
 //! Fixture: a store, a provider with scripted streams, an edge between them with everything switched on.
 
-pub use harness::open_cap;
+pub use harness::{Actor, daily_cap as daily, open_cap};
 use harness::{
-    Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Nanos, Redis, Script, Seed,
-    SeedAgent, Upstream, eventually,
+    Answer, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Installation, Redis, Script, Upstream,
+    eventually,
 };
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -24,11 +25,14 @@ pub const LONG: Duration = Duration::from_secs(300);
 pub const HELD: u64 = 1024;
 
 /// Store, provider and edge.
-pub struct Stage {
-    pub redis: Arc<Redis>,
-    pub seed: Seed,
-    pub upstream: Upstream,
-    pub edge: Edge,
+pub struct Stage(Installation<Edge, (), Upstream>);
+
+impl Deref for Stage {
+    type Target = Installation<Edge, (), Upstream>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 /// Result of `ledger check`.
@@ -38,16 +42,13 @@ pub struct Checked {
     document: Value,
 }
 
-/// An agent that may call.
-pub struct Actor {
-    pub agent: SeedAgent,
-    pub key_id: String,
-    pub key: String,
-}
-
 /// The settings of an edge with all switches on.
 pub fn options(redis: &Redis, upstream: &Upstream) -> EdgeOptions {
-    EdgeOptions::new(EDGE, redis.url(), upstream.base_url())
+    switched_on(EdgeOptions::new(EDGE, redis.url(), upstream.base_url()))
+}
+
+fn switched_on(options: EdgeOptions) -> EdgeOptions {
+    options
         .env("TOLLGATE_PRICES__FILE", PRICES)
         .env("TOLLGATE_PROXY__STREAMING", "true")
         .env("TOLLGATE_PROXY__RESPONSES", "true")
@@ -61,32 +62,15 @@ impl Stage {
 
     /// Starts with other settings. The provider streams two deltas of four bytes and the usage 9 + 12.
     pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
-        let redis = Arc::new(Redis::start());
-        let upstream = Upstream::start(|_| Answer::stream(Script::chat(&["Hell", "o wo"], &usage(9, 12))));
-        let seed = Seed::new(&redis.store()).await;
-        let edge = Edge::start(change(options(&redis, &upstream)));
-        Self {
-            redis,
-            seed,
-            upstream,
-            edge,
-        }
+        let installation = Installation::on(Redis::start()).await;
+        let stage = Self(installation.with_edge(EDGE, |options| change(switched_on(options))));
+        stage.provider_streams(Script::chat(&["Hell", "o wo"], &usage(9, 12)));
+        stage
     }
 
     pub fn provider_streams(&self, script: Script) {
         let answer = Answer::stream(script);
         self.upstream.set(move |_| answer.clone());
-    }
-
-    /// An agent in an account of its own that may call.
-    pub async fn actor(&self, cap: CapPolicy) -> Actor {
-        self.actor_of_plan("enterprise", cap).await
-    }
-
-    pub async fn actor_of_plan(&self, plan: &str, cap: CapPolicy) -> Actor {
-        let agent = self.seed.account(plan).await.agent("bot");
-        let (key_id, key) = agent.ready(cap).await;
-        Actor { agent, key_id, key }
     }
 
     /// Runs the operator's program.
@@ -114,7 +98,7 @@ impl Stage {
     pub async fn fed_actor(&self) -> (Actor, Feed) {
         let feed = Feed::new();
         self.provider_streams(Script::new().feed(&feed));
-        (self.actor(open_cap()).await, feed)
+        (self.actor("enterprise", open_cap()).await, feed)
     }
 
     /// Opens a stream of such an agent.
@@ -157,22 +141,6 @@ impl Checked {
     }
 }
 
-impl Actor {
-    /// Waits until nothing of the agent is held any more. Returns its charges, in nano-USD.
-    pub async fn settled(&self) -> u64 {
-        self.settled_within(SOON).await
-    }
-
-    /// As [`settled`](Self::settled), for an agent of many calls.
-    pub async fn settled_within(&self, within: Duration) -> u64 {
-        eventually("the settlement", within, async || {
-            (self.agent.open_holds().await == 0).then_some(())
-        })
-        .await;
-        self.agent.counters().await.day_nanos
-    }
-}
-
 /// A streamed call of `nano`, with these additional fields.
 pub fn body(more: Value) -> Value {
     let mut body = json!({
@@ -206,15 +174,6 @@ pub fn finish(feed: &Feed, output: u64) {
     feed.send(usage_frame(output));
     feed.send("data: [DONE]\n\n");
     feed.end();
-}
-
-/// Cap with a daily limit in nano-USD.
-pub fn daily(nanos: u64) -> CapPolicy {
-    CapPolicy {
-        enabled: true,
-        daily: Nanos::new(nanos),
-        ..CapPolicy::default()
-    }
 }
 
 /// Keeps the gate open until the task is aborted.

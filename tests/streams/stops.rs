@@ -24,7 +24,10 @@ async fn by_default_a_stream_goes_on() {
 async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
     for revoked in [false, true] {
-        let (actor, bystander) = (stage.actor(open_cap()).await, stage.actor(open_cap()).await);
+        let (actor, bystander) = (
+            stage.actor("enterprise", open_cap()).await,
+            stage.actor("enterprise", open_cap()).await,
+        );
         let (feed, other_feed) = (Feed::new(), Feed::new());
         stage.provider_streams(Script::new().feed(&feed));
         let mut stream = stage.open(&actor, json!({})).await;

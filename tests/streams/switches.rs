@@ -14,7 +14,7 @@ async fn everything_is_off_by_default() {
             .fold(options, |options, name| options.env(&off(name), "false"))
     })
     .await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let caller = stage.edge.caller(&actor.key);
     let streamed = caller.chat(body(json!({}))).await;
     assert_eq!(
@@ -53,7 +53,7 @@ async fn a_plan_can_do_without_streams() {
     let path = plans.path().to_str().unwrap().to_owned();
     let stage = Stage::with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
     for (plan, status) in [("free", 400), ("enterprise", 200), ("free", 400)] {
-        let actor = stage.actor_of_plan(plan, open_cap()).await;
+        let actor = stage.actor(plan, open_cap()).await;
         let mut stream = stage.open(&actor, json!({})).await;
         assert_eq!(stream.status(), status, "{plan}");
         match status {
@@ -78,7 +78,7 @@ async fn a_plan_can_do_without_streams() {
 #[tokio::test]
 async fn bad_stream_options_are_refused() {
     let stage = Stage::new().await;
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     for (options, accepted) in [
         (json!(null), true),
         (json!({}), true),

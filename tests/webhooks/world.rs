@@ -2,13 +2,14 @@
 
 use domain::mode::Mode;
 use harness::{
-    Admin, AdminOptions, Answer, Caller, Recorded, Redis, Reply, Seed, SeedAccount, Store, Upstream,
+    Admin, AdminOptions, Answer, Caller, Cli, Installation, Recorded, Redis, SeedAccount, Upstream,
+    eventually,
 };
-use harness::{Cli, eventually};
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::time::Duration;
 
-pub use harness::text;
+pub use harness::{problem, success, text};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 pub const SECRET: &str = "a secret of the tests";
@@ -28,11 +29,16 @@ pub const EVENTS: [&str; 8] = [
 
 /// A running server on a store of its own.
 pub struct World {
-    pub redis: Redis,
-    pub store: Store,
-    pub seed: Seed,
-    pub admin: Admin,
+    installation: Installation<(), Admin>,
     options: AdminOptions,
+}
+
+impl Deref for World {
+    type Target = Installation<(), Admin>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.installation
+    }
 }
 
 /// An account and its caller.
@@ -56,15 +62,12 @@ impl World {
     }
 
     pub async fn start_with(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
-        let store = redis.store();
-        let seed = Seed::new(&store).await;
         let options = options(AdminOptions::new(BINARY, redis.url()));
-        let admin = Admin::start(options.clone());
+        let installation = Installation::on(redis)
+            .await
+            .with_admin(BINARY, |_| options.clone());
         Self {
-            redis,
-            store,
-            seed,
-            admin,
+            installation,
             options,
         }
     }
@@ -168,22 +171,4 @@ pub fn url(receiver: &Upstream) -> String {
 /// Number of attempts of a delivery.
 pub fn attempts(delivery: &Value) -> usize {
     delivery["attempts"].as_array().unwrap().len()
-}
-
-/// The body of a success with this status.
-#[track_caller]
-pub fn success(reply: &Reply, status: u16) -> Value {
-    assert_eq!(reply.status, status, "{}", reply.text());
-    let body = reply.json();
-    assert_eq!(body["success"], json!(true), "{body}");
-    body
-}
-
-/// Checks an error; returns its sentence.
-#[track_caller]
-pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
-    assert_eq!(reply.status, status, "{}", reply.text());
-    let body = reply.json();
-    assert_eq!(body["code"], json!(code), "{body}");
-    body["error"].as_str().unwrap().to_owned()
 }

@@ -69,10 +69,22 @@ impl Cli {
     /// Runs a command with `--json`, asserts exit code 0, and returns the JSON document.
     #[track_caller]
     pub fn json(&self, args: &[&str]) -> Value {
-        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
-        let output = self.run(&args);
-        assert_eq!(output.code, Some(0), "{args:?}: {output:?}");
-        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"))
+        self.json_exit(args, 0)
+    }
+
+    /// Like [`Self::json`], for a command that exits with `code`.
+    #[track_caller]
+    pub fn json_exit(&self, args: &[&str], code: i32) -> Value {
+        self.run(&[args, &["--json"]].concat()).document(code)
+    }
+}
+
+impl CliOutput {
+    /// Asserts the exit code, and returns the JSON document.
+    #[track_caller]
+    pub fn document(&self, code: i32) -> Value {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 

@@ -114,6 +114,13 @@ impl Caller {
 
     verbs!();
 
+    /// `POST path` with a JSON body and an idempotency key, which is left out if it is empty.
+    pub async fn post_once(&self, path: &str, key: &str, body: impl Into<Value>) -> Reply {
+        let header = [("idempotency-key", key)];
+        let headers = if key.is_empty() { &[][..] } else { &header };
+        self.send("POST", path, headers, body.into().to_string()).await
+    }
+
     /// Sends any request. A body that is not empty is JSON unless `headers` set another content type.
     pub async fn send(
         &self,

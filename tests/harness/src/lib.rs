@@ -35,6 +35,7 @@ mod cluster;
 mod daemon;
 mod document;
 mod event_stream;
+mod installation;
 mod net;
 mod old_counters;
 mod options;
@@ -60,6 +61,7 @@ pub use domain::mode::Mode;
 pub use domain::money::Nanos;
 pub use domain::role::Role;
 pub use event_stream::EventStream;
+pub use installation::{Actor, Installation};
 pub use net::{ClosedPort, REPOSITORY, eventually, free_port};
 pub use old_counters::old_counters;
 pub use options::{AdminOptions, EdgeOptions};
@@ -67,10 +69,10 @@ pub use packages::{node_package, python_package, python_packages};
 pub use process::executable_script;
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
-pub use reply_body::{has_fields, merged, problem, text};
+pub use reply_body::{has_fields, merged, problem, replayed, success, text};
 pub use seed::{
     AgentCounters, PROVIDER_KEY, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY,
-    TEST_PASSWORD, open_cap, test_sealer,
+    TEST_PASSWORD, daily_cap, open_cap, test_sealer,
 };
 pub use seeded_random::{SeededRandom, torture_seed};
 #[doc(hidden)]

@@ -3,6 +3,27 @@
 use crate::client::Reply;
 use serde_json::{Value, json};
 
+/// Checks a success with this status. Returns its body.
+#[track_caller]
+pub fn success(reply: &Reply, status: u16) -> Value {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    let body = reply.json();
+    assert_eq!(body["success"], json!(true), "{body}");
+    body
+}
+
+/// Checks that `again` repeats the answer `first`, byte for byte apart from `replayed`.
+#[track_caller]
+pub fn replayed(first: &Reply, again: &Reply) {
+    const MARK: &str = ",\"replayed\":true";
+    assert_eq!(first.status, again.status, "{}", again.text());
+    let (first, again) = (first.text(), again.text());
+    assert!(!first.contains(MARK) && again.contains(MARK), "{first}\n{again}");
+    assert_eq!(again.replacen(MARK, "", 1), first);
+}
+
 /// Checks an error exactly: status, code, and a body of sentence and code only, with `intent_id` where the refused call
 /// would have had an intent (decision D75). Returns the sentence.
 #[track_caller]

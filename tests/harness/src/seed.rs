@@ -12,12 +12,19 @@ pub use user::{SeedUser, TEST_PASSWORD};
 use crypto::seal::Keyring;
 use crypto::virtual_key::CheckSecret;
 use domain::cap::CapPolicy;
+use domain::entry::Entry;
 use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::time::Duration;
 use store::keys::{self, AccountKeys};
 use store::{Store, sanity};
 
 /// The master key of everything seeded: `TOLLGATE_SECRETS__MASTER_KEY`. 32 bytes of 0x2a; it protects nothing.
 pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio=";
+
+/// Longer than any test that reads an audit trail.
+const LONGEST_TEST: Duration = Duration::from_secs(600);
 
 /// A sealer under [`TEST_MASTER_KEY`].
 pub fn test_sealer() -> Keyring {
@@ -29,6 +36,14 @@ pub fn open_cap() -> CapPolicy {
     CapPolicy {
         enabled: true,
         ..CapPolicy::default()
+    }
+}
+
+/// A policy with this daily limit in nano-USD.
+pub fn daily_cap(nanos: u64) -> CapPolicy {
+    CapPolicy {
+        daily: Nanos::new(nanos),
+        ..open_cap()
     }
 }
 
@@ -140,6 +155,41 @@ impl SeedAccount {
         let mut members = redis::cmd("SMEMBERS");
         let members = self.seed.store.command(members.arg(self.keys.sealed_agents()));
         members.await.expect("the agents")
+    }
+
+    /// The account's version.
+    pub async fn version(&self) -> u64 {
+        let mut get = redis::cmd("HGET");
+        let version = self
+            .seed
+            .store
+            .command(get.arg(self.keys.record()).arg("version"));
+        version.await.expect("a version")
+    }
+
+    /// The account's audit trail in this mode, oldest first, as far as it is not archived. Asserts that the entries'
+    /// numbers have no gap and that their times are those of this test.
+    pub async fn audit(&self, mode: Mode) -> Vec<Entry> {
+        let mut range = redis::cmd("LRANGE");
+        range.arg(self.keys.in_mode(mode).audit()).arg(0).arg(-1);
+        let lines: Vec<String> = self.seed.store.command(&range).await.expect("an audit trail");
+        let entries = lines.iter().map(|line| {
+            let (seq, _) = line.split_once(' ').expect("a number");
+            Entry::of_line(seq.parse().expect("a number"), line.as_bytes())
+        });
+        let entries: Vec<Entry> = entries.collect();
+        for (at, entry) in entries.iter().enumerate() {
+            assert_eq!(entry.seq, entries[0].seq + at as u64, "{entries:?}");
+            let age = Duration::from_millis(entry.at_ms.abs_diff(clock::now_ms()));
+            assert!(age < LONGEST_TEST, "{entry:?}");
+        }
+        entries
+    }
+
+    /// The types of those entries.
+    pub async fn audit_types(&self, mode: Mode) -> Vec<String> {
+        let entries = self.audit(mode).await.into_iter();
+        entries.map(|entry| entry.kind).collect()
     }
 
     /// Puts the account on another plan.

@@ -17,7 +17,7 @@ async fn bad_bodies() {
         let path = format!("/v1/escrow/{word}");
         payer.caller.send("POST", &path, &[], body).await
     };
-    let version = world.version(&payer.account).await;
+    let version = payer.account.version().await;
     for (amount, named) in BAD_AMOUNTS {
         let body = format!(r#"{{"fromWalletId":{from},"toWalletId":{to},"amount":{amount}}}"#);
         let sentence = problem(&send("create", body).await, 400, "VALIDATION");
@@ -111,7 +111,7 @@ async fn bad_bodies() {
     }
     let reply = send("release", r#"{"escrowId":1,"reason":"x"}"#.to_owned()).await;
     problem(&reply, 400, "VALIDATION");
-    assert_eq!(world.version(&payer.account).await, version, "nothing changed");
+    assert_eq!(payer.account.version().await, version, "nothing changed");
     assert_eq!(payer.index(IntentIndex::All).await, [""; 0]);
 }
 

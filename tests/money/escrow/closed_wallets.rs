@@ -78,12 +78,12 @@ async fn a_wallet_that_can_hold_no_more() {
     let payee = payer.another(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     payee.force_balance("9000000000000000000").await;
-    let before = world.version(&payer.account).await;
+    let before = payer.account.version().await;
     let id = json!({ "escrowId": number });
     let reply = payer.call("release", "r", id.clone()).await;
     problem(&reply, 409, "BALANCE_LIMIT");
     assert_eq!(payer.status(number).await, "funded");
-    assert_eq!(world.version(&payer.account).await, before, "nothing changed");
+    assert_eq!(payer.account.version().await, before, "nothing changed");
     payee.force_balance("0").await;
     success(&payer.call("release", "r", id).await, 200);
     assert_eq!(payee.balance().await, usd(1));

@@ -46,15 +46,16 @@ async fn begin(world: &World, side: &Side, number: u64) -> bool {
 /// Starts a server in place of the killed one; also returns a caller of `side` there.
 async fn next(world: &World, side: &Side) -> (Admin, Caller) {
     let admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
-    let key = world.issue(&side.account, Mode::Live, FULL, &[], None).await;
+    let key = side.account.issue(Mode::Live, FULL, &[], None).await;
     let caller = admin.caller(&key.secret);
     (admin, caller)
 }
 
 /// A call on the escrow `number` with the key `r`.
 async fn with_key(caller: &Caller, word: &str, number: u64) -> Reply {
-    let (path, headers) = (format!("/v1/escrow/{word}"), [("idempotency-key", "r")]);
-    caller.send("POST", &path, &headers, id(number).to_string()).await
+    caller
+        .post_once(&format!("/v1/escrow/{word}"), "r", id(number))
+        .await
 }
 
 #[tokio::test]
@@ -69,10 +70,7 @@ async fn a_retry_finishes_what_the_payee_began() {
     }
     let (_admin, of_payer) = next(&world, &payer).await;
     // Another request is too late already.
-    let headers = [("idempotency-key", "d")];
-    let late = of_payer
-        .send("POST", "/v1/escrow/dispute", &headers, id(number).to_string())
-        .await;
+    let late = of_payer.post_once("/v1/escrow/dispute", "d", id(number)).await;
     refused(&late, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
     let (_admin, of_payee) = next(&world, &payee).await;
     let again = with_key(&of_payee, "release", number).await;
@@ -127,7 +125,7 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
     );
     success(&payer.call("dispute", "d", id(fought)).await, 200);
     payee.force_balance(FULL_WALLET).await;
-    let before = world.version(&payer.account).await;
+    let before = payer.account.version().await;
     for side in [&payer, &payee] {
         for _ in 0..2 {
             problem(&side.call("release", "r", id(paid)).await, 409, "BALANCE_LIMIT");
@@ -140,7 +138,7 @@ async fn a_wallet_in_another_account_that_can_hold_no_more() {
         end_dispute(&world.store, &disputed, Winner::Payee).await.unwrap(),
         Ended::TooMuch
     );
-    assert_eq!(world.version(&payer.account).await, before, "nothing changed");
+    assert_eq!(payer.account.version().await, before, "nothing changed");
     assert_eq!(in_transit(&world, &payer).await, 0);
     // No record: the key is free for another request.
     success(&payee.call("dispute", "r", id(paid)).await, 200);
@@ -227,7 +225,7 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
         (record.transaction, Some(record.id))
     );
     assert_eq!(payee.index(IntentIndex::Kind("escrow_release")).await.len(), 1);
-    let told = world.audit_types(&payee.account, Mode::Live).await;
+    let told = payee.account.audit_types(Mode::Live).await;
     let told = told.iter().filter(|kind| *kind == "escrow.released").count();
     assert_eq!(told, 2, "once without its money, once with it");
     metrics(&[r#"tollgate_admin_transits_without_room{mode="live"} 0"#]).await;

@@ -15,7 +15,7 @@ async fn strangers_and_modes() {
     let tester = payer.in_test_mode(&world).await;
     let number = payer.funded_to(&payee, usd(1)).await;
     let pending = payer.escrow_to(&payee, usd(1)).await;
-    let before = world.version(&payer.account).await;
+    let before = payer.account.version().await;
 
     for word in ["fund", "release", "dispute"] {
         for number in [number, pending] {
@@ -58,7 +58,7 @@ async fn strangers_and_modes() {
     let own = stranger.another(&world).await;
     let mine = stranger.funded_to(&own, usd(1)).await;
     success(&stranger.call("release", "k", id(mine)).await, 200);
-    assert_eq!(world.version(&payer.account).await, before, "nothing changed");
+    assert_eq!(payer.account.version().await, before, "nothing changed");
 
     // In test mode everything works the same, apart from the live records.
     let other = tester.another(&world).await;

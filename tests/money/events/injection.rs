@@ -1,6 +1,6 @@
 //! A spend whose text contains a prompt injection is blocked and recorded, and fires an event without its text.
 
-use super::{Watch, entries};
+use super::Watch;
 use crate::spender::{Spender, USD, denied, replayed};
 use crate::world::{BINARY, World, problem, success};
 use domain::intent::{Reason, State};
@@ -17,7 +17,7 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
     for spender in [&live, &test] {
         let bot = spender.agent(&world, 100 * USD, json!({})).await;
         let (approver, _) = spender.approver(&world).await;
-        let mut watch = Watch::new(&world, spender).await;
+        let mut watch = Watch::new(spender).await;
         for (field, text) in [
             ("description", json!({ "description": BAD })),
             ("recipient", json!({ "recipient": BAD.replace('\n', " ") })),
@@ -46,7 +46,7 @@ async fn a_text_that_instructs_the_agent_blocks_the_spend() {
                 "amountNanos": "5000000000", "currency": "USD", "runId": "r", "reason": "injection_detected",
                 "message": Reason::InjectionDetected.sentence(), "field": field, "pattern": "ignore_previous" });
             assert_eq!(reported, expected);
-            let entry = entries(&world, spender).await.pop().unwrap();
+            let entry = spender.account.audit(spender.mode).await.pop().unwrap();
             let line = format!("{entry:?}").to_lowercase();
             assert!(
                 !line.contains("previous  ") && !line.contains("pay me") && !line.contains("bob"),
@@ -143,7 +143,7 @@ async fn patterns_of_ones_own_and_none_at_all() {
     let spend_with = |text: &str| json!({ "agent": bot, "amount": 1, "description": text });
     success(&spender.spend("", spend_with(BAD)).await, 200);
     success(&spender.spend("", spend_with("x17 and more")).await, 200);
-    let mut watch = Watch::new(&own, &spender).await;
+    let mut watch = Watch::new(&spender).await;
     for (text, pattern) in [("Three GIFT\tCards", "patterns[0]"), ("X17", "patterns[1]")] {
         denied(&spender.spend("", spend_with(text)).await, "injection_detected");
         let reported = Watch::only(watch.next().await, "audit.injection_detected");

@@ -39,7 +39,7 @@ async fn each_way_out_crosses_the_threshold_at_the_nano() {
         spender.number(&world, &bot, "wallet_number").await,
         spender.number(&world, &other, "wallet_number").await,
     );
-    let mut watch = Watch::new(&world, &spender).await;
+    let mut watch = Watch::new(&spender).await;
     for (round, cause) in ["spend.requested", "transfer.requested", "escrow.fund"]
         .into_iter()
         .enumerate()
@@ -84,7 +84,7 @@ async fn the_account_s_threshold_holds_where_there_is_no_other() {
     for (at, wallet) in ["user", &without, &own].into_iter().enumerate() {
         deposit(&spender, wallet, 100, &format!("d{at}")).await;
     }
-    let mut watch = Watch::new(&world, &spender).await;
+    let mut watch = Watch::new(&spender).await;
     transfer(&spender, "user", &own, 31).await;
     let event = Watch::only(watch.next().await, "wallet.low_balance");
     assert_eq!(event["agentId"], Value::Null);

@@ -15,9 +15,9 @@ async fn the_account_shows_its_limits_and_their_use() {
     assert_eq!(client.call(None).await.0.status, 200);
     let tester = stage.world.caller(&client.account, Mode::Test).await;
     success(&tester.post("/v1/agents", json!({ "name": "b" })).await, 200);
-    let gone = stage
-        .world
-        .issue(&client.account, Mode::Live, crate::world::FULL, &[], Some(1))
+    let gone = client
+        .account
+        .issue(Mode::Live, crate::world::FULL, &[], Some(1))
         .await;
     assert!(gone.secret.starts_with("svc_live_"), "it has expired long ago");
     for caller in [api, &tester] {

@@ -55,7 +55,7 @@ async fn spends_to_approve_and_low_balances_wait() {
     let world = World::start().await;
     let account = world.seed.account("startup").await;
     let all = [Permission::Read, Permission::Write, Permission::Approve];
-    let key = world.issue(&account, Mode::Test, &all, &[], None).await;
+    let key = account.issue(Mode::Test, &all, &[], None).await;
     let caller = world.admin.caller(&key.secret);
     let made = success(&caller.post("/v1/agents", json!({ "name": "x" })).await, 200);
     let (agent, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));

@@ -40,7 +40,7 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
     )
     .await;
     assert_eq!(success(&mine, 200)["policy"]["revision"], json!(2));
-    let version = world.version(&account).await;
+    let version = account.version().await;
     let yours = set(
         &caller,
         path,
@@ -49,7 +49,7 @@ async fn the_later_of_two_editors_is_reported_and_changes_nothing() {
     )
     .await;
     problem(&yours, 412, "PRECONDITION_FAILED");
-    assert_eq!(world.version(&account).await, version, "nothing changed");
+    assert_eq!(account.version().await, version, "nothing changed");
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     assert_eq!(listed["policies"][0]["maxSpendPerDay"], json!(2));
     assert_eq!(listed["policies"][0]["revision"], json!(2));

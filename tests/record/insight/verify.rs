@@ -110,8 +110,8 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
         AuditWriter::new(&world.store, &account, Mode::Live)
             .write(&lines(LONG))
             .await;
-        let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
-        let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
+        let key = account.issue(Mode::Live, FULL, &[], None).await;
+        let other = account.issue(Mode::Test, FULL, &[], None).await;
         store::audit::chain::Chain::new(&world.store, account.keys.live())
             .seal()
             .await

@@ -52,7 +52,7 @@ impl Fixture {
         let account = world.seed.account("enterprise").await;
         let caller = world.caller(&account, MODE).await;
         let may = [Permission::Read, Permission::Approve];
-        let approver = world.issue(&account, MODE, &may, &[], None).await;
+        let approver = account.issue(MODE, &may, &[], None).await;
         let mut wallets = [Value::Null, Value::Null];
         for (wallet, agent) in wallets.iter_mut().zip(["ann", "bob"]) {
             let made = caller.post("/v1/wallets/create", json!({ "botId": agent })).await;
@@ -81,17 +81,12 @@ impl Fixture {
     /// Checks the whole ledger.
     #[track_caller]
     pub fn check(&self, code: i32) -> Value {
-        let output = self.cli().run(&["ledger", "check", "--json"]);
-        assert_eq!(output.code, Some(code), "{output:?}");
-        serde_json::from_str(&output.stdout).unwrap()
+        self.cli().json_exit(&["ledger", "check"], code)
     }
 
     pub async fn spend(&self, agent: &str, amount: u64, key: &str) -> Reply {
         let body = json!({ "agent": agent, "amount": amount, "description": format!("n {amount}") });
-        let headers = [("idempotency-key", key)];
-        self.caller
-            .send("POST", "/v1/spend", &headers, body.to_string())
-            .await
+        self.caller.post_once("/v1/spend", key, body).await
     }
 
     /// Makes a settled spend. Returns its intent.

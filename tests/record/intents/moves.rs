@@ -178,11 +178,7 @@ async fn no_request_under_the_key_of_an_archived_intent_takes_its_place() {
     let fixture = Fixture::build().await;
     let escrow = fixture.funded().await;
     let body = json!({ "escrowId": escrow });
-    let headers = [("idempotency-key", "release")];
-    let send = async |path: &str, body: &Value| {
-        let bodies = fixture.caller.send("POST", path, &headers, body.to_string());
-        bodies.await
-    };
+    let send = async |path: &str, body: &Value| fixture.caller.post_once(path, "release", body.clone()).await;
     let released = success(&send("/v1/escrow/release", &body).await, 200);
     let id = text(&released, "/intent_id").to_owned();
     fixture.move_all().await;
@@ -245,10 +241,8 @@ async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
     let made = stranger.post("/v1/wallets/create", body).await;
     let elsewhere = success(&made, 200)["wallet"]["walletId"].clone();
     let send = async |by: &Caller, word: &str, escrow: &Value, key: &str| {
-        let headers = [("idempotency-key", key)];
-        let body = json!({ "escrowId": escrow }).to_string();
-        by.send("POST", &format!("/v1/escrow/{word}"), &headers, body)
-            .await
+        let body = json!({ "escrowId": escrow });
+        by.post_once(&format!("/v1/escrow/{word}"), key, body).await
     };
     let cases = [
         ("release", &fixture.caller, fixture.funded().await),

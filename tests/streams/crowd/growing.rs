@@ -35,7 +35,7 @@ async fn calls_whose_holds_grow_are_charged_by_the_rule() {
     let seed = torture_seed();
     let stage = Stage::with(growing).await;
     let doomed = Edge::start(growing(options(&stage.redis, &stage.upstream)));
-    let actor = stage.actor(open_cap()).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
     let mut calls = roll(seed, STREAMS);
     for (number, call) in calls.iter_mut().enumerate() {
         call.is_long = number % 10 < 7;

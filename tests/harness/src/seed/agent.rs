@@ -1,7 +1,7 @@
 //! Seeds an agent, and reads its counters.
 
 use super::{AgentCounters, SeedAgent, mint, test_sealer};
-use crate::Redis;
+use crate::{Redis, eventually};
 use crypto::seal::SealedFor;
 use crypto::virtual_key::{self, WellFormed};
 use domain::cap::CapPolicy;
@@ -250,6 +250,15 @@ impl SeedAgent {
             .command(redis::cmd("ZCARD").arg(due))
             .await
             .expect("ZCARD")
+    }
+
+    /// Waits until no hold of the account's bucket is open. Returns what the agent was charged today in nano-USD.
+    pub async fn settled_within(&self, within: Duration) -> u64 {
+        eventually("the settlement", within, async || {
+            (self.open_holds().await == 0).then_some(())
+        })
+        .await;
+        self.counters().await.day_nanos
     }
 
     /// Holds of the account's bucket that the reaper kept.
