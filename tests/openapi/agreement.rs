@@ -66,6 +66,35 @@ async fn bodies_have_the_fields_that_are_documented() {
 }
 
 #[tokio::test]
+async fn bodies_are_objects_that_are_sent_as_json() {
+    let world = World::start().await;
+    let mut refused = 0;
+    for operation in world.operations() {
+        if operation.body(&world.document).is_none() {
+            continue;
+        }
+        let path = world.path(&operation).await;
+        let plain = ("content-type", "text/plain");
+        for (headers, body, status, code) in [
+            (&[][..], "{", 400, "VALIDATION"),
+            (&[], "[]", 400, "VALIDATION"),
+            (&[plain], "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),
+        ] {
+            let reply = world.owner.send(&operation.method, &path, headers, body).await;
+            let answer = (reply.status, &reply.json()["code"]);
+            assert_eq!(
+                answer,
+                (status, &json!(code)),
+                "{operation} {body}: {}",
+                reply.text()
+            );
+        }
+        refused += 1;
+    }
+    assert!(refused > 25, "{refused} bodies were refused");
+}
+
+#[tokio::test]
 async fn queries_have_the_parameters_that_are_documented() {
     let world = World::start().await;
     for operation in world.operations() {

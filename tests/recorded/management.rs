@@ -8,6 +8,13 @@ use serde_json::{Value, json};
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// An unknown id, where an example has none.
 const NOBODY: &str = "nobody";
+/// The operations of which every refusal is recorded: one for keys, one for sessions, one for everybody. That all others
+/// refuse likewise is shown by `management/matrix.rs` (callers) and `openapi/agreement.rs` (bodies and queries).
+const BY_EVERY_CALLER: [(&str, &str); 3] = [
+    ("POST", "/api/v1/agents"),
+    ("POST", "/api/user/invitations"),
+    ("POST", "/api/user/login"),
+];
 /// The agent that the examples name.
 const AGENT: &str = "research-bot";
 
@@ -41,53 +48,29 @@ fn with_unknown_ids(path: &str) -> String {
     filled
 }
 
-/// Requests that must be refused for every caller, and malformed ones.
-async fn refusals(recording: &mut Recording, operation: &Operation, callers: [&Caller; 3]) {
-    let [nobody, reader, full] = callers;
+/// The document's own example with unknown ids, by a key that may read and write. Of [`BY_EVERY_CALLER`], also the
+/// requests of other callers and malformed ones.
+async fn example(recording: &mut Recording, operation: &Operation, [nobody, reader, full]: [&Caller; 3]) {
     let (method, path) = (operation.method.as_str(), with_unknown_ids(&operation.path));
-    let example = operation
-        .example
-        .as_ref()
-        .map(Value::to_string)
-        .unwrap_or_default();
-    let route = (method, path.as_str());
-    recording.call("no key", nobody, route, &[], &example).await;
-    if method != "GET" {
-        recording
-            .call("a key that may only read", reader, route, &[], &example)
-            .await;
+    let (route, with_query) = ((method, path.as_str()), format!("{path}?nonsense=1"));
+    let body = operation.example.as_ref().map_or(String::new(), Value::to_string);
+    let title = "an id that nobody has";
+    recording.call(title, full, route, &[], &body).await;
+    if !BY_EVERY_CALLER.contains(&(method, &operation.path)) {
+        return;
     }
-    recording
-        .call("an id that nobody has", full, route, &[], &example)
-        .await;
-    let with_query = format!("{path}?nonsense=1");
-    recording
-        .call(
-            "a query that it does not know",
-            full,
-            (method, &with_query),
-            &[],
-            &example,
-        )
-        .await;
-    if operation.example.is_some() {
-        recording
-            .call("a body that is no JSON", full, route, &[], "{")
-            .await;
-        recording
-            .call(
-                "a field that it does not know",
-                full,
-                route,
-                &[],
-                r#"{"nonsense":1}"#,
-            )
-            .await;
-        recording.call("an empty object", full, route, &[], "{}").await;
-        let plain = [("content-type", "text/plain")];
-        recording
-            .call("another type of content", full, route, &plain, &example)
-            .await;
+    let plain = ("content-type", "text/plain");
+    let (unknown_query, unknown_field) = ((method, with_query.as_str()), r#"{"nonsense":1}"#);
+    for (title, caller, route, headers, body) in [
+        ("no key", nobody, route, &[][..], body.as_str()),
+        ("a key that may only read", reader, route, &[], &body),
+        ("a query that it does not know", full, unknown_query, &[], &body),
+        ("a body that is no JSON", full, route, &[], "{"),
+        ("a field that it does not know", full, route, &[], unknown_field),
+        ("an empty object", full, route, &[], "{}"),
+        ("another type of content", full, route, &[plain], &body),
+    ] {
+        recording.call(title, caller, route, headers, body).await;
     }
 }
 
@@ -325,7 +308,7 @@ async fn the_management_api_answers_as_before() {
         serde_json::from_str(include_str!("../../docs/reference/openapi/management.json")).unwrap();
     let mut recording = Recording::new();
     for operation in operations(&document) {
-        refusals(&mut recording, &operation, [&nobody, &reader, &full]).await;
+        example(&mut recording, &operation, [&nobody, &reader, &full]).await;
     }
     let other = seed.account("startup").await;
     let key = other
