@@ -12,11 +12,11 @@ mod ip;
 mod ledger;
 mod master_keys;
 mod output;
-mod people;
 mod prices;
 mod reference;
 mod shells;
 mod store;
+mod terminal;
 
 use harness::{Cli, CliOutput, Redis};
 use serde_json::Value;
@@ -42,16 +42,14 @@ fn account(cli: &Cli) -> String {
 /// Runs a command with `--json` that must exit with `code`. Returns its document.
 #[track_caller]
 fn refused(cli: &Cli, args: &[&str], code: i32) -> Value {
-    let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
-    document(&cli.run(&args), code)
+    document(&cli.run(&[args, &["--json"]].concat()), code)
 }
 
 /// Returns the only document on standard output.
 #[track_caller]
 fn document(output: &CliOutput, code: i32) -> Value {
-    assert_eq!(output.code, Some(code), "{output:?}");
     assert!(!output.stderr.trim().is_empty() || code == 0, "{output:?}");
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    output.document(code)
 }
 
 /// Everything that a durable server has written to its append-only files, as text.

@@ -36,13 +36,6 @@ async fn account(seed: &Seed, cli: &Cli, admin: &Admin) -> (SeedAccount, String,
     (account, key, number)
 }
 
-/// Runs the check, which must exit with `code`.
-fn check(cli: &Cli, code: i32) -> Value {
-    let output = cli.run(&["ledger", "check", "--json"]);
-    assert_eq!(output.code, Some(code), "{output:?}");
-    serde_json::from_str(&output.stdout).expect("a document")
-}
-
 /// On a cluster, a change within the possible difference between the clocks counts as made during the check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
@@ -79,7 +72,7 @@ async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let unsure = check(&cli, 3);
+    let unsure = cli.json_exit(&["ledger", "check"], 3);
     assert_fields!(unsure, { "ok": false, "violations": [], "more": 0 });
     assert_eq!(unsure["inconclusive"][0]["invariant"], "conservation", "{unsure}");
     assert_eq!(unsure["inconclusive"][0]["records"], json!(["live"]), "{unsure}");
@@ -93,7 +86,7 @@ async fn what_cannot_be_told_is_neither_in_order_nor_wrong() {
 
     stop.store(true, Ordering::Relaxed);
     moving.await.expect("transfers");
-    let found = check(&cli, 1);
+    let found = cli.json_exit(&["ledger", "check"], 1);
     assert_fields!(found, { "ok": false, "inconclusive": [] });
     assert_eq!(found["violations"][0]["invariant"], "conservation", "{found}");
 }

@@ -27,9 +27,7 @@ const COST: u64 = 1_000_000_001;
 #[track_caller]
 fn found(fixture: &Fixture) -> Vec<String> {
     check(fixture, &[], 0);
-    let output = fixture.cli.run(&["ledger", "check", "--trail", "--json"]);
-    assert_eq!(output.code, Some(1), "{output:?}");
-    let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+    let document = fixture.cli.json_exit(&["ledger", "check", "--trail"], 1);
     let violations = document["violations"].as_array().expect("a list").clone();
     let kinds: BTreeSet<_> = violations.iter().map(|one| one["invariant"].as_str()).collect();
     assert_eq!(kinds, BTreeSet::from([Some("trail")]), "{document}");

@@ -1,4 +1,4 @@
-//! The command line as people and shells use it: terminals, pipes that close, invalid UTF-8, `NO_COLOR`.
+//! The command line on terminals and in pipes: width, colours, pipes that close, invalid UTF-8, hidden passwords.
 
 use crate::{account, cli, ready};
 use harness::{Cli, Redis};
