@@ -1,9 +1,9 @@
 //! A master that is cut off from its cluster while processes still reach it, and whose replica takes over.
 
 use crate::deposits::Depositor;
-use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
+use crate::world::{MASTERS, SOON, World, accept, call, cap};
 use domain::mode::Mode;
-use harness::{Cli, RedisCluster, SeedAccount, eventually};
+use harness::{RedisCluster, SeedAccount, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::keys;
@@ -47,13 +47,8 @@ fn references(world: &World, node: usize) -> std::vec::IntoIter<String> {
 
 /// Asserts that the first conclusive ledger check finds no violation.
 async fn assert_clean(world: &World) {
-    eventually("a clean ledger", SOON, async || {
-        let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
-        let document: Value = serde_json::from_str(&output.stdout).ok()?;
-        assert_eq!(document["violations"], json!([]), "{document}");
-        (output.code == Some(0)).then_some(())
-    })
-    .await;
+    let document = crate::lost_master::conclusion(world).await;
+    assert_eq!(document["violations"], json!([]), "{document}");
 }
 
 /// Admin server and edge are on the side of the isolated master, and reach nothing else.

@@ -1,10 +1,8 @@
 //! A failover that loses writes: every server that knew a higher version refuses the account until the operator
 //! accepts.
 
-use crate::load::Load;
 use crate::world::{MASTERS, SOON, World, accept, call, cap};
 use harness::eventually;
-use std::time::Instant;
 
 /// Calls whose charges the replica never receives.
 const UNHEARD: usize = 5;
@@ -69,11 +67,4 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
         received + crate::world::COST
     );
     assert_eq!(world.edges[0].ops("/readyz").expect("readiness").0, 200);
-
-    // Accounts that are served now are served under load as well.
-    let began = Instant::now();
-    let residents = [loser, keeper];
-    let load = Load::start(&world, &residents);
-    load.approvals(&[0, 1], 10, began).await;
-    drop(load.end().await);
 }

@@ -2,11 +2,10 @@
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, STORE_TIMEOUT_MS, Setup, Stage, answer, body};
-use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
+use harness::{Edge, EdgeOptions, eventually};
 use std::time::{Duration, Instant};
+use store::call::hold::Hold;
 use store::call::reap::sweep;
-
-const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
 /// Holds are due 1.5 s after their approval.
 fn short_holds() -> Setup {
@@ -86,6 +85,19 @@ async fn killed_in_a_call(stage: &Stage) {
     assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 1));
 }
 
+/// Sweeps until a hold is kept.
+async fn kept(stage: &Stage) -> Hold {
+    eventually("a kept hold", SOON, async || {
+        let swept = sweep(
+            stage.seed.store(),
+            stage.bot.account.keys.bucket(),
+            clock::now_ms(),
+        );
+        swept.await.expect("a sweep").pop()
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     let stage = short_holds().start().await;
@@ -99,13 +111,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
         "the store's clock decides, not the sweeper's: {early:?}"
     );
     assert_eq!(stage.open_holds(), 1);
-    let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
-            .await
-            .expect("a sweep");
-        kept.into_iter().next()
-    };
-    let hold = eventually("a kept hold", SOON, kept).await;
+    let hold = kept(&stage).await;
     assert_eq!(hold.estimate.get(), ESTIMATE);
     assert_eq!(
         (hold.name.agent.as_str(), hold.model.as_str()),
@@ -130,43 +136,6 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     assert_eq!(stage.upstream.arrived(), 2);
 }
 
-/// With the real admin server as the reaper: the operator lists the kept hold and corrects it.
-#[tokio::test]
-async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
-    let stage = short_holds().start().await;
-    killed_in_a_call(&stage).await;
-    let cli = Cli::new(ADMIN, stage.redis.url());
-    let account = stage.bot.account.id.as_str();
-    let listed = cli.json(&["holds", "list", "--account", account]);
-    assert!(listed.to_string().contains("\"open\""), "{listed}");
-    let _admin = Admin::start(AdminOptions::new(ADMIN, stage.redis.url()));
-    eventually("a kept hold", SOON, async || {
-        (stage.bot.kept_holds().await == 1).then_some(())
-    })
-    .await;
-    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 0));
-    let listed = cli.json(&["holds", "list", "--account", account]).to_string();
-    assert!(listed.contains("\"kept\""), "{listed}");
-    let start = listed.find("allow_").expect("its id");
-    let id: String = listed[start..]
-        .chars()
-        .take_while(|letter| *letter != '"')
-        .collect();
-    let actual = crate::stage::usd(ACTUAL);
-    drop(cli.json(&[
-        "holds",
-        "settle",
-        "--account",
-        account,
-        "--id",
-        &id,
-        "--actual",
-        &actual,
-    ]));
-    assert_eq!(stage.charged(), Charged::all(ACTUAL));
-    assert_eq!(stage.bot.kept_holds().await, 0);
-}
-
 /// The settlement comes after the reaper kept its hold: it still moves the ledger to the real cost.
 #[tokio::test]
 async fn a_late_settlement_corrects_a_kept_hold() {
@@ -184,14 +153,7 @@ async fn a_late_settlement_corrects_a_kept_hold() {
     })
     .await;
     assert_eq!(reply.status, 200, "{reply:?}");
-    let bucket = stage.bot.account.keys.bucket();
-    let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
-            .await
-            .expect("a sweep");
-        (kept.len() == 1).then_some(())
-    };
-    eventually("a kept hold", SOON, kept).await;
+    kept(&stage).await;
     assert_eq!(stage.charged(), Charged::all(ESTIMATE));
     stage.wire().heal();
     stage.settled_at(ACTUAL).await;
@@ -206,14 +168,7 @@ async fn a_frozen_edge_settles_when_it_goes_on() {
     let mut raw = stage.waiting_call(body().to_string().as_bytes(), 1).await;
     stage.edge.signal("STOP");
     gate.notify_one();
-    let bucket = stage.bot.account.keys.bucket();
-    let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
-            .await
-            .expect("a sweep");
-        (kept.len() == 1).then_some(())
-    };
-    eventually("a kept hold", SOON, kept).await;
+    kept(&stage).await;
     stage.edge.signal("CONT");
     let reply = raw.reply(SOON).await.expect("an answer");
     // The deadline passed while the edge was frozen: its first event decides, and the ledger agrees with the answer.

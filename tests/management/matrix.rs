@@ -264,73 +264,84 @@ fn called(who: &Who) -> String {
     }
 }
 
+/// Calls the operation of a row, and checks the answer: status, code and headers.
+async fn check(callers: &Callers, who: &Who, prefix: &str, route: &Route) {
+    let name = format!("{} {}", route.method, route.path);
+    let reply = callers.send(who, prefix, route).await;
+    let what = format!("{name} under {prefix} by {}: {}", called(who), reply.text());
+    let (status, code) = match expected(route, who) {
+        Outcome::Refused(status, code) => (status, code),
+        Outcome::Through => through(&name).unwrap_or_else(|| panic!("{name} is not written down")),
+    };
+    assert_eq!(reply.status, status, "{what}");
+    match code {
+        "" => assert!(reply.error_code().is_empty(), "{what}"),
+        code => assert!(reply.text().contains(&format!("\"code\":\"{code}\"")), "{what}"),
+    }
+    assert_eq!(reply.header("cache-control"), Some("no-store"), "{what}");
+    let bearer = ["API_KEY_REQUIRED", "INVALID_API_KEY"].contains(&code);
+    assert_eq!(
+        reply.header("www-authenticate"),
+        bearer.then_some("Bearer"),
+        "{what}"
+    );
+    let taken = reply
+        .header("set-cookie")
+        .is_some_and(|cookie| cookie.contains("Max-Age=0"));
+    let ended = code == "SESSION_REQUIRED" && matches!(who, Who::BadCookie(..));
+    assert_eq!(
+        taken,
+        ended || (code.is_empty() && route.path == "/logout"),
+        "{what}"
+    );
+}
+
 #[tokio::test]
-async fn every_row_refuses_and_serves_whom_it_says() {
+async fn every_row_refuses_whom_it_says_unchanged_and_serves_the_others() {
     let callers = Callers::gather().await;
+    let viewer = callers.sign_in(Role::Viewer).await;
+    let version = callers.account.version().await;
+    let signs_in = |who: &Who| matches!(who, Who::Session(..) | Who::Forged(_));
+    // A sign-in is a change itself.
+    let comes_first = |route: &Route, who: &Who| !signs_in(who) && expected(route, who) != Outcome::Through;
     for (prefix, route) in rows() {
-        let name = format!("{} {}", route.method, route.path);
-        let (status, code) = through(&name).unwrap_or_else(|| panic!("{name} is not written down"));
-        for who in &callers.all {
-            let reply = callers.send(who, prefix, route).await;
-            let what = format!("{name} under {prefix} by {}: {}", called(who), reply.text());
-            let (status, code) = match expected(route, who) {
-                Outcome::Refused(status, code) => (status, code),
-                Outcome::Through => (status, code),
-            };
-            assert_eq!(reply.status, status, "{what}");
-            match code {
-                "" => assert!(reply.error_code().is_empty(), "{what}"),
-                code => assert!(reply.text().contains(&format!("\"code\":\"{code}\"")), "{what}"),
-            }
-            assert_eq!(reply.header("cache-control"), Some("no-store"), "{what}");
-            let bearer = ["API_KEY_REQUIRED", "INVALID_API_KEY"].contains(&code);
-            assert_eq!(
-                reply.header("www-authenticate"),
-                bearer.then_some("Bearer"),
-                "{what}"
-            );
-            let taken = reply
-                .header("set-cookie")
-                .is_some_and(|cookie| cookie.contains("Max-Age=0"));
-            let ended = code == "SESSION_REQUIRED" && matches!(who, Who::BadCookie(..));
-            assert_eq!(
-                taken,
-                ended || (code.is_empty() && route.path == "/logout"),
-                "{what}"
-            );
+        for who in callers.all.iter().filter(|who| comes_first(route, who)) {
+            check(&callers, who, prefix, route).await;
+        }
+        if route.method != Method::GET && route.access != Access::Public {
+            refuses_viewer(&viewer, prefix, route).await;
+        }
+    }
+    assert_eq!(
+        callers.account.version().await,
+        version,
+        "who is refused changes nothing"
+    );
+    for (prefix, route) in rows() {
+        for who in callers.all.iter().filter(|who| !comes_first(route, who)) {
+            check(&callers, who, prefix, route).await;
         }
     }
 }
 
-#[tokio::test]
-async fn who_is_refused_changes_nothing() {
-    let callers = Callers::gather().await;
-    let viewer = callers.sign_in(Role::Viewer).await;
-    let version = callers.account.version().await;
-    let without_sign_in = |who: &&Who| !matches!(who, Who::Session(..) | Who::Forged(_));
-    for (prefix, route) in rows().filter(|(_, route)| route.method != Method::GET) {
-        for who in callers.all.iter().filter(without_sign_in) {
-            if let Outcome::Refused(status, _) = expected(route, who) {
-                assert_eq!(callers.send(who, prefix, route).await.status, status);
-            }
-        }
-        let as_viewer = Who::Session(Role::Viewer, Mode::Live);
-        for (csrf, outcome) in [(true, expected(route, &as_viewer)), (false, CSRF)] {
-            if let (Outcome::Refused(status, _), true) = (outcome, route.access != Access::Public) {
-                let token = [
-                    ("x-csrf-token", viewer.csrf()),
-                    ("content-type", "application/json"),
-                ];
-                let headers = if csrf { &token[..] } else { &token[1..] };
-                let path = path(prefix, route);
-                let reply = viewer
-                    .send_bare(route.method.as_str(), &path, headers, "{}")
-                    .await;
-                assert_eq!(reply.status, status, "{path}: {}", reply.text());
-            }
+/// Calls the operation of a row with a session of a viewer, if it needs more than that, and without the token of the
+/// session.
+async fn refuses_viewer(viewer: &SessionCaller, prefix: &str, route: &Route) {
+    let as_viewer = Who::Session(Role::Viewer, Mode::Live);
+    let path = path(prefix, route);
+    for (csrf, outcome) in [(true, expected(route, &as_viewer)), (false, CSRF)] {
+        if let Outcome::Refused(status, _) = outcome {
+            let token = [
+                ("x-csrf-token", viewer.csrf()),
+                ("content-type", "application/json"),
+            ];
+            let headers = if csrf { &token[..] } else { &token[1..] };
+            let reply = viewer
+                .send_bare(route.method.as_str(), &path, headers, "{}")
+                .await;
+            assert_eq!(reply.status, status, "{path}: {}", reply.text());
         }
     }
-    assert_eq!(callers.account.version().await, version);
 }
 
 #[test]
