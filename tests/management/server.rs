@@ -76,11 +76,9 @@ async fn it_starts_while_the_store_is_down() {
 /// Not even by the first request after its return, before the next health check.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_trusted() {
-    let redis = Redis::start_durable();
-    let seed = Seed::new(&redis.store()).await;
-    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
-    let account = seed.account("builder").await;
-    let caller = admin.caller(&account.api_key(Mode::Live).await);
+    let world = World::on(Redis::start_durable(), |options| options).await;
+    let (admin, redis) = (&world.admin, &world.redis);
+    let (_, caller) = world.account("builder").await;
     success(&caller.get("/v1/agents").await, 200);
     redis.restart_without_a_write();
     for _ in 0..10 {
@@ -94,7 +92,8 @@ async fn a_store_that_left_writes_out_is_not_trusted() {
     // Workers do not write to it, either, until it is the right store.
     let sealed = || admin.metric::<u64>("tollgate_admin_audit_entries_sealed_total");
     let before = sealed().unwrap();
-    Seed::new(&redis.store()).await.account("builder").await;
+    let other = Seed::new(&redis.store()).await.account("builder").await;
+    let _unsealed = other.api_key(Mode::Live).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(sealed(), Some(before));
     let _: String = redis.command(&["CONFIG", "RESETSTAT"]);
