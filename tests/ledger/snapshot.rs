@@ -1,12 +1,10 @@
-//! The whole store, read in one step, and compared with the expected records.
+//! The content of expected keys: how it is written and compared.
 
-pub use harness::scripts::Window;
+pub use harness::scripts::{Record, Window};
 
-use crate::world::ACCOUNT;
-use harness::scripts::dump;
-use redis::{Cmd, Pipeline};
+use harness::scripts::{Checked, Content};
+use redis::Cmd;
 use std::collections::BTreeMap;
-use store::Store;
 
 /// A value in a hash, or a score.
 #[derive(Debug, Clone)]
@@ -47,46 +45,22 @@ pub enum Shape {
     Log(Vec<(u64, Window, String)>),
 }
 
-/// An expected key.
-#[derive(Debug, Clone)]
-pub struct Record {
-    pub expires: Option<Window>,
-    pub shape: Shape,
-}
-
 /// The expected content of the store, by key.
-pub type Expected = BTreeMap<String, Record>;
+pub type Expected = harness::scripts::Expected<Shape>;
 
-/// Compares the whole store with `expected`.
-pub async fn compare(store: &Store, expected: &Expected) -> Result<(), String> {
-    let rows = dump(store).await?;
-    let mut missing: Vec<&String> = expected.keys().collect();
-    for row in &rows {
-        let [key, kind, expires, items @ ..] = row.as_slice() else {
-            return Err(format!("a row {row:?}"));
-        };
-        let Some(record) = expected.get(key) else {
-            return Err(format!("unexpected key {key}: {items:?}"));
-        };
-        missing.retain(|name| *name != key);
-        let expiry_agrees = match record.expires {
-            None => expires == "-1",
-            Some(window) => window.has(expires),
-        };
-        if !expiry_agrees {
-            return Err(format!(
-                "{key} expires at {expires}, expected {:?}",
-                record.expires
-            ));
-        }
-        if !agrees(&record.shape, kind, items) {
-            return Err(format!("{key} is {items:?}, expected {:?}", record.shape));
+/// Compares texts and moments as they are.
+pub struct Plain;
+
+impl Content<Shape> for Plain {
+    fn check(&mut self, shape: &Shape, kind: &str, items: &[String]) -> Checked {
+        match agrees(shape, kind, items) {
+            true => Ok(()),
+            false => Err(format!("is {items:?}, expected {shape:?}")),
         }
     }
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("missing: {missing:?}"))
+
+    fn write(&self, shape: &Shape, key: &str) -> Cmd {
+        write(key, shape)
     }
 }
 
@@ -128,52 +102,36 @@ fn pairs_agree(cells: &BTreeMap<String, Cell>, items: &[String]) -> bool {
             .all(|pair| cells.get(&pair[0]).is_some_and(|cell| cell.agrees(&pair[1])))
 }
 
-/// Empties the store and writes the `expected` records into it.
-pub async fn install(store: &Store, expected: &Expected) -> Result<(), String> {
-    store.versions().forget(ACCOUNT);
-    let mut pipeline = Pipeline::new();
-    pipeline.cmd("FLUSHDB");
-    for (key, record) in expected {
-        pipeline.add_command(write(key, &record.shape));
-        if let Some(window) = record.expires {
-            pipeline.cmd("PEXPIREAT").arg(key).arg(window.from);
-        }
-    }
-    let done: Result<redis::Value, _> = store.pipeline(&pipeline).await;
-    done.map(|_| ())
-        .map_err(|error| format!("not installed: {error:?}"))
-}
-
+/// The command that writes the content of a key.
 pub fn write(key: &str, shape: &Shape) -> Cmd {
-    let mut command = Cmd::new();
-    match shape {
-        Shape::Text(text) => {
-            command.arg("SET").arg(key).arg(text);
-        }
+    let (command, words): (&str, Vec<String>) = match shape {
+        Shape::Text(text) => ("SET", vec![text.clone()]),
         Shape::Hash(cells) => {
-            command.arg("HSET").arg(key);
-            for (field, cell) in cells {
-                command.arg(field).arg(cell.text());
-            }
+            let pairs = cells
+                .iter()
+                .flat_map(|(field, cell)| [field.clone(), cell.text()]);
+            ("HSET", pairs.collect())
         }
         Shape::Counts(counts) => {
-            command.arg("HSET").arg(key);
-            for (at, rest, count) in counts {
-                command.arg(format!("{} {rest}", at.from)).arg(count);
-            }
+            let pairs = counts
+                .iter()
+                .flat_map(|(at, rest, count)| [format!("{} {rest}", at.from), count.to_string()]);
+            ("HSET", pairs.collect())
         }
         Shape::Zset(cells) => {
-            command.arg("ZADD").arg(key);
-            for (member, cell) in cells {
-                command.arg(cell.text()).arg(member);
-            }
+            let pairs = cells
+                .iter()
+                .flat_map(|(member, cell)| [cell.text(), member.clone()]);
+            ("ZADD", pairs.collect())
         }
         Shape::Log(entries) => {
-            command.arg("RPUSH").arg(key);
-            for (seq, at, rest) in entries {
-                command.arg(format!("{seq} {} {rest}", at.from));
-            }
+            let lines = entries
+                .iter()
+                .map(|(seq, at, rest)| format!("{seq} {} {rest}", at.from));
+            ("RPUSH", lines.collect())
         }
-    }
-    command
+    };
+    let mut all = redis::cmd(command);
+    all.arg(key).arg(words);
+    all
 }

@@ -2,7 +2,7 @@
 
 use crate::model::{Agent, Call, Extension, MODEL, Model, Moment, PRICE_VERSION, State};
 use crate::scripts::Scripts;
-use crate::snapshot::{self, Window};
+use crate::snapshot::{self, Plain, Window};
 use domain::denial_window::KIND;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::{Billing, CallEnd, Endpoint, Measured};
@@ -11,6 +11,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 pub use harness::open_cap;
 pub use harness::scripts::{Checked, period, within_one_day};
+use harness::scripts::{compare, install};
 use std::fmt::Debug;
 use std::time::Duration;
 use store::call::authorize::{Authorize, Charge, Outcome};
@@ -134,11 +135,11 @@ impl<'a> World<'a> {
 
     /// Writes the model's state into the store.
     pub async fn install(&self) -> Checked {
-        snapshot::install(&self.scripts.store, &self.model.render()).await
+        install(&self.scripts.store, &[ACCOUNT], &self.model.render(), &Plain).await
     }
 
     pub async fn compare(&self) -> Checked {
-        snapshot::compare(&self.scripts.store, &self.model.render()).await
+        compare(&self.scripts.store, &self.model.render(), &mut Plain).await
     }
 
     fn new_id(&mut self) -> String {

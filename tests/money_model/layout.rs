@@ -1,42 +1,24 @@
-//! Writes the initial records of a case into a store.
+//! How the content of an expected key is written.
 
-use crate::model::ACCOUNTS;
 use crate::names::Names;
-use crate::snapshot::{Entry, Expected, Shape};
-use redis::Pipeline;
+use crate::snapshot::{Entry, Shape};
+use redis::Cmd;
 use std::collections::{BTreeMap, HashMap};
-use store::Store;
 use store::intent::IntentRecord;
 
-/// Empties the store and writes the `expected` records into it. Every name in it has a value.
-pub async fn install(store: &Store, expected: &Expected, names: &Names) -> Result<(), String> {
-    for account in ACCOUNTS {
-        store.versions().forget(account);
-    }
-    let mut pipeline = Pipeline::new();
-    pipeline.cmd("FLUSHDB");
-    for (key, record) in expected {
-        let key = names.show(key);
-        write(&mut pipeline, &key, &record.shape, names);
-        if let Some(window) = record.expires {
-            pipeline.cmd("PEXPIREAT").arg(&key).arg(window.from);
-        }
-    }
-    let done: Result<redis::Value, _> = store.pipeline(&pipeline).await;
-    done.map(|_| ())
-        .map_err(|error| format!("not installed: {error:?}"))
-}
-
-fn write(pipeline: &mut Pipeline, key: &str, shape: &Shape, names: &Names) {
+/// The command that writes the content of a key. Every name in it has a value.
+pub fn write(shape: &Shape, key: &str, names: &Names) -> Cmd {
+    let show = |text: &String| names.show(text);
     let pairs = |cells: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        let shown = cells
+        cells
             .iter()
-            .map(|(name, value)| (names.show(name), names.show(value)));
-        shown.collect()
+            .map(|(name, value)| (show(name), show(value)))
+            .collect()
     };
-    match shape {
-        Shape::Text(text) => pipeline.cmd("SET").arg(key).arg(names.show(text)),
-        Shape::Hash(cells) => pipeline.cmd("HSET").arg(key).arg(pairs(cells)),
+    let flat = |(name, value)| [name, value];
+    let (command, words): (&str, Vec<String>) = match shape {
+        Shape::Text(text) => ("SET", vec![show(text)]),
+        Shape::Hash(cells) => ("HSET", pairs(cells).into_iter().flat_map(flat).collect()),
         Shape::Intent(cells) => {
             let mut fields: HashMap<String, String> = pairs(cells).into_iter().collect();
             fields.insert("head".to_owned(), String::new());
@@ -47,32 +29,23 @@ fn write(pipeline: &mut Pipeline, key: &str, shape: &Shape, names: &Names) {
                 .map_or("", |entry| entry.hash())
                 .to_owned();
             fields.insert("head".to_owned(), head);
-            pipeline.cmd("HSET").arg(key).arg(fields)
+            ("HSET", fields.into_iter().flat_map(flat).collect())
         }
         Shape::Zset(cells) => {
-            pipeline.cmd("ZADD").arg(key);
-            for (member, score) in pairs(cells) {
-                pipeline.arg(score).arg(member);
-            }
-            pipeline
+            let scored = pairs(cells).into_iter().map(|(member, score)| (score, member));
+            ("ZADD", scored.flat_map(flat).collect())
         }
-        Shape::Set(members) => {
-            let members: Vec<String> = members.iter().map(|member| names.show(member)).collect();
-            pipeline.cmd("SADD").arg(key).arg(members)
-        }
-        Shape::List(items) => {
-            let items: Vec<String> = items.iter().map(|item| names.show(item)).collect();
-            pipeline.cmd("RPUSH").arg(key).arg(items)
-        }
+        Shape::Set(members) => ("SADD", members.iter().map(show).collect()),
+        Shape::List(items) => ("RPUSH", items.iter().map(show).collect()),
         Shape::Rows(_) => unreachable!("nothing is in transit when a store is laid out"),
         Shape::Log(entries) => {
-            pipeline.cmd("RPUSH").arg(key);
-            for (at, entry) in entries.iter().enumerate() {
-                pipeline.arg(names.show(&entry.line(at + 1)));
-            }
-            pipeline
+            let lines = entries.iter().zip(1..).map(|(entry, seq)| show(&entry.line(seq)));
+            ("RPUSH", lines.collect())
         }
     };
+    let mut all = redis::cmd(command);
+    all.arg(key).arg(words);
+    all
 }
 
 impl Entry {

@@ -1,9 +1,12 @@
-//! The whole store, read in one step, and compared with the expected records.
+//! The content of expected keys: how it is compared.
 
-use crate::names::{Names, OPEN, Window};
-use harness::scripts::dump;
+pub use harness::scripts::Record;
+
+use crate::layout;
+use crate::names::{Names, OPEN};
+use harness::scripts::{Checked, Content};
+use redis::Cmd;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use store::Store;
 use store::intent::IntentRecord;
 
 /// An entry of an audit log as it should be.
@@ -38,44 +41,27 @@ pub enum Shape {
 /// A row in transit, reduced to the parts that the receiver uses.
 pub type Row = Vec<(&'static str, String)>;
 
-/// An expected key.
-#[derive(Debug, Clone)]
-pub struct Record {
-    pub expires: Option<Window>,
-    pub shape: Shape,
-}
-
 /// The expected content of the store, by key.
-pub type Expected = BTreeMap<String, Record>;
+pub type Expected = harness::scripts::Expected<Shape>;
 
 type Items<'a> = &'a [String];
 
-/// Compares the whole store with `expected`, and sets the values of the names.
-pub async fn compare(store: &Store, expected: &Expected, names: &mut Names) -> Result<(), String> {
-    let rows = dump(store).await?;
-    let mut found: HashMap<&str, &[String]> = rows.iter().map(|row| (row[0].as_str(), &row[1..])).collect();
-    // Keys that contain a name are compared after the records that set the name.
-    let (plain, named): (Vec<_>, Vec<_>) = expected.iter().partition(|(key, _)| !key.contains(OPEN));
-    for (key, record) in plain.into_iter().chain(named) {
-        let key = names.show(key);
-        let Some(row) = found.remove(key.as_str()) else {
-            return Err(format!("missing: {key}, expected {:?}", record.shape));
-        };
-        let expiry_agrees = match record.expires {
-            None => row[1] == "-1",
-            Some(window) => window.has(&row[1]),
-        };
-        if !expiry_agrees {
-            return Err(format!(
-                "{key} expires at {}, expected {:?}",
-                row[1], record.expires
-            ));
-        }
-        check(&record.shape, &row[0], &row[2..], names).map_err(|why| format!("{key}: {why}"))?;
+/// Names have values: those that a comparison finds, or that were settled before.
+impl Content<Shape> for Names {
+    fn key(&self, key: &str) -> String {
+        self.show(key)
     }
-    match found.iter().next() {
-        None => Ok(()),
-        Some((key, items)) => Err(format!("unexpected key {key}: {items:?}")),
+
+    fn depends(&self, key: &str) -> bool {
+        key.contains(OPEN)
+    }
+
+    fn check(&mut self, shape: &Shape, kind: &str, items: &[String]) -> Checked {
+        check(shape, kind, items, self)
+    }
+
+    fn write(&self, shape: &Shape, key: &str) -> Cmd {
+        layout::write(shape, key, self)
     }
 }
 

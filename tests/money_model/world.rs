@@ -9,8 +9,7 @@ pub use harness::scripts::{Checked, within_one_day};
 use crate::act::Act;
 use crate::model::{ACCOUNTS, At, Drawn, Model, realm};
 use crate::names::Window;
-use crate::{layout, snapshot};
-use harness::scripts::crashing_at;
+use harness::scripts::{compare, crashing_at, install};
 use std::collections::BTreeMap;
 use store::Store;
 use store::keys::{AccountKeys, Series};
@@ -52,7 +51,7 @@ impl World {
     /// A store with the records of the model.
     pub async fn with_model(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
-        layout::install(store, &model.render(), &model.names).await?;
+        install(store, &ACCOUNTS, &model.render(), &model.names).await?;
         Ok(Self {
             store: store.clone(),
             crashing: crashing_at(&crashing_at(store, "transit_arrive"), "escrow_list"),
@@ -75,7 +74,7 @@ impl World {
             return Err(format!("{act:?} answered {found:?}, expected {expected:?}"));
         }
         self.see_transits().await?;
-        let compared = snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        let compared = compare(&self.store, &self.model.render(), &mut self.model.names).await;
         compared.map_err(|error| format!("after {act:?}: {error}"))?;
         self.model
             .is_conserved()
@@ -168,7 +167,7 @@ impl World {
                 script.name()
             ));
         }
-        snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await
+        compare(&self.store, &self.model.render(), &mut self.model.names).await
     }
 
     /// Performs an action on the store alone.
@@ -192,7 +191,7 @@ impl World {
             }
             _ => {}
         }
-        let compared = snapshot::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        let compared = compare(&self.store, &self.model.render(), &mut self.model.names).await;
         compared.map_err(|error| format!("after {act:?}, which was refused: {error}"))
     }
 

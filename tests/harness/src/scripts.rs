@@ -4,7 +4,7 @@ mod mutants;
 mod snapshot;
 
 pub use mutants::{Mutant, mutants};
-pub use snapshot::{Window, dump};
+pub use snapshot::{Content, Expected, Record, Window, compare, dump, install};
 
 use crate::Redis;
 use domain::period::Period;

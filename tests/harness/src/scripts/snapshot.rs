@@ -1,6 +1,9 @@
-//! A dump of the whole store, and moments that a test knows within bounds.
+//! The whole store as a model says that it should be, and moments that a test knows within bounds.
 
-use super::execute;
+use super::{Checked, execute};
+use redis::{Cmd, Pipeline};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 use store::Store;
 
 /// All keys with type, expiry and content.
@@ -26,6 +29,97 @@ return out";
 /// The store's error.
 pub async fn dump(store: &Store) -> Result<Vec<Vec<String>>, String> {
     execute(store, &["EVAL", DUMP, "0"]).await
+}
+
+/// An expected key.
+#[derive(Debug, Clone)]
+pub struct Record<S> {
+    /// When it expires.
+    pub expires: Option<Window>,
+    /// Its content.
+    pub shape: S,
+}
+
+/// The expected content of the store, by key.
+pub type Expected<S> = BTreeMap<String, Record<S>>;
+
+/// How a model writes and compares the content `S` of keys.
+pub trait Content<S> {
+    /// The key as the store has it.
+    fn key(&self, key: &str) -> String {
+        key.to_owned()
+    }
+
+    /// Whether the key contains a value that the comparison of other records finds.
+    fn depends(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// Compares a value of this type with the expected content.
+    ///
+    /// # Errors
+    /// Both, as a sentence.
+    fn check(&mut self, shape: &S, kind: &str, items: &[String]) -> Checked;
+
+    /// The command that writes the content.
+    fn write(&self, shape: &S, key: &str) -> Cmd;
+}
+
+/// Empties the store, and writes the `expected` records into it. No version of these accounts counts as known.
+///
+/// # Errors
+/// The store's error.
+pub async fn install<S>(
+    store: &Store,
+    accounts: &[&str],
+    expected: &Expected<S>,
+    content: &impl Content<S>,
+) -> Checked {
+    for account in accounts {
+        store.versions().forget(account);
+    }
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("FLUSHDB");
+    for (key, record) in expected {
+        let key = content.key(key);
+        pipeline.add_command(content.write(&record.shape, &key));
+        if let Some(window) = record.expires {
+            pipeline.cmd("PEXPIREAT").arg(&key).arg(window.from);
+        }
+    }
+    let done: Result<redis::Value, _> = store.pipeline(&pipeline).await;
+    done.map(drop)
+        .map_err(|error| format!("not installed: {error:?}"))
+}
+
+/// Compares the whole store with the `expected` records.
+///
+/// # Errors
+/// The first difference.
+pub async fn compare<S: Debug>(
+    store: &Store,
+    expected: &Expected<S>,
+    content: &mut impl Content<S>,
+) -> Checked {
+    let rows = dump(store).await?;
+    let mut found: HashMap<&str, &[String]> = rows.iter().map(|row| (row[0].as_str(), &row[1..])).collect();
+    let (late, early): (Vec<_>, Vec<_>) = expected.iter().partition(|(key, _)| content.depends(key));
+    for (key, record) in early.into_iter().chain(late) {
+        let key = content.key(key);
+        let Some(row) = found.remove(key.as_str()) else {
+            return Err(format!("missing: {key}, expected {:?}", record.shape));
+        };
+        let (expires, wanted) = (&row[1], record.expires);
+        if !wanted.map_or(expires == "-1", |window| window.has(expires)) {
+            return Err(format!("{key} expires at {expires}, expected {wanted:?}"));
+        }
+        let checked = content.check(&record.shape, &row[0], &row[2..]);
+        checked.map_err(|why| format!("{key}: {why}"))?;
+    }
+    match found.iter().next() {
+        None => Ok(()),
+        Some((key, items)) => Err(format!("unexpected key {key}: {items:?}")),
+    }
 }
 
 /// A range of Unix milliseconds in which something happened, both ends included.
