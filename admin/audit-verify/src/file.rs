@@ -73,8 +73,8 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
 }
 
 /// Returns the verdict on an export that was read, given the known ends of its trail. The end in the store must match
-/// exactly, and so must a checkpoint of the caller unless it is `older`; that in the archive may always be older. Entries
-/// written at a time in `young` need not be covered by a checkpoint yet.
+/// exactly, and so must a checkpoint of the caller unless it is `older`; that in the archive may always be older.
+/// Entries written at a time in `young` need not be covered by a checkpoint yet.
 pub fn verdict(
     walk: &Walk,
     broken: Option<Broken>,

@@ -5,8 +5,8 @@
 //! only if the next pass confirms them. Memory grows with agents, wallets and open escrows, not with transactions and
 //! intents: those are summed while they are read.
 //!
-//! On request it also compares the records with the audit trail, whose hashes it verifies. That finds edits of the store
-//! that keep its records consistent with each other.
+//! On request it also compares the records with the audit trail, whose hashes it verifies. That finds edits of the
+//! store that keep its records consistent with each other.
 //!
 //! Uses the store and the archive. Changes nothing except that it seals the trails that it reads.
 

@@ -1,9 +1,9 @@
 //! Compares balances, records and counters with the audit trail. Every change of money writes its entry in the same
 //! step. So an edit that keeps all records of an account consistent still contradicts the trail, which is hash-chained.
 //!
-//! The trail is read once, in the archive and the store, and its hashes and links are verified. The compared records are
-//! either read together with the number of the last entry, or compared again in the next pass. Memory grows with agents,
-//! their days and wallets, not with entries.
+//! The trail is read once, in the archive and the store, and its hashes and links are verified. The compared records
+//! are either read together with the number of the last entry, or compared again in the next pass. Memory grows with
+//! agents, their days and wallets, not with entries.
 
 mod charges;
 mod join;

@@ -10,8 +10,9 @@ domain::words! {
     /// A rule that always holds.
     #[derive(PartialOrd, Ord)]
     pub enum Invariant {
-        /// Replaying a wallet's transactions from zero yields the recorded balance after each, and the wallet's balance.
-        /// No balance is below zero, the numbers have no gap, and each list has exactly the right numbers in order.
+        /// Replaying a wallet's transactions from zero yields the recorded balance after each, and the wallet's
+        /// balance. No balance is below zero, the numbers have no gap, and each list has exactly the right numbers in
+        /// order.
         WalletBalance = "wallet-balance",
         /// Deposits minus spends equal the money in wallets, escrows and transit.
         Conservation = "conservation",
@@ -90,8 +91,8 @@ impl Findings {
         self.keep(invariant, records, detail.into(), false);
     }
 
-    /// Adds a violation that may result from reads at different times. The next pass confirms it only if its numbers are
-    /// also unchanged.
+    /// Adds a violation that may result from reads at different times. The next pass confirms it only if its numbers
+    /// are also unchanged.
     pub(super) fn add_moving(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
         self.keep(invariant, records, detail.into(), true);
     }

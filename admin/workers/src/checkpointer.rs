@@ -173,8 +173,8 @@ async fn largest(
 }
 
 /// Replaces the last checkpoint by `next`, unless another server meanwhile wrote one that covers as many entries. Keeps
-/// `next` as well if it is this server's first of the day. Two servers that write at the same moment can leave the older
-/// one as the last; the next round of either replaces it.
+/// `next` as well if it is this server's first of the day. Two servers that write at the same moment can leave the
+/// older one as the last; the next round of either replaces it.
 async fn put(
     checkpoints: Checkpoints<'_>,
     key: &CheckpointKey,

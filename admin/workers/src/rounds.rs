@@ -21,7 +21,8 @@ impl Rounds {
         }
     }
 
-    /// Waits for the next round, whatever the state of the store. The first is at once. Returns false if the server stops.
+    /// Waits for the next round, whatever the state of the store. The first is at once. Returns false if the server
+    /// stops.
     pub(super) async fn next(&mut self) -> bool {
         let has_begun = std::mem::replace(&mut self.has_begun, true);
         let stop = self.stopping.wait_for(|stop| *stop);

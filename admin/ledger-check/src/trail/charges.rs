@@ -1,5 +1,5 @@
-//! Sums of the charges in the trail, by agent, day and month: calls that ended, and settled spends. A counter equals such
-//! a sum plus the holds of open calls, which have no entry yet.
+//! Sums of the charges in the trail, by agent, day and month: calls that ended, and settled spends. A counter equals
+//! such a sum plus the holds of open calls, which have no entry yet.
 
 use super::super::book::Counters;
 use super::super::counters::DAYS_KEPT;
@@ -16,8 +16,8 @@ const KEPT_DAYS: u64 = 40;
 /// Number of remembered kept holds from which on old ones are forgotten.
 const KEPT_MANY: usize = 100_000;
 
-/// Entries that are this much older than a run's record belong to an earlier record of the same run id: a record expires
-/// 35 days after its last call. Exceeds any difference between servers' clocks.
+/// Entries that are this much older than a run's record belong to an earlier record of the same run id: a record
+/// expires 35 days after its last call. Exceeds any difference between servers' clocks.
 const SAME_RUN_MS: u64 = 12 * 3_600_000;
 
 /// Nano-USD by day or month. A sum is negative if it has a correction without the charge.
@@ -176,8 +176,8 @@ impl Charges {
         }
     }
 
-    /// Returns the charge of a hold that was kept before, in nano-USD. Remembers `kept`, its day and charge, if this entry
-    /// keeps it.
+    /// Returns the charge of a hold that was kept before, in nano-USD. Remembers `kept`, its day and charge, if this
+    /// entry keeps it.
     fn charged_while_kept(&mut self, id: &str, how: HoldOutcome, kept: (u64, i128)) -> Option<i128> {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -237,8 +237,8 @@ impl Charges {
     }
 
     /// Returns the months whose tracked USD differs from the trail. The months of the open holds are unknown, so each
-    /// amount between none and all of them is accepted. The current month, in which calls begin and end, is not compared
-    /// here: its agents are, and add up to their account.
+    /// amount between none and all of them is accepted. The current month, in which calls begin and end, is not
+    /// compared here: its agents are, and add up to their account.
     pub(super) fn account_differs(&self, tracked: &Sums, today: Period) -> Vec<(String, String)> {
         let held = self.held();
         let mut wrong = Vec::new();

@@ -42,7 +42,8 @@ pub(super) fn key_of(transaction: &Transaction) -> LegKey {
     (transaction.kind, name)
 }
 
-/// Returns the name of money received: the entry of a transfer within an account lacks the id of its second transaction.
+/// Returns the name of money received: the entry of a transfer within an account lacks the id of its second
+/// transaction.
 fn received(from: &str, at_ms: u64) -> String {
     format!("{from} {at_ms}")
 }

@@ -56,8 +56,8 @@ pub(super) fn of_escrow(step: &str, amount: u64, wallets: Option<(u64, u64)>) ->
     parts
 }
 
-/// Returns the records that an entry states. `waiting` has the escrows whose settled intent an earlier entry stated, and
-/// whose money has not arrived.
+/// Returns the records that an entry states. `waiting` has the escrows whose settled intent an earlier entry stated,
+/// and whose money has not arrived.
 pub(super) fn stated_by(
     entry: &Entry,
     waiting: &mut HashSet<(String, u64)>,
