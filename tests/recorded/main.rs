@@ -3,8 +3,9 @@
 //! effects on callers and operators.
 //!
 //! * [`edge`]: every approval, denial and refusal of the edge
-//! * [`management`]: every route of the management API with the document's own example; three of them without a key, with
-//!   too weak a key, with an invalid body and with an unknown query parameter; and a day's work, most of which succeeds
+//! * [`management`]: every route of the management API with the document's own example; three of them without a key,
+//!   with too weak a key, with an invalid body and with an unknown query parameter; and a day's work, most of which
+//!   succeeds
 //! * [`recording`]: the form of a recorded call, with placeholders for values that differ from run to run
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test recorded` records anew.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// An unknown id, where an example has none.
 const NOBODY: &str = "nobody";
-/// The operations of which every refusal is recorded: one for keys, one for sessions, one for everybody. That all others
-/// refuse likewise is shown by `management/matrix.rs` (callers) and `openapi/agreement.rs` (bodies and queries).
+/// The operations of which every refusal is recorded: one for keys, one for sessions, one for everybody. That all
+/// others refuse likewise is shown by `management/matrix.rs` (callers) and `openapi/agreement.rs` (bodies and queries).
 const BY_EVERY_CALLER: [(&str, &str); 3] = [
     ("POST", "/api/v1/agents"),
     ("POST", "/api/user/invitations"),

@@ -5,7 +5,6 @@
 
 use super::wallet_name::WalletName;
 use super::whole_number::whole_number;
-use crate::call::IDEMPOTENCY_FIELDS;
 use crate::problem::Problem;
 use domain::amount::{self, AmountError};
 use domain::money::Nanos;
@@ -13,6 +12,9 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
+
+/// The fields of a body that can contain an idempotency key, in order of precedence.
+pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
 /// A field of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]

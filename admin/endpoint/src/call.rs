@@ -1,6 +1,6 @@
 //! The argument of a handler: a call with its parameters, its body and its caller.
 
-use super::body::{Fields, quoted};
+use super::body::{Fields, IDEMPOTENCY_FIELDS, quoted};
 use super::paging::{ListId, PAGING, Paging};
 use crate::admission::Admission;
 use crate::caller::Caller;
@@ -24,8 +24,6 @@ use store::script::change::Scope;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The content coding without any encoding.
 const IDENTITY: &str = "identity";
-/// The fields of a body that can contain an idempotency key, in order of precedence.
-pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
 /// A caller's idempotency key (decision D26), by where it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ pub mod field;
 
 pub use openapi::types as is;
 
-use crate::call::IDEMPOTENCY_FIELDS;
+use crate::body::IDEMPOTENCY_FIELDS;
 use crate::problem::Code;
 use field::Field;
 use openapi::{Components, Json};

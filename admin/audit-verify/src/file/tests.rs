@@ -299,7 +299,7 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
         (true, false, Some(5))
     );
     assert!(
-        verdict.warnings[0].contains("there were 7 entries"),
+        verdict.warnings[0].contains("the trail had 7 entries"),
         "{verdict:?}"
     );
 }
