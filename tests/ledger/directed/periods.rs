@@ -166,6 +166,9 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
         format!("s{}", month - 199),
         format!("s{}", month - 200),
         format!("s{}", month - 201),
+        format!("w{}", day - 39),
+        format!("w{}", day - 40),
+        format!("w{}", day - 41),
         "d1x".to_owned(),
         "m1x".to_owned(),
         "xd1".to_owned(),
@@ -177,6 +180,7 @@ async fn old_fields(bench: &Bench<'_>) -> Checked {
             format!("d{}", day - n),
             format!("m{}", month - n),
             format!("s{}", month - n),
+            format!("w{}", day - n),
         ]
     });
     let newer: Vec<String> = newer.collect();

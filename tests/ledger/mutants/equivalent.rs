@@ -16,10 +16,6 @@ pub const LIST: &[(&str, &str)] = &[
         BOTH_OR_NONE,
     ),
     (
-        "prune: local age = kind and (monthly and month or today) - tonumber(number) or 0 | 73: 0 -> 1",
-        "the age of a field that is no counter is only compared with 200",
-    ),
-    (
         "period: + (day_of_era - day_of_era % 146096) / 146096 | 40: 146096 -> 146097",
         A_PART_OF_A_DAY,
     ),

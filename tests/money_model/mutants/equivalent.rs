@@ -43,10 +43,6 @@ pub const LIST: &[(&str, &str)] = &[
         "a text begins at 1 also for who says 0",
     ),
     (
-        "script/prune: local age = kind and (monthly and month or today) - tonumber(number) or 0 | 73: 0 -> 1",
-        "the age of a field that is no counter is only compared with 40",
-    ),
-    (
         "deposit/confirm: if ARGV[6] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 6 -> 7",
         KEYED,
     ),
