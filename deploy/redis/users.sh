@@ -117,12 +117,13 @@ for name in "${names[@]}"; do
     fi
     printf '%s://tollgate-%s:%s@%s\n' "$how" "$name" "$password" "$place" | put "$directory/$file"
   done < <(addresses "$name")
-  # Redis keeps the SHA-256 of a password.
-  hashes="#$(hashed "$password")${old:+ #$(hashed "$old")}"
-  # Other users' rotations go on.
-  if [ -n "$rotate" ] && [ "$rotate" != "$name" ]; then
-    hashes=$({ echo "#$(hashed "$password")"; hashes_of "$name"; } | awk '!seen[$0]++' | paste -sd ' ')
-  fi
+  # Redis keeps the SHA-256 of a password. A rotation drops none: neither the old one of this user, nor those of users whose
+  # rotations go on.
+  hashes=$({
+    echo "#$(hashed "$password")"
+    [ -z "$old" ] || echo "#$(hashed "$old")"
+    [ -z "$rotate" ] || hashes_of "$name"
+  } | awk '!seen[$0]++' | paste -sd ' ')
   acl=${acl//"#${name^^}_PASSWORD"/$hashes}
 done
 

@@ -46,8 +46,8 @@ impl Edge {
         Self { state }
     }
 
-    fn state(&self) -> Option<&Arc<EdgeState>> {
-        self.state.get()
+    fn state(&self) -> Option<&EdgeState> {
+        self.state.get().map(Arc::as_ref)
     }
 }
 
@@ -67,7 +67,7 @@ impl ProxyHttp for Edge {
     }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<bool> {
-        request_filter::answer(self.state(), session.as_downstream_mut(), ctx).await
+        request_filter::answer(self.state.get(), session.as_downstream_mut(), ctx).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut Ctx) -> Result<Box<HttpPeer>> {

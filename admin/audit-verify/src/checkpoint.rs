@@ -63,7 +63,7 @@ pub struct Checkpoints<'a> {
 pub struct Largest {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// Whether it is a kept one, because the last one is missing or covers fewer entries.
+    /// Whether it is a daily copy, since the last checkpoint is missing or covers fewer entries.
     pub is_kept: bool,
 }
 

@@ -181,7 +181,7 @@ pub(super) struct Compared {
     pub(super) signed: Option<u64>,
     /// The largest number of entries that a checkpoint states, even if they are not in the walk.
     stated: u64,
-    /// Whether a matching end is that of the walk.
+    /// Whether a known end covers exactly the entries of the walk.
     pub(super) whole: bool,
     /// Known ends that could not be compared.
     pub(super) unseen: Vec<KnownEnd>,

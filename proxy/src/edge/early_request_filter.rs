@@ -9,14 +9,13 @@ use connections::request_head::{Malformed, check_host, is_chunked};
 use pingora::ErrorType::{HTTPStatus, InternalError};
 use pingora::proxy::Session;
 use pingora::{Error, Result};
-use std::sync::Arc;
 
 /// Counts the request as in flight until `ctx` is dropped.
 ///
 /// # Errors
 /// `HTTPStatus(431)` for a head that is too long, `HTTPStatus(400)` for a malformed one. `InternalError` right before
 /// the process ends: the request was not processed, so its connection is closed and its caller may retry.
-pub(super) fn begin(state: Option<&Arc<EdgeState>>, session: &Session, ctx: &mut Ctx) -> Result<()> {
+pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let may_be_too_long = head.may_be_too_long();
         head.ends();

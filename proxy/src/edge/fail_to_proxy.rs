@@ -8,12 +8,11 @@ use pingora::Error;
 use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
-use std::sync::Arc;
 
 /// Answers a head that is too long (431) or malformed (400). Writes nothing after a failed write, or in a process that
 /// is ending.
 pub(super) async fn answer(
-    state: Option<&Arc<EdgeState>>,
+    state: Option<&EdgeState>,
     session: &mut ServerSession,
     error: &Error,
 ) -> FailToProxy {
