@@ -17,6 +17,7 @@ pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lu
 pub const CLOCK_BOUND_LUA: &str = include_str!("../../shared/store/src/script/clock_bound.lua");
 pub const PERIOD_LUA: &str = include_str!("../../shared/store/src/script/period.lua");
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
+pub const CAP_LUA: &str = include_str!("../../shared/store/src/script/cap.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/call/authorize.lua");
 pub const EXTEND_LUA: &str = include_str!("../../shared/store/src/call/extend.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/call/settle.lua");
@@ -37,15 +38,15 @@ const CLOCK: &str = concat!(
 
 /// Sets the hold's deadline to the very moment of the reaping, which only the script's own clock knows.
 const DUE_NOW: &str = "
-local at = redis.call('TIME')
-redis.call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
+local at = call('TIME')
+call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
 ";
 /// Text around the fragment. ARGV has pairs of the clock's seconds and microseconds; the reply has the moment and day
 /// of the first pair, and the month of every pair.
 const SHOW_PERIODS: [&str; 2] = [
     "local out = {}\nfor at = 1, #ARGV, 2 do\n",
-    "if at == 1 then out = {string.format('%d', now_ms), string.format('%d', today)} end
-out[#out + 1] = string.format('%d', month)
+    "if at == 1 then out = {format('%d', now_ms), format('%d', today)} end
+out[#out + 1] = format('%d', month)
 end
 return out
 ",
@@ -96,6 +97,7 @@ pub struct Texts {
     pub clock: String,
     pub period: String,
     pub prune: String,
+    pub cap: String,
     pub live_runs: String,
     pub run: String,
     pub resolve: String,
@@ -114,6 +116,7 @@ impl Texts {
             clock: CLOCK_LUA.to_owned(),
             period: PERIOD_LUA.to_owned(),
             prune: PRUNE_LUA.to_owned(),
+            cap: CAP_LUA.to_owned(),
             live_runs: LIVE_RUNS_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             // With positions in place of names, so that each position is mutated too.
@@ -136,7 +139,7 @@ impl Texts {
             ("prune.lua", &self.prune),
         ];
         let own = with_fragments(&self.authorize, &fragments);
-        let parts = [clock, &[&self.period, &own]].concat();
+        let parts = [clock, &[&self.period, &self.cap, &own]].concat();
         Script::new("authorize", WhenFull::Refuse, Names::default(), &parts)
     }
 
@@ -152,7 +155,7 @@ impl Texts {
             let parts = [CLOCK, &self.resolve, &with_fragments(own, &lacks_writes)];
             Script::new(name, WhenFull::Run, Names::default(), &parts)
         };
-        let extend = [CLOCK, &self.extend];
+        let extend = [CLOCK, &self.cap, &self.extend];
         [
             self.authorize_with(&[&self.clock, CLOCK_BOUND_LUA]),
             Script::new("extend", WhenFull::Refuse, Names::default(), &extend),

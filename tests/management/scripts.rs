@@ -25,15 +25,15 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 /// Equivalent mutants: the changed script has the same effect.
 const EQUIVALENT: &[(&str, &str)] = &[
     (
-        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 9: >= -> >",
+        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(call('GET', KEYS[1])), rest end | 9: >= -> >",
         LAST_MS,
     ),
     (
-        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 12: 0 -> 1",
+        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(call('GET', KEYS[1])), rest end | 12: 0 -> 1",
         LAST_MS,
     ),
     (
-        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 23: <= -> <",
+        "if rest >= 0 and rest <= left then open, used, left = true, tonumber(call('GET', KEYS[1])), rest end | 23: <= -> <",
         "only in the millisecond in which a window opens is all of it left, and no test can hit that one",
     ),
 ];

@@ -38,15 +38,15 @@ const EQUIVALENT: &[(&str, &str)] = &[
         "only in the millisecond in which an attempt is taken is the whole span left, and no test can hit that one",
     ),
     (
-        "if #taken >= most and not ahead then return {'locked', string.format('%d', math.max(left, 1))} end | 91: 1 -> 0",
+        "if #taken >= most and not ahead then return {'locked', format('%d', math.max(left, 1))} end | 84: 1 -> 0",
         "only in the last millisecond of a lock is there none left, and no test can wait for that one",
     ),
     (
-        "if old > 0 then redis.call('LTRIM', KEYS[1], old, -1) end | 4: old > 0 -> true",
+        "if old > 0 then call('LTRIM', KEYS[1], old, -1) end | 4: old > 0 -> true",
         TRIM_NOTHING,
     ),
     (
-        "if old > 0 then redis.call('LTRIM', KEYS[1], old, -1) end | 8: > -> >=",
+        "if old > 0 then call('LTRIM', KEYS[1], old, -1) end | 8: > -> >=",
         TRIM_NOTHING,
     ),
     (

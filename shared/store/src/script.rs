@@ -1,8 +1,8 @@
 //! Scripts: one Lua file and one typed twin for each business action.
 //!
 //! A script is executed by the hash of its source, so a binary always executes the scripts it was built with, also
-//! while an older and a newer binary share a store. Rules, checked by `lint`: `redis.call` on declared keys only;
-//! numbers become text only through `string.format('%d')`, and `..` joins texts only; no clock but the store's `TIME`,
+//! while an older and a newer binary share a store. Rules, checked by `lint`: `call` on declared keys only; numbers
+//! become text only through `format('%d')`, and `..` joins texts only; no clock but the store's `TIME`,
 //! which is compared with the caller's before anything is done by it.
 
 pub mod all;
@@ -49,6 +49,8 @@ const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
 const WRAPPED: &str = "local function change()";
 /// Marks a script that compares the store's clock with its caller's: the fragment `clock_bound.lua`.
 const BOUNDS_THE_CLOCK: &str = "local ahead, bound = now_ms";
+/// Start of every script.
+const PRELUDE: &str = include_str!("script/prelude.lua");
 /// Wrapper of scripts that change an account.
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
@@ -69,7 +71,7 @@ impl Script {
         } else {
             own
         };
-        let source = [shebang, &inputs.resolve(&own)].concat();
+        let source = [shebang, PRELUDE, &inputs.resolve(&own)].concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self {
             name,

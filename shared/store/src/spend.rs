@@ -9,7 +9,7 @@ use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
+    AGENT_EXISTS, BUDGET, CAP, CHANGE, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
     RUN, Scope,
 };
 use crate::script::script;
@@ -26,7 +26,7 @@ script! {
     /// Checks and executes a spend.
     pub static SPEND = "spend",
     source: [
-        CHANGE, BUDGET, PERIOD, PRUNE, LIVE_RUNS, RUN, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
+        CHANGE, BUDGET, PERIOD, PRUNE, CAP, LIVE_RUNS, RUN, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
         include_str!("spend/spend.lua"),
     ],
     when_full: Refuse,

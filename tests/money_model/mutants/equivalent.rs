@@ -27,7 +27,7 @@ pub const LIST: &[(&str, &str)] = &[
         KEYED,
     ),
     (
-        "escrow/create: if ARGV[9] ~= '' then redis.call('HSET', KEYS[15], ARGV[9], ARGV[10]) end | 9: 9 -> 10",
+        "escrow/create: if ARGV[9] ~= '' then call('HSET', KEYS[15], ARGV[9], ARGV[10]) end | 9: 9 -> 10",
         ROW,
     ),
     (
@@ -43,15 +43,15 @@ pub const LIST: &[(&str, &str)] = &[
         "a text begins at 1 also for who says 0",
     ),
     (
-        "deposit/confirm: if ARGV[6] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 6 -> 7",
+        "deposit/confirm: if ARGV[6] ~= '' and call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 6 -> 7",
         KEYED,
     ),
     (
-        "deposit/make: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 7 -> 8",
+        "deposit/make: if ARGV[7] ~= '' and call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 7 -> 8",
         KEYED,
     ),
     (
-        "transfer/checks: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end | 9: 7 -> 8",
+        "transfer/checks: if ARGV[7] ~= '' and call('EXISTS', KEYS[8]) == 1 then return {'known'} end | 9: 7 -> 8",
         KEYED,
     ),
     (
@@ -79,15 +79,15 @@ pub const LIST: &[(&str, &str)] = &[
         SPAN,
     ),
     (
-        "spend/spend: if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[11] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
+        "spend/spend: if agent[3] and is_full('transactions', call('HLEN', KEYS[3]) - (account[11] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
         WALLET,
     ),
     (
-        "escrow/fund: if here then redis.call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
+        "escrow/fund: if here then call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
         "for a payee elsewhere this is the payer's set, which has got the number just before",
     ),
     (
-        "escrow/resolve: if ARGV[8] ~= '' then redis.call('HSET', KEYS[12], ARGV[8], ARGV[9]) end | 9: 8 -> 9",
+        "escrow/resolve: if ARGV[8] ~= '' then call('HSET', KEYS[12], ARGV[8], ARGV[9]) end | 9: 8 -> 9",
         ROW,
     ),
     (
@@ -111,7 +111,7 @@ pub const LIST: &[(&str, &str)] = &[
         POLICY,
     ),
     (
-        "spend/spend: if run[3] then redis.call('HDEL', KEYS[16], 'status', 'ended') end | 4: run[3] -> true",
+        "spend/spend: if run[3] then call('HDEL', KEYS[16], 'status', 'ended') end | 4: run[3] -> true",
         "fields that are not there cannot be removed; the condition saves a call",
     ),
     ("spend/spend: if agent[3] then | 10: 3 -> 4", WALLET),
@@ -128,36 +128,36 @@ pub const LIST: &[(&str, &str)] = &[
         WALLET,
     ),
     (
-        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_place(), | 25: 8 -> 9",
+        "spend/spend: call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_seq(), | 19: 8 -> 9",
         "only approvals come here, whose spare id is the intent's own",
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 15: '' -> 'x'",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 15: '' -> 'x'",
         "no escrow is called by the empty text",
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
         "no escrow is called by the empty text",
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 12: ~= -> ==",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 12: ~= -> ==",
         OLD_NOTE,
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> false",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> false",
         OLD_NOTE,
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> not (ARGV[6] ~= '')",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 4: ARGV[6] ~= '' -> not (ARGV[6] ~= '')",
         OLD_NOTE,
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 57: 6 -> 7",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 51: 6 -> 7",
         OLD_NOTE,
     ),
     (
-        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[10], ARGV[6]) end | 9: 6 -> 7",
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 9: 6 -> 7",
         OLD_NOTE,
     ),
     ("transit/arrive: if ARGV[7] ~= '' then | 9: 7 -> 8", ROW),
@@ -167,11 +167,11 @@ pub const LIST: &[(&str, &str)] = &[
         ROW,
     ),
     (
-        "escrow/blocked: if is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) then redis.call('DEL', KEYS[10]) end | 42: 'state' -> 'statex'",
+        "escrow/blocked: if is_free(call('HMGET', KEYS[10], 'state', 'fp')) then call('DEL', KEYS[10]) end | 36: 'state' -> 'statex'",
         CLAIM,
     ),
     (
-        "escrow/blocked: if is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) then redis.call('DEL', KEYS[10]) end | 4: is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) -> true",
+        "escrow/blocked: if is_free(call('HMGET', KEYS[10], 'state', 'fp')) then call('DEL', KEYS[10]) end | 4: is_free(call('HMGET', KEYS[10], 'state', 'fp')) -> true",
         CLAIM,
     ),
 ];

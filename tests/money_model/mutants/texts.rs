@@ -82,8 +82,8 @@ recipes! {
     agent::script::DELETE: ["script/clock", "script/clock_bound", "script/change", "agent/delete"] changing ["agent/delete"];
     AGENT_FREEZE: ["script/clock", "script/clock_bound", "script/change", "script/agent_exists", "agent/freeze"] changing ["script/agent_exists"];
     spend::DENY: ["script/clock", "script/clock_bound", "script/change", "script/intent", "spend/deny"] changing ["spend/deny"];
-    spend::SPEND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/period", "script/prune", "script/live_runs", "script/run", "script/money", "script/intent", "script/intent_budget", "script/agent_exists", "script/low_balance", "spend/spend"]
-        changing ["script/prune", "script/run", "script/intent", "script/intent_budget", "spend/spend"];
+    spend::SPEND: ["script/clock", "script/clock_bound", "script/change", "script/budget", "script/period", "script/prune", "script/cap", "script/live_runs", "script/run", "script/money", "script/intent", "script/intent_budget", "script/agent_exists", "script/low_balance", "spend/spend"]
+        changing ["script/prune", "script/cap", "script/run", "script/intent", "script/intent_budget", "spend/spend"];
 }
 
 #[test]

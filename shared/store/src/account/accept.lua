@@ -5,7 +5,7 @@
 -- ARGV: of a change
 -- Returns: {'accepted'} | {'no_account'}
 -- Cost: O(1); 6 calls
-account_view[1] = string.format('%d', math.max(tonumber(account_view[1]) + 1, now_ms))
-redis.call('HSET', KEYS.account, 'generation', account_view[1])
+account_view[1] = format('%d', math.max(tonumber(account_view[1]) + 1, now_ms))
+call('HSET', KEYS.account, 'generation', account_view[1])
 recorded()
 return {'accepted'}

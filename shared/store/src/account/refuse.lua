@@ -4,5 +4,5 @@
 -- ARGV: as refused.rs names them. `life` is in ms
 -- Returns: {'named'}
 -- Cost: O(accounts named); 1 call
-redis.call('SET', KEYS.refused, ARGV.list, 'PX', ARGV.life)
+call('SET', KEYS.refused, ARGV.list, 'PX', ARGV.life)
 return {'named'}

@@ -3,10 +3,10 @@
 -- ARGV: of a change, then as script.rs names them. `expected` is the required current plan, or '' for any
 -- Returns: {'set'} | {'same'} (nothing changed) | {'other_plan'} (the current plan is not `expected`) | {'no_account'}
 -- Cost: O(1); 7 calls
-local plan = redis.call('HGET', KEYS.account, 'plan')
+local plan = call('HGET', KEYS.account, 'plan')
 if ARGV.expected ~= '' and plan ~= ARGV.expected then return {'other_plan'} end
 if plan == ARGV.plan then return {'same'} end
 
-redis.call('HSET', KEYS.account, 'plan', ARGV.plan)
+call('HSET', KEYS.account, 'plan', ARGV.plan)
 recorded()
 return {'set'}

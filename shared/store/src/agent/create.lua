@@ -6,15 +6,15 @@
 -- Returns: {'created'} | {'tier_limit'} | {'exists'} | {'other_plan', plan} | {'over_budget', kind}
 --   | {'taken'} (the number is in use; nothing changed, draw another) | {'no_account'}
 -- Cost: O(log agents of the account); 12 calls
-local plan = redis.call('HGET', KEYS.account, 'plan')
+local plan = call('HGET', KEYS.account, 'plan')
 if ARGV.plan ~= '' and plan ~= ARGV.plan then return {'other_plan', plan} end
-if redis.call('HEXISTS', KEYS.agent, 'wallet') == 1 then return {'exists'} end
-if ARGV.agents_max ~= '' and redis.call('ZCARD', KEYS.agents) >= tonumber(ARGV.agents_max) then return {'tier_limit'} end
-if is_full('agents', redis.call('ZCARD', KEYS.agents) + counted('closed_wallets')) then return over_budget('agents') end
-if redis.call('EXISTS', KEYS.place) == 1 then return {'taken'} end
+if call('HEXISTS', KEYS.agent, 'wallet') == 1 then return {'exists'} end
+if ARGV.agents_max ~= '' and call('ZCARD', KEYS.agents) >= tonumber(ARGV.agents_max) then return {'tier_limit'} end
+if is_full('agents', call('ZCARD', KEYS.agents) + counted('closed_wallets')) then return over_budget('agents') end
+if call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 
-redis.call('SET', KEYS.place, ARGV.place)
-redis.call('HSET', KEYS.agent, 'balance', '0', 'created_at', now, 'updated_at', now, unpack(ARGV, @ARGV.fields))
-redis.call('ZADD', KEYS.agents, now_ms, ARGV.agent)
+call('SET', KEYS.place, ARGV.place)
+call('HSET', KEYS.agent, 'balance', '0', 'created_at', now, 'updated_at', now, unpack(ARGV, @ARGV.fields))
+call('ZADD', KEYS.agents, now_ms, ARGV.agent)
 recorded()
 return {'created'}

@@ -14,38 +14,38 @@
 --   others); 31 calls, one a field and three a virtual key
 -- The number of lists of a wallet.
 local LISTS = 8
-local row = redis.call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
+local row = call('HMGET', KEYS.agent, 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end
 if row[2] ~= '0' then return {'holds_money'} end
 if (row[4] or '0') ~= '0' then return {'awaits_deposit'} end
-if redis.call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
+if call('SCARD', KEYS.open_escrows) > 0 then return {'open_escrows'} end
 if (row[3] or '') ~= ARGV.policy or row[5] ~= ARGV.wallet_number then return {'changed'} end
 local virtual_keys, seen = {}, #KEYS - @KEYS.virtual_keys + 1
 -- Reading one key more than the caller read is enough to detect others.
-if ARGV.mode == 'live' then virtual_keys = redis.call('ZRANGE', KEYS.agent_keys, 0, seen) end
+if ARGV.mode == 'live' then virtual_keys = call('ZRANGE', KEYS.agent_keys, 0, seen) end
 if #virtual_keys ~= seen then return {'changed'} end
 
-redis.call('HSET', KEYS.closed_wallet, 'wallet_number', row[5], 'wallet', row[1], 'name', row[6], 'balance', '0', 'created_at', row[7],
+call('HSET', KEYS.closed_wallet, 'wallet_number', row[5], 'wallet', row[1], 'name', row[6], 'balance', '0', 'created_at', row[7],
   'updated_at', now, 'closed_at', now, 'agent', ARGV.agent)
 for list = @KEYS.lists, @KEYS.open_escrows + LISTS do
   local closed = KEYS[list + LISTS]
-  if redis.call('EXISTS', KEYS[list]) == 1 then redis.call('RENAME', KEYS[list], closed) end
+  if call('EXISTS', KEYS[list]) == 1 then call('RENAME', KEYS[list], closed) end
 end
-for _, field in ipairs(redis.call('HKEYS', KEYS.agent)) do
+for _, field in ipairs(call('HKEYS', KEYS.agent)) do
   local stays = field == 'frozen' or field == 'slot' or field == 'held' or string.match(field, '^[dmsw]%d+$')
-  if not stays then redis.call('HDEL', KEYS.agent, field) end
+  if not stays then call('HDEL', KEYS.agent, field) end
 end
 for at, id in ipairs(virtual_keys) do
-  redis.call('ZREM', KEYS.active_keys, id)
-  redis.call('ZREM', KEYS.agent_keys, id)
-  redis.call('DEL', KEYS[@KEYS.virtual_keys - 1 + at])
+  call('ZREM', KEYS.active_keys, id)
+  call('ZREM', KEYS.agent_keys, id)
+  call('DEL', KEYS[@KEYS.virtual_keys - 1 + at])
 end
-if ARGV.mode == 'live' then redis.call('SREM', KEYS.sealed_agents, ARGV.agent) end
+if ARGV.mode == 'live' then call('SREM', KEYS.sealed_agents, ARGV.agent) end
 if ARGV.policy ~= '' then
-  redis.call('DEL', KEYS.policy)
-  redis.call('ZREM', KEYS.policies, ARGV.policy)
+  call('DEL', KEYS.policy)
+  call('ZREM', KEYS.policies, ARGV.policy)
 end
-redis.call('ZREM', KEYS.agents, ARGV.agent)
-redis.call('HINCRBY', KEYS.account, string.format('%s_closed_wallets', ARGV.mode), 1)
+call('ZREM', KEYS.agents, ARGV.agent)
+call('HINCRBY', KEYS.account, format('%s_closed_wallets', ARGV.mode), 1)
 recorded()
 return {'deleted'}

@@ -7,17 +7,17 @@
 -- Cost: O(fields of the agent + log frozen agents); up to 12 calls
 if not agent_exists(@KEYS.agent, @KEYS.agent_keys) then return {'not_found'} end
 
-local frozen, who = redis.call('HGET', KEYS.agent, 'frozen'), ARGV.authority
+local frozen, who = call('HGET', KEYS.agent, 'frozen'), ARGV.authority
 if ARGV.change == 'freeze' then
   if frozen == 'operator' or frozen == who then return {'already'} end
-  redis.call('HSET', KEYS.agent, 'frozen', who)
-  redis.call('ZADD', KEYS.frozen_agents, 'NX', now_ms, ARGV.agent)
+  call('HSET', KEYS.agent, 'frozen', who)
+  call('ZADD', KEYS.frozen_agents, 'NX', now_ms, ARGV.agent)
 else
   if not frozen then return {'already'} end
   if frozen == 'operator' and who ~= 'operator' then return {'not_permitted'} end
-  redis.call('HDEL', KEYS.agent, 'frozen')
-  redis.call('ZREM', KEYS.frozen_agents, ARGV.agent)
+  call('HDEL', KEYS.agent, 'frozen')
+  call('ZREM', KEYS.frozen_agents, ARGV.agent)
 end
-if redis.call('HEXISTS', KEYS.agent, 'wallet') == 1 then redis.call('HSET', KEYS.agent, 'updated_at', now) end
+if call('HEXISTS', KEYS.agent, 'wallet') == 1 then call('HSET', KEYS.agent, 'updated_at', now) end
 recorded()
 return {'done'}

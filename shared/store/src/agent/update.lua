@@ -4,10 +4,10 @@
 -- Returns: {'updated'} (also if the fields had these values; nothing was written then) | {'missing'} (no wallet row)
 --   | {'no_account'}
 -- Cost: O(fields); 7 calls and two per field
-if redis.call('HEXISTS', KEYS.agent, 'wallet') == 0 then return {'missing'} end
+if call('HEXISTS', KEYS.agent, 'wallet') == 0 then return {'missing'} end
 if has_fields(@KEYS.agent, @ARGV.fields) then return {'updated'} end
 
 change_fields(@KEYS.agent, @ARGV.fields)
-redis.call('HSET', KEYS.agent, 'updated_at', now)
+call('HSET', KEYS.agent, 'updated_at', now)
 recorded()
 return {'updated'}

@@ -8,22 +8,22 @@
 -- while the store's clock was ahead, and is replaced. Requests over the limit are not counted: counting them would only
 -- delay the effect of a plan upgrade.
 local MINUTE = 60000
-local key = redis.call('HMGET', KEYS.api_key, 'id', 'revoked_at', 'last_used')
+local key = call('HMGET', KEYS.api_key, 'id', 'revoked_at', 'last_used')
 if not key[1] or key[2] then return {'gone'} end
 
 local limit, used, left = tonumber(ARGV.limit), 0, tonumber(ARGV.window)
 local open = false
 if limit then
-  local rest = redis.call('PTTL', KEYS.requests)
-  if rest >= 0 and rest <= left then open, used, left = true, tonumber(redis.call('GET', KEYS.requests)), rest end
+  local rest = call('PTTL', KEYS.requests)
+  if rest >= 0 and rest <= left then open, used, left = true, tonumber(call('GET', KEYS.requests)), rest end
 end
 
-local minute = string.format('%d', now_ms - now_ms % MINUTE)
-if key[3] ~= minute then redis.call('HSET', KEYS.api_key, 'last_used', minute) end
+local minute = format('%d', now_ms - now_ms % MINUTE)
+if key[3] ~= minute then call('HSET', KEYS.api_key, 'last_used', minute) end
 if not limit then return {'uncounted'} end
 local word = 'over'
 if used < limit then
   used, word = used + 1, 'passed'
-  if open then redis.call('INCR', KEYS.requests) else redis.call('SET', KEYS.requests, '1', 'PX', left) end
+  if open then call('INCR', KEYS.requests) else call('SET', KEYS.requests, '1', 'PX', left) end
 end
-return {word, string.format('%d', used), string.format('%d', left), string.format('%d', now_ms)}
+return {word, format('%d', used), format('%d', left), format('%d', now_ms)}

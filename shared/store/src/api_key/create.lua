@@ -5,18 +5,18 @@
 -- Returns: {'created'} | {'exists'} | {'too_many'} (and `revoked` is not revoked, or no longer exists)
 --   | {'over_budget', kind} | {'no_account'}
 -- Cost: O(log keys of the account); up to 14 calls
-if redis.call('EXISTS', KEYS.api_key) == 1 then return {'exists'} end
-local full = redis.call('ZCARD', KEYS.api_keys) >= tonumber(ARGV.keys_max)
-if full and (ARGV.revoked_id == '' or not redis.call('HGET', KEYS.revoked, 'revoked_at')) then return {'too_many'} end
-if is_full('keys', redis.call('HGET', KEYS.account, 'key_seq') or '0') then return over_budget('keys') end
+if call('EXISTS', KEYS.api_key) == 1 then return {'exists'} end
+local full = call('ZCARD', KEYS.api_keys) >= tonumber(ARGV.keys_max)
+if full and (ARGV.revoked_id == '' or not call('HGET', KEYS.revoked, 'revoked_at')) then return {'too_many'} end
+if is_full('keys', call('HGET', KEYS.account, 'key_seq') or '0') then return over_budget('keys') end
 
 local words
 if full then
-  redis.call('DEL', KEYS.revoked)
-  redis.call('ZREM', KEYS.api_keys, ARGV.revoked_id)
-  words = string.format('dropped_key_id=%s', ARGV.revoked_id)
+  call('DEL', KEYS.revoked)
+  call('ZREM', KEYS.api_keys, ARGV.revoked_id)
+  words = format('dropped_key_id=%s', ARGV.revoked_id)
 end
-redis.call('HSET', KEYS.api_key, 'id', ARGV.key_id, 'mode', ARGV.mode, 'created_at', now, unpack(ARGV, @ARGV.fields))
-redis.call('ZADD', KEYS.api_keys, redis.call('HINCRBY', KEYS.account, 'key_seq', 1), ARGV.key_id)
+call('HSET', KEYS.api_key, 'id', ARGV.key_id, 'mode', ARGV.mode, 'created_at', now, unpack(ARGV, @ARGV.fields))
+call('ZADD', KEYS.api_keys, call('HINCRBY', KEYS.account, 'key_seq', 1), ARGV.key_id)
 recorded(words)
 return {'created'}

@@ -7,7 +7,7 @@
 local replies, at = {}, @ARGV.reads
 for read = @KEYS.reads, #KEYS do
   local words = tonumber(ARGV[at + 1])
-  replies[read] = redis.call(ARGV[at], KEYS[read], unpack(ARGV, at + 2, at + 1 + words))
+  replies[read] = call(ARGV[at], KEYS[read], unpack(ARGV, at + 2, at + 1 + words))
   at = at + 2 + words
 end
 return replies

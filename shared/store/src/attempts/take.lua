@@ -6,17 +6,17 @@
 -- Returns: {'taken'} | {'locked', ms until it ends}
 -- Cost: O(maximum number of attempts); at most 6 calls
 local most, span = tonumber(ARGV.attempts_max), tonumber(ARGV.span)
-local left = redis.call('PTTL', KEYS.attempts)
-local taken = redis.call('LRANGE', KEYS.attempts, 0, -1)
+local left = call('PTTL', KEYS.attempts)
+local taken = call('LRANGE', KEYS.attempts, 0, -1)
 local ahead = left > span
-if #taken >= most and not ahead then return {'locked', string.format('%d', math.max(left, 1))} end
+if #taken >= most and not ahead then return {'locked', format('%d', math.max(left, 1))} end
 
 local old = 0
 for at, time in ipairs(taken) do
   if not ahead and tonumber(time) > now_ms - span then break end
   old = at
 end
-if old > 0 then redis.call('LTRIM', KEYS.attempts, old, -1) end
-redis.call('RPUSH', KEYS.attempts, string.format('%d', now_ms))
-redis.call('PEXPIRE', KEYS.attempts, ARGV.span)
+if old > 0 then call('LTRIM', KEYS.attempts, old, -1) end
+call('RPUSH', KEYS.attempts, format('%d', now_ms))
+call('PEXPIRE', KEYS.attempts, ARGV.span)
 return {'taken'}

@@ -5,11 +5,11 @@
 -- Returns: the number of removed texts; a text that has grown meanwhile stays
 -- Cost: O(texts); 2 calls, and 2 per text
 local gone = 0
-local before = tonumber(redis.call('HGET', KEYS.base, 'forgotten') or '0')
+local before = tonumber(call('HGET', KEYS.base, 'forgotten') or '0')
 for text = @KEYS.decisions, #KEYS do
-  if redis.call('STRLEN', KEYS[text]) == tonumber(ARGV[text]) then
-    gone = gone + redis.call('UNLINK', KEYS[text])
+  if call('STRLEN', KEYS[text]) == tonumber(ARGV[text]) then
+    gone = gone + call('UNLINK', KEYS[text])
   end
 end
-if tonumber(ARGV.done) > before then redis.call('HSET', KEYS.base, 'forgotten', ARGV.done) end
+if tonumber(ARGV.done) > before then call('HSET', KEYS.base, 'forgotten', ARGV.done) end
 return gone

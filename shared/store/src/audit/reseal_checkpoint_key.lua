@@ -4,7 +4,7 @@
 -- ARGV: as reseal_checkpoint_key.rs names them. `old` and `new` are sealed texts
 -- Returns: {'done'} | {'changed'} (it is not the old text; nothing changed)
 -- Cost: O(1); 2 calls
-if redis.call('HGET', KEYS.store, ARGV.field) ~= ARGV.old then return {'changed'} end
+if call('HGET', KEYS.store, ARGV.field) ~= ARGV.old then return {'changed'} end
 
-redis.call('HSET', KEYS.store, ARGV.field, ARGV.new)
+call('HSET', KEYS.store, ARGV.field, ARGV.new)
 return {'done'}

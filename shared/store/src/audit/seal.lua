@@ -14,18 +14,18 @@
 --   kept hold
 -- Days are counted from 1, so FIRST_DAY is the index of the key before them.
 local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, @KEYS.kept, 10 -- additions beyond the ceiling of counters are omitted
-local base = redis.call('HMGET', KEYS.base, 'seq', 'hash')
-local sealed, count, lists, days = redis.call('LLEN', KEYS.hashes), tonumber(ARGV.count), tonumber(ARGV.lists), tonumber(ARGV.days)
+local base = call('HMGET', KEYS.base, 'seq', 'hash')
+local sealed, count, lists, days = call('LLEN', KEYS.hashes), tonumber(ARGV.count), tonumber(ARGV.lists), tonumber(ARGV.days)
 if tonumber(base[1] or '0') + sealed + 1 ~= tonumber(ARGV.first) then return {'moved'} end
-if redis.call('LLEN', KEYS.audit_log) < sealed + count then return {'moved'} end
-local before = sealed > 0 and redis.call('LINDEX', KEYS.hashes, -1) or base[2] or ''
+if call('LLEN', KEYS.audit_log) < sealed + count then return {'moved'} end
+local before = sealed > 0 and call('LINDEX', KEYS.hashes, -1) or base[2] or ''
 if before ~= ARGV.before then return {'disagree'} end
 
 -- Current values of the days, and where their sums and moves begin in ARGV.
 local at, seen = @ARGV.words, {}
 for day = 1, days do
   local agents = tonumber(ARGV[at + 1])
-  local known = redis.call('HMGET', KEYS[FIRST_DAY + day], 'spent', 'agents', 'a:*', unpack(ARGV, at + 2, at + 1 + agents))
+  local known = call('HMGET', KEYS[FIRST_DAY + day], 'spent', 'agents', 'a:*', unpack(ARGV, at + 2, at + 1 + agents))
   local adds = at + 2 + agents
   local moves = adds + 1 + 2 * tonumber(ARGV[adds])
   seen[day] = {first = at + 1, agents = agents, adds = adds, moves = moves, ends = ARGV[at],
@@ -34,15 +34,15 @@ for day = 1, days do
   at = moves + 1 + 8 * tonumber(ARGV[moves])
 end
 
-redis.call('RPUSH', KEYS.hashes, unpack(ARGV, at, at + count - 1))
+call('RPUSH', KEYS.hashes, unpack(ARGV, at, at + count - 1))
 at = at + count
 for list = FIRST_DAY + days + 1, FIRST_DAY + days + lists do
   local numbers = tonumber(ARGV[at])
-  redis.call('RPUSH', KEYS[list], unpack(ARGV, at + 1, at + numbers))
+  call('RPUSH', KEYS[list], unpack(ARGV, at + 1, at + numbers))
   at = at + 1 + numbers
 end
 for text = FIRST_DAY + days + lists + 1, #KEYS do
-  redis.call('APPEND', KEYS[text], ARGV[at])
+  call('APPEND', KEYS[text], ARGV[at])
   at = at + 1
 end
 
@@ -51,7 +51,7 @@ local function add(day, field, amount)
   local sum = (sums[field] or 0) + tonumber(amount)
   if math.abs(sum) > CEILING then return end
   sums[field] = sum
-  redis.call('HINCRBY', KEYS[FIRST_DAY + day], field, amount)
+  call('HINCRBY', KEYS[FIRST_DAY + day], field, amount)
 end
 
 -- The words from number `first` on: index of the agent in the day's list; calls and nanos to add; '' (the day's sums
@@ -61,10 +61,10 @@ local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
   if what == 'keep' then
     local oldest = tonumber(when) - tonumber(ARGV.kept_memory)
-    local over = redis.call('ZRANGEBYSCORE', KEYS.kept, '-inf', oldest, 'LIMIT', 0, EXPIRED_MAX)
-    if over[1] then redis.call('ZREM', KEYS.kept, unpack(over)) end
-    redis.call('ZADD', KEYS.kept, when, id)
-  elseif what == 'end' and redis.call('ZREM', KEYS.kept, id) == 1 then
+    local over = call('ZRANGEBYSCORE', KEYS.kept, '-inf', oldest, 'LIMIT', 0, EXPIRED_MAX)
+    if over[1] then call('ZREM', KEYS.kept, unpack(over)) end
+    call('ZADD', KEYS.kept, when, id)
+  elseif what == 'end' and call('ZREM', KEYS.kept, id) == 1 then
     calls, nanos = other_calls, other_nanos
   end
   if nanos ~= '0' then add(day, names[tonumber(agent)], nanos) end
@@ -83,15 +83,15 @@ for day = 1, days do
     local field, value = ARGV[its.first + agent], its.known[3 + agent]
     if not value and named < tonumber(ARGV.agents_max) then
       named, value = named + 1, '0'
-      redis.call('HSET', KEYS[FIRST_DAY + day], field, value)
+      call('HSET', KEYS[FIRST_DAY + day], field, value)
     end
     names[agent] = value and field or 'a:*'
     if value then its.sums[field] = tonumber(value) end
   end
-  if named > its.named then redis.call('HSET', KEYS[FIRST_DAY + day], 'agents', string.format('%d', named)) end
+  if named > its.named then call('HSET', KEYS[FIRST_DAY + day], 'agents', format('%d', named)) end
   for first = its.moves + 1, its.moves + 8 * tonumber(ARGV[its.moves]), 8 do
     move(day, first, names)
   end
-  redis.call('EXPIREAT', KEYS[FIRST_DAY + day], its.ends)
+  call('EXPIREAT', KEYS[FIRST_DAY + day], its.ends)
 end
 return {'sealed'}

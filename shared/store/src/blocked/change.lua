@@ -5,32 +5,32 @@
 --   of a new version
 -- Returns: {'done'} | {'already'} (nothing changed) | {'too_many'}
 -- Cost: O(1); 6 calls
-local version = redis.call('HGET', KEYS.blocked, 'version') or ''
+local version = call('HGET', KEYS.blocked, 'version') or ''
 -- The version of an earlier release has no count.
 local count = tonumber(version:match('^(%d+)-') or '0')
-local following = string.format('%d', count + 1) .. '-' .. ARGV.random
+local following = format('%d', count + 1) .. '-' .. ARGV.random
 
 local function unchanged()
-  redis.call('HSET', KEYS.blocked, 'version', version == '' and following or version)
+  call('HSET', KEYS.blocked, 'version', version == '' and following or version)
   return {'already'}
 end
 
-local known = redis.call('HGET', KEYS.blocked, ARGV.range)
+local known = call('HGET', KEYS.blocked, ARGV.range)
 if ARGV.action == 'unblock' then
   if not known then return unchanged() end
-  redis.call('HDEL', KEYS.blocked, ARGV.range)
-  redis.call('HSET', KEYS.blocked, 'version', following)
+  call('HDEL', KEYS.blocked, ARGV.range)
+  call('HSET', KEYS.blocked, 'version', following)
   return {'done'}
 end
 
-local since = string.format('%d', now_ms)
+local since = format('%d', now_ms)
 if known then
   -- It stays blocked since the original time; the new reason replaces the old one.
   local then_ms, reason = known:match('^(%d+) (.*)$')
   if ARGV.reason == '' or ARGV.reason == reason then return unchanged() end
   since = then_ms
-elseif redis.call('HLEN', KEYS.blocked) - redis.call('HEXISTS', KEYS.blocked, 'version') >= tonumber(ARGV.ranges_max) then
+elseif call('HLEN', KEYS.blocked) - call('HEXISTS', KEYS.blocked, 'version') >= tonumber(ARGV.ranges_max) then
   return {'too_many'}
 end
-redis.call('HSET', KEYS.blocked, ARGV.range, string.format('%s %s', since, ARGV.reason), 'version', following)
+call('HSET', KEYS.blocked, ARGV.range, format('%s %s', since, ARGV.reason), 'version', following)
 return {'done'}

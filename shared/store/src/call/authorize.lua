@@ -17,7 +17,7 @@
 --   first call of the month, and four more where a counter has reached 2^53
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
-local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
+local EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 2 ^ 53, 60000, 3024060000, 10
 
 local day_text = format('%d', today)
 local month_text = format('%d', month)
@@ -25,7 +25,7 @@ local day_field = 'd' .. day_text
 local month_field = 'm' .. month_text
 local tracked_field = 't' .. month_text
 local slots_field = 'n' .. month_text
-local place_field = 's' .. month_text
+local slot_field = 's' .. month_text
 
 local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan', tracked_field, slots_field)
 local generation_text = account[1]
@@ -61,7 +61,7 @@ elseif ARGV.estimate == '' then
   return 'counted ' .. view_text
 else
   agent = call('HMGET', KEYS.agent, 'frozen', ARGV.provider_key_id, ARGV.provider_key_sealed, 'cap', 'cap_run', 'cap_day',
-    'cap_month', day_field, month_field, 'slot', 'held', place_field)
+    'cap_month', day_field, month_field, 'slot', 'held', slot_field)
   if not agent[2] or not agent[3] then
     reason_text = 'no_provider_key'
     checks_text = ',,,,,,'
@@ -105,25 +105,12 @@ if ARGV.estimate ~= '-' then estimate = ARGV.estimate + 0 end
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
 local held = held_text + 0
 local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
--- An earlier version kept only the last month in which the agent took a place, as `slot`.
-local has_slot, charges = agent[12] or agent[10] == month_field, estimate > 0
+-- An earlier version kept only the last month in which the agent took a slot, as `slot`.
+local has_slot = agent[12] or agent[10] == month_field
 local word_text
--- The first of Cap's checks that fails.
-if agent[1] then
-  reason_text = 'frozen'
-elseif policy[at] ~= '1' then
-  reason_text = 'cap_disabled'
-elseif charges and run_cap_text ~= '' and run_spent + estimate > run_cap_text + 0 then
-  reason_text = 'per_run_limit'
-elseif charges and day_cap_text ~= '' and day_spent + estimate > day_cap_text + 0 then
-  reason_text = 'daily_limit'
-elseif charges and month_cap_text ~= '' and month_spent + estimate > month_cap_text + 0 then
-  reason_text = 'monthly_limit'
-elseif not has_slot and ARGV.agents ~= '' and slots >= ARGV.agents + 0 then
-  reason_text = 'plan_agent_limit'
-elseif charges and ARGV.tracked ~= '' and tracked + estimate > ARGV.tracked + 0 then
-  reason_text = 'plan_limit'
-elseif named and not run[3] then
+reason_text = denial(estimate, agent[1], policy, at, '', run_spent, day_spent, month_spent, has_slot, ARGV.agents, slots,
+  ARGV.tracked, tracked)
+if not reason_text and named and not run[3] then
   --@ live_runs.lua
   if live_runs(@KEYS.account_runs, RUN_LIFE) >= ARGV.runs_max + 0 then
     -- A new run beyond the account's budget of runs (decision D71).
@@ -132,7 +119,7 @@ elseif named and not run[3] then
 end
 local others = has_slot and slots - 1 or slots
 -- State before this call, one group for each check, including those after the one that decided. For agents: the number
--- of other agents with a place in the month. The agent's held amount is in the group of its day.
+-- of other agents with a slot in the month. The agent's held amount is in the group of its day.
 checks_text = format('%d:%s:,%d:%s:,', rank, ARGV.active_keys, requests - 1, ARGV.requests) .. run_spent_text .. ':'
   .. run_cap_text .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ',' .. month_spent_text .. ':'
   .. month_cap_text .. format(':,%d:', others) .. ARGV.agents .. ':,' .. tracked_text .. ':' .. ARGV.tracked .. ':'
@@ -196,7 +183,7 @@ if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
   local last_field = agent[10] or month_field
   local last_text = string.match(last_field, '%d+')
-  call('HSET', KEYS.agent, 's' .. last_text, '1', place_field, '1', 'slot', month_field)
+  call('HSET', KEYS.agent, 's' .. last_text, '1', slot_field, '1', 'slot', month_field)
   call('HINCRBY', KEYS.account, slots_field, '1')
 end
 if not listed then

@@ -2,7 +2,7 @@
 
 use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
 use crate::keys;
-use crate::script::change::{CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
+use crate::script::change::{CAP, CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::budget::Budget;
@@ -23,7 +23,7 @@ const RARE: &[(&str, &str)] = &[
 script! {
     /// Decides a call and charges its estimate.
     pub static AUTHORIZE = "authorize",
-    source: [CLOCK, PERIOD, &with_fragments(include_str!("authorize.lua"), RARE)],
+    source: [CLOCK, PERIOD, CAP, &with_fragments(include_str!("authorize.lua"), RARE)],
     when_full: Refuse,
     /// The keys of a run are any keys of the account if the run has no name.
     keys: struct AuthorizeKeys<'a>: &'a str {
@@ -325,7 +325,7 @@ mod tests {
     /// `authorize.lua` and the spend scripts each contain the lifetime of a run.
     #[test]
     fn the_constants_of_the_script_are_those_of_the_product() {
-        let constants = format!("= 9e18, 2 ^ 53, 60000, {}, {OWN_RECORDS}\n", RUN_LIFE.as_millis());
+        let constants = format!("= 2 ^ 53, 60000, {}, {OWN_RECORDS}\n", RUN_LIFE.as_millis());
         assert!(AUTHORIZE.source().contains(&constants));
     }
 }

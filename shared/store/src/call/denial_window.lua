@@ -8,8 +8,8 @@
 --   only the first writes anything
 -- Cost: O(1); 7 calls
 if now_ms < tonumber(ARGV.ends) then return {'early'} end
-if redis.call('HGET', KEYS.counted_denials, ARGV.field) ~= ARGV.count then return {'changed'} end
+if call('HGET', KEYS.counted_denials, ARGV.field) ~= ARGV.count then return {'changed'} end
 
-redis.call('HDEL', KEYS.counted_denials, ARGV.field)
+call('HDEL', KEYS.counted_denials, ARGV.field)
 recorded()
 return {'recorded'}

@@ -7,7 +7,6 @@
 --   changes nothing if the hold is already at `to`: a repetition after a lost reply
 -- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a refusal, up to 16
 --   for an extension
-local CEILING = 9e18 -- as in authorize.lua
 local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan')
 local generation_text = account[1]
 local plan_text = account[3]
@@ -36,9 +35,6 @@ local policy, at = agent, 2
 if not agent[2] then
   policy, at = call('HMGET', KEYS.account, 'live_cap', 'live_run', 'live_day', 'live_month'), 1
 end
-local run_cap_text = policy[at + 1] or ''
-local day_cap_text = policy[at + 2] or ''
-local month_cap_text = policy[at + 3] or ''
 local run = named_text == '1' and call('HMGET', KEYS.run, 'spent', 'calls') or {}
 -- An unnamed run consists of this one call. The same is assumed of a run whose record has expired.
 local run_spent = (run[1] or ARGV.from) + 0
@@ -46,20 +42,9 @@ local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 
 local tracked = (call('HGET', KEYS.account, tracked_field) or '0') + 0
 local by = ARGV.to - ARGV.from -- amounts are below 2^53
 
-local reason_text
-if agent[1] then
-  reason_text = 'frozen'
-elseif policy[at] ~= '1' then
-  reason_text = 'cap_disabled'
-elseif run_cap_text ~= '' and run_spent + by > run_cap_text + 0 then
-  reason_text = 'per_run_limit'
-elseif day_cap_text ~= '' and day_spent + by > day_cap_text + 0 then
-  reason_text = 'daily_limit'
-elseif month_cap_text ~= '' and month_spent + by > month_cap_text + 0 then
-  reason_text = 'monthly_limit'
-elseif ARGV.tracked ~= '' and tracked + by > ARGV.tracked + 0 then
-  reason_text = 'plan_limit'
-elseif math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING then
+-- The agent took its slot of the month when the call was approved.
+local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV.tracked, tracked)
+if not reason_text and math.max(run_spent, day_spent, month_spent, tracked, held) + by > CEILING then
   reason_text = 'too_much'
 end
 if reason_text then return reason_text .. ' ' .. view_text end

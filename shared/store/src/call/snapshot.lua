@@ -10,31 +10,31 @@
 --   nil, {}}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 11 to 15 calls
 local MINUTE = 60000
-local month_field = string.format('m%d', month)
-local function field(name) return string.format('%s_%s', ARGV.mode, name) end
-local account = redis.call('HMGET', KEYS.account, 'plan', string.format('t%d', month), string.format('n%d', month),
+local month_field = format('m%d', month)
+local function field(name) return format('%s_%s', ARGV.mode, name) end
+local account = call('HMGET', KEYS.account, 'plan', format('t%d', month), format('n%d', month),
   field('cap'), field('run'), field('day'), field('month'), field('txn'), field('approval'))
 if not account[1] then return {{}, {}, {}, false, false, false, {}} end
-local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'held',
-  string.format('d%d', today), month_field, string.format('w%d', today),
-  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', string.format('s%d', month))
+local agent = call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'held',
+  format('d%d', today), month_field, format('w%d', today),
+  'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', format('s%d', month))
 local has_slot = table.remove(agent) or agent[2] == month_field -- as in authorize.lua
 agent[2] = has_slot and '1' or '0'
-local provider = redis.call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
-local run = ARGV.run_named == '1' and redis.call('HMGET', KEYS.run, 'spent', 'last') or {}
+local provider = call('HMGET', KEYS.agent, ARGV.provider_key_id, ARGV.provider_key_sealed)
+local run = ARGV.run_named == '1' and call('HMGET', KEYS.run, 'spent', 'last') or {}
 -- Usage of the budgets of records (decision D71), as the scripts that enforce them count it.
-local kept = redis.call('HMGET', KEYS.account, field('text_bytes'), field('txn_in'))
-local records = {live_runs(@KEYS.account_runs, tonumber(ARGV.run_life)), run[2] and 1 or 0, redis.call('LLEN', KEYS.intents),
-  tonumber(kept[1] or '0'), redis.call('HLEN', KEYS.transactions) - (kept[2] or '0')}
-local place, left, requests, owner = -1, -1, false, false
+local kept = call('HMGET', KEYS.account, field('text_bytes'), field('txn_in'))
+local records = {live_runs(@KEYS.account_runs, tonumber(ARGV.run_life)), run[2] and 1 or 0, call('LLEN', KEYS.intents),
+  tonumber(kept[1] or '0'), call('HLEN', KEYS.transactions) - (kept[2] or '0')}
+local rank, left, requests, owner = -1, -1, false, false
 if ARGV.key_id ~= '' then
-  place = redis.call('ZRANK', KEYS.active_keys, ARGV.key_id) or -1
-  requests = redis.call('GET', KEYS.rate)
-  left = redis.call('PTTL', KEYS.rate)
+  rank = call('ZRANK', KEYS.active_keys, ARGV.key_id) or -1
+  requests = call('GET', KEYS.rate)
+  left = call('PTTL', KEYS.rate)
   -- Left from a clock that was ahead: a request beyond the rate opens it anew.
   if left > MINUTE then requests, left = false, -1 end
-  owner = redis.call('HGET', KEYS.virtual_key, 'agent')
+  owner = call('HGET', KEYS.virtual_key, 'agent')
 end
 local has_provider_key = provider[1] and provider[2] and 1 or 0
 local exists = agent_exists(@KEYS.agent, @KEYS.agent_keys) and 1 or 0
-return {{now_ms, exists, has_provider_key, place, left}, account, agent, run[1] or false, requests, owner, records}
+return {{now_ms, exists, has_provider_key, rank, left}, account, agent, run[1] or false, requests, owner, records}

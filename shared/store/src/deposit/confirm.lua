@@ -8,15 +8,15 @@
 --   no repetition can change ('again', 'cancelled', 'closed') keep their record, so that its key serves no other
 --   request
 -- Cost: O(1); up to 24 calls
-if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
-local deposit = redis.call('HMGET', KEYS.deposit, 'state', 'balance')
+if ARGV.record ~= '' and call('EXISTS', KEYS.record) == 1 then return {'known'} end
+local deposit = call('HMGET', KEYS.deposit, 'state', 'balance')
 if not deposit[1] then return {'missing'} end
 local final, state, reason = nil, 'blocked', ''
 if deposit[1] == 'cancelled' then
   final = 'cancelled'
 elseif deposit[1] ~= 'pending' then
   final, state = 'again', 'settled'
-elseif redis.call('HGET', KEYS.wallet, 'wallet_number') ~= ARGV.wallet_number then
+elseif call('HGET', KEYS.wallet, 'wallet_number') ~= ARGV.wallet_number then
   final, reason = 'closed', 'wallet_closed'
 end
 if final then
@@ -27,9 +27,9 @@ if final then
 end
 if not has_room(@KEYS.wallet, ARGV.amount) then return {'too_much'} end
 
-redis.call('HINCRBY', KEYS.wallet, 'pending', string.format('-%s', ARGV.amount))
+call('HINCRBY', KEYS.wallet, 'pending', format('-%s', ARGV.amount))
 local balance = post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
-redis.call('HSET', KEYS.deposit, 'state', 'confirmed', 'confirmed_at', now, 'balance', balance)
+call('HSET', KEYS.deposit, 'state', 'confirmed', 'confirmed_at', now, 'balance', balance)
 keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'settled', '', balance)
-recorded(string.format('balance_nanos=%s', balance))
+recorded(format('balance_nanos=%s', balance))
 return {'confirmed'}

@@ -8,8 +8,8 @@
 --   (the balance would exceed its maximum) | {'changed'} (the wallet is not the one that was read; read again) |
 --   {'over_budget', kind} | {'no_account'}; only the first two and a repetition write anything
 -- Cost: O(1); up to 25 calls
-if ARGV.record ~= '' and redis.call('EXISTS', KEYS.record) == 1 then return {'known'} end
-local there = redis.call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')
+if ARGV.record ~= '' and call('EXISTS', KEYS.record) == 1 then return {'known'} end
+local there = call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')
 if there[1] then
   -- Nobody waits for it any more, so no request is answered as if somebody did.
   if there[7] == 'cancelled' then return {'there'} end
@@ -17,7 +17,7 @@ if there[1] then
     if is_refusal_over(ARGV.record, ARGV.record_life) then return over_budget('refusals') end
     count_refusal(ARGV.record, ARGV.record_life)
     keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'settled', '', there[4])
-    redis.call('HSET', KEYS.record, 'txn', there[5])
+    call('HSET', KEYS.record, 'txn', there[5])
   end
   return {'there'}
 end
@@ -25,10 +25,10 @@ if ARGV.refusal ~= '' then
   if is_refusal_over(ARGV.record, ARGV.record_life) then return over_budget('refusals') end
   keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'blocked', ARGV.refusal, '')
   count_refusal(ARGV.record, ARGV.record_life)
-  recorded(string.format('outcome=blocked reason=%s', ARGV.refusal))
+  recorded(format('outcome=blocked reason=%s', ARGV.refusal))
   return {'blocked', ARGV.refusal}
 end
-local wallet = redis.call('HMGET', KEYS.wallet, 'wallet_number', 'balance', 'pending')
+local wallet = call('HMGET', KEYS.wallet, 'wallet_number', 'balance', 'pending')
 if wallet[1] ~= ARGV.wallet_number then return {'changed'} end
 if not can_hold(wallet[2], wallet[3] or '0', ARGV.amount) then return {'too_much'} end
 if is_full('deposits', counted('deposits')) then return over_budget('deposits') end
@@ -36,15 +36,15 @@ if ARGV.state == 'confirmed' and is_full('transactions', caused()) then return o
 
 local balance = wallet[2]
 if ARGV.state == 'pending' then
-  redis.call('HINCRBY', KEYS.wallet, 'pending', ARGV.amount)
-  redis.call('HSET', KEYS.wallet, 'updated_at', now)
+  call('HINCRBY', KEYS.wallet, 'pending', ARGV.amount)
+  call('HSET', KEYS.wallet, 'updated_at', now)
 else
   balance = post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
-  redis.call('HSET', KEYS.deposit, 'confirmed_at', now, 'balance', balance)
+  call('HSET', KEYS.deposit, 'confirmed_at', now, 'balance', balance)
 end
-redis.call('HSET', KEYS.deposit, 'id', ARGV.transaction, 'reference', ARGV.reference, 'owner', ARGV.owner, 'number', ARGV.wallet_number, 'amount', ARGV.amount,
+call('HSET', KEYS.deposit, 'id', ARGV.transaction, 'reference', ARGV.reference, 'owner', ARGV.owner, 'number', ARGV.wallet_number, 'amount', ARGV.amount,
   'currency', ARGV.currency, 'state', ARGV.state, 'first', ARGV.state, 'at', now, 'first_balance', balance)
-redis.call('HINCRBY', KEYS.account, string.format('%s_deposits', ARGV.mode), 1)
+call('HINCRBY', KEYS.account, format('%s_deposits', ARGV.mode), 1)
 keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'settled', '', balance)
-recorded(ARGV.state == 'pending' and 'outcome=settled' or string.format('outcome=settled balance_nanos=%s', balance))
+recorded(ARGV.state == 'pending' and 'outcome=settled' or format('outcome=settled balance_nanos=%s', balance))
 return {'made'}

@@ -6,11 +6,11 @@
 --   the first writes anything | {'over_budget', kind} (the claim is removed nevertheless)
 -- Cost: O(1); up to 19 calls
 local function is_free(record) return not record[1] or record[1] == 'claimed' and record[2] == ARGV.fingerprint end
-if not is_free(redis.call('HMGET', KEYS.intent, 'state', 'fp')) then return {'known'} end
+if not is_free(call('HMGET', KEYS.intent, 'state', 'fp')) then return {'known'} end
 local full = full_of_intents(@KEYS.intent_index)
 
-if is_free(redis.call('HMGET', KEYS.claim, 'state', 'fp')) then redis.call('DEL', KEYS.claim) end
+if is_free(call('HMGET', KEYS.claim, 'state', 'fp')) then call('DEL', KEYS.claim) end
 if full then return over_budget(full) end
 keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'blocked', ARGV.reason, ARGV.heads, @ARGV.fields)
-recorded(string.format('outcome=blocked reason=%s intentId=%s', ARGV.reason, ARGV.intent))
+recorded(format('outcome=blocked reason=%s intentId=%s', ARGV.reason, ARGV.intent))
 return {'blocked'}

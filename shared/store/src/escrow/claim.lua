@@ -5,11 +5,11 @@
 -- Returns: {'claimed'} (now, or before for the same request) | {'known'} (the key has a record, or another request's
 --   claim)
 -- Cost: O(1); 1 or 2 calls
-local record = redis.call('HMGET', KEYS.intent, 'state', 'fp')
+local record = call('HMGET', KEYS.intent, 'state', 'fp')
 if record[1] then
   if record[1] == 'claimed' and record[2] == ARGV.fingerprint then return {'claimed'} end
   return {'known'}
 end
 
-redis.call('HSET', KEYS.intent, 'id', ARGV.intent, 'state', 'claimed', 'fp', ARGV.fingerprint)
+call('HSET', KEYS.intent, 'id', ARGV.intent, 'state', 'claimed', 'fp', ARGV.fingerprint)
 return {'claimed'}

@@ -9,22 +9,22 @@
 --   expected one any more) | {'over_budget', kind} | {'taken'} (the number is in use; draw another) | {'no_account'};
 --   only the first writes anything
 -- Cost: O(log n) in the escrows of the account; up to 26 calls
-if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
-if redis.call('HGET', KEYS.payer, 'wallet_number') ~= ARGV.payer_number then return {'closed'} end
-if ARGV.payee_number ~= '' and redis.call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return {'closed'} end
+if call('EXISTS', KEYS.intent) == 1 then return {'known'} end
+if call('HGET', KEYS.payer, 'wallet_number') ~= ARGV.payer_number then return {'closed'} end
+if ARGV.payee_number ~= '' and call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return {'closed'} end
 if is_full('escrows', counted('escrows')) then return over_budget('escrows') end
 local full = full_of_intents(@KEYS.intent_index)
 if full then return over_budget(full) end
-if redis.call('EXISTS', KEYS.place) == 1 then return {'taken'} end
+if call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 
 local own = tonumber(ARGV.own_count)
-redis.call('SET', KEYS.place, ARGV.place)
-redis.call('HSET', KEYS.escrow, 'id', ARGV.number, 'status', 'pending', 'created_at', now, 'updated_at', now,
+call('SET', KEYS.place, ARGV.place)
+call('HSET', KEYS.escrow, 'id', ARGV.number, 'status', 'pending', 'created_at', now, 'updated_at', now,
   unpack(ARGV, @ARGV.fields, @ARGV.own_count + own))
-redis.call('ZADD', KEYS.escrows, ARGV.number, ARGV.number)
-redis.call('HINCRBY', KEYS.account, string.format('%s_escrows', ARGV.mode), 1)
-redis.call('HINCRBY', KEYS.account, string.format('%s_text_bytes', ARGV.mode), #redis.call('HGET', KEYS.escrow, 'conditions'))
-if ARGV.transit ~= '' then redis.call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row) end
+call('ZADD', KEYS.escrows, ARGV.number, ARGV.number)
+call('HINCRBY', KEYS.account, format('%s_escrows', ARGV.mode), 1)
+call('HINCRBY', KEYS.account, format('%s_text_bytes', ARGV.mode), #call('HGET', KEYS.escrow, 'conditions'))
+if ARGV.transit ~= '' then call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row) end
 keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields + own)
 recorded('outcome=settled')
 return {'settled', now}

@@ -8,20 +8,20 @@
 --   | {'known'} (an intent with this id exists) | {'missing'} (no such escrow) | {'over_budget', kind} |
 --   {'no_account'}; only the first two write
 -- Cost: O(1); 20 calls for a refusal, up to 33 otherwise
-if redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
-local status = redis.call('HGET', KEYS.escrow, 'status')
+if call('EXISTS', KEYS.intent) == 1 then return {'known'} end
+local status = call('HGET', KEYS.escrow, 'status')
 if not status then return {'missing'} end
 local full = full_of_intents(@KEYS.intent_index)
 if full then return over_budget(full) end
 if is_full('transactions', caused()) then return over_budget('transactions') end
-local payer = redis.call('HMGET', KEYS.payer, 'wallet_number', 'frozen', 'balance', 'cap_low')
+local payer = call('HMGET', KEYS.payer, 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV.payee_number ~= ''
 
 -- Returns the reason, and whether it is answered with 400.
 local function refusal()
   if status ~= 'pending' then return 'escrow_not_pending', true end
   if payer[1] ~= ARGV.payer_number or ARGV.payee_closed == '1' then return 'wallet_closed', false end
-  if here and redis.call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return 'wallet_closed', false end
+  if here and call('HGET', KEYS.payee, 'wallet_number') ~= ARGV.payee_number then return 'wallet_closed', false end
   if payer[2] then return 'frozen', false end
   if tonumber(payer[3]) < tonumber(ARGV.amount) then return 'insufficient_balance', true end
 end
@@ -29,15 +29,15 @@ local reason, spare = refusal()
 if reason then
   local id = spare and ARGV.spare_intent or ARGV.intent
   keep_intent(spare and @KEYS.spare_intent or @KEYS.intent, @KEYS.intent_index, id, 'blocked', reason, ARGV.heads, @ARGV.fields)
-  recorded(string.format('outcome=blocked reason=%s intentId=%s', reason, id))
+  recorded(format('outcome=blocked reason=%s intentId=%s', reason, id))
   return {'blocked', reason, id, status}
 end
 
-local balance = post(@KEYS.payer, string.format('-%s', ARGV.amount), ARGV.transaction_text)
-redis.call('HSET', KEYS.escrow, 'status', 'funded', 'funded_at', now, 'updated_at', now)
-redis.call('SADD', KEYS.payer_open, ARGV.number)
-if here then redis.call('SADD', KEYS.payee_open, ARGV.number) end
+local balance = post(@KEYS.payer, format('-%s', ARGV.amount), ARGV.transaction_text)
+call('HSET', KEYS.escrow, 'status', 'funded', 'funded_at', now, 'updated_at', now)
+call('SADD', KEYS.payer_open, ARGV.number)
+if here then call('SADD', KEYS.payee_open, ARGV.number) end
 keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields)
-redis.call('HSET', KEYS.intent, 'txn', ARGV.transaction, 'balance', balance)
+call('HSET', KEYS.intent, 'txn', ARGV.transaction, 'balance', balance)
 recorded_debit(threshold_of(payer[4]), payer[3], balance, ARGV.transaction_text)
 return {'settled', balance}

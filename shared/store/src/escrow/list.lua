@@ -3,7 +3,7 @@
 -- ARGV: as listing.rs names them
 -- Returns: {'listed'} | {'no_account'}
 -- Cost: O(log n) in the escrows of the account; 2 calls
-if redis.call('EXISTS', KEYS.account) == 0 then return {'no_account'} end
+if call('EXISTS', KEYS.account) == 0 then return {'no_account'} end
 
-redis.call('ZADD', KEYS.escrows, ARGV.number, ARGV.number)
+call('ZADD', KEYS.escrows, ARGV.number, ARGV.number)
 return {'listed'}

@@ -18,19 +18,19 @@
 -- Cost: O(1); 3 to 18 calls for a refusal, up to 32 otherwise
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV.receiver_number ~= '', ARGV.heads ~= '', ARGV.intent ~= ''
-local escrow = redis.call('HMGET', KEYS.escrow, 'status', 'winner', 'winner_account')
+local escrow = call('HMGET', KEYS.escrow, 'status', 'winner', 'winner_account')
 local status = escrow[1]
 if not status then return {'missing'} end
-if here and redis.call('EXISTS', KEYS.intent) == 1 then return {'known'} end
+if here and call('EXISTS', KEYS.intent) == 1 then return {'known'} end
 
 -- The last place is reserved for the deciding intent.
 local function add_sibling(id, most)
-  if redis.call('LLEN', KEYS.siblings) < most then redis.call('RPUSH', KEYS.siblings, string.format('%s %s', ARGV.requester, id)) end
+  if call('LLEN', KEYS.siblings) < most then call('RPUSH', KEYS.siblings, format('%s %s', ARGV.requester, id)) end
 end
 if status ~= ARGV.required_status then
   if not asked then return {'refused', status} end
   local spare = status == 'pending'
-  local reason = spare and 'escrow_not_funded' or string.format('escrow_%s', status)
+  local reason = spare and 'escrow_not_funded' or format('escrow_%s', status)
   local id = spare and ARGV.spare_intent or ARGV.intent
   -- The key of the deciding request is free again once its intent is archived, and its id is already among the
   -- siblings.
@@ -43,31 +43,31 @@ if status ~= ARGV.required_status then
   if not won then add_sibling(id, SIBLINGS_MAX - 1) end
   if here then
     keep_intent(spare and @KEYS.spare_intent or @KEYS.intent, @KEYS.intent_index, id, 'blocked', reason, ARGV.heads, @ARGV.fields)
-    recorded(string.format('outcome=blocked reason=%s intentId=%s', reason, id))
+    recorded(format('outcome=blocked reason=%s intentId=%s', reason, id))
   end
   return {'refused', status, reason, id}
 end
 if pays then
-  if redis.call('HGET', KEYS.receiver, 'wallet_number') ~= ARGV.receiver_number then return {'closed'} end
+  if call('HGET', KEYS.receiver, 'wallet_number') ~= ARGV.receiver_number then return {'closed'} end
   if not has_room(@KEYS.receiver, ARGV.amount) then return {'too_much'} end
 end
 
-redis.call('HSET', KEYS.escrow, 'status', ARGV.new_status, 'updated_at', now)
-if ARGV.dispute_reason ~= '' then redis.call('HSET', KEYS.escrow, 'dispute_reason', ARGV.dispute_reason) end
+call('HSET', KEYS.escrow, 'status', ARGV.new_status, 'updated_at', now)
+if ARGV.dispute_reason ~= '' then call('HSET', KEYS.escrow, 'dispute_reason', ARGV.dispute_reason) end
 if ARGV.new_status ~= 'disputed' then
-  redis.call('HSET', KEYS.escrow, 'resolved_at', now)
-  redis.call('SREM', KEYS.payer_open, ARGV.number)
-  redis.call('SREM', KEYS.payee_open, ARGV.number)
+  call('HSET', KEYS.escrow, 'resolved_at', now)
+  call('SREM', KEYS.payer_open, ARGV.number)
+  call('SREM', KEYS.payee_open, ARGV.number)
 end
 if pays then post(@KEYS.receiver, ARGV.amount, ARGV.transaction_text) end
-if ARGV.transit ~= '' then redis.call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row) end
+if ARGV.transit ~= '' then call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row) end
 if asked then
-  redis.call('HSET', KEYS.escrow, 'winner', ARGV.intent, 'winner_account', ARGV.requester, 'winner_kind', ARGV.kind)
+  call('HSET', KEYS.escrow, 'winner', ARGV.intent, 'winner_account', ARGV.requester, 'winner_kind', ARGV.kind)
   add_sibling(ARGV.intent, SIBLINGS_MAX)
 end
 if here then
   keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields)
-  if ARGV.transaction ~= '' then redis.call('HSET', KEYS.intent, 'txn', ARGV.transaction) end
+  if ARGV.transaction ~= '' then call('HSET', KEYS.intent, 'txn', ARGV.transaction) end
 end
 recorded('outcome=settled')
 return {'won'}

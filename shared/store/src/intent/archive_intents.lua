@@ -9,21 +9,21 @@
 -- Cost: O(intents + elements before them in their lists, at most PASSED_MAX, which the caller counts); 6 calls per
 --   intent and 4
 local count = tonumber(ARGV.count)
-if redis.call('LLEN', KEYS.segments) ~= tonumber(ARGV.segments) then return 'changed' end
+if call('LLEN', KEYS.segments) ~= tonumber(ARGV.segments) then return 'changed' end
 local bytes = 0
 for n = 0, count - 1 do
-  local there = redis.call('HMGET', KEYS[@KEYS.records + n], 'state', 'head', 'request', 'note')
+  local there = call('HMGET', KEYS[@KEYS.records + n], 'state', 'head', 'request', 'note')
   if there[1] ~= ARGV[@ARGV.state + 6 * n] or there[2] ~= ARGV[@ARGV.head + 6 * n] then return 'changed' end
   bytes = bytes + #(there[3] or '') + #(there[4] or '')
 end
 
 for n = 0, count - 1 do
   local at = @ARGV.id + 6 * n
-  redis.call('DEL', KEYS[@KEYS.records + n])
-  redis.call('LREM', KEYS.intents, 1, ARGV[at])
-  for list = at + 3, at + 5 do redis.call('LREM', KEYS[tonumber(ARGV[list])], 1, ARGV[at]) end
+  call('DEL', KEYS[@KEYS.records + n])
+  call('LREM', KEYS.intents, 1, ARGV[at])
+  for list = at + 3, at + 5 do call('LREM', KEYS[tonumber(ARGV[list])], 1, ARGV[at]) end
 end
 -- An earlier version did not count notes: where it made the intents, the count may be too low until they are archived.
-if redis.call('HINCRBY', KEYS[#KEYS], ARGV[#ARGV], -bytes) < 0 then redis.call('HSET', KEYS[#KEYS], ARGV[#ARGV], 0) end
-redis.call('RPUSH', KEYS.segments, ARGV.descriptor)
+if call('HINCRBY', KEYS[#KEYS], ARGV[#ARGV], -bytes) < 0 then call('HSET', KEYS[#KEYS], ARGV[#ARGV], 0) end
+call('RPUSH', KEYS.segments, ARGV.descriptor)
 return 'archived'

@@ -3,8 +3,8 @@
 -- ARGV: of a change, then as script.rs names them. `invitation` is the invitation as read
 -- Returns: {'revoked'} | {'missing'} | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS.invitations, ARGV.email) ~= ARGV.invitation then return {'missing'} end
+if call('HGET', KEYS.invitations, ARGV.email) ~= ARGV.invitation then return {'missing'} end
 
-redis.call('HDEL', KEYS.invitations, ARGV.email)
+call('HDEL', KEYS.invitations, ARGV.email)
 recorded()
 return {'revoked'}

@@ -7,7 +7,7 @@
 -- Cost: O(accounts in it), at most `accounts_max`; 2 calls
 local account_text, user_text = ARGV.account, ARGV.user
 local most = tonumber(ARGV.accounts_max)
-local named_text = redis.call('GET', KEYS.lookup) or ''
+local named_text = call('GET', KEYS.lookup) or ''
 local line_text = account_text .. ' ' .. user_text
 local lines_text = '\n' .. named_text .. '\n'
 -- Earlier versions stored the account without its user.
@@ -26,5 +26,5 @@ else
     named_text = named_text .. '\n' .. line_text
   end
 end
-redis.call('SET', KEYS.lookup, named_text)
+call('SET', KEYS.lookup, named_text)
 return {'done'}

@@ -4,8 +4,8 @@
 -- ARGV: as script.rs names them
 -- Returns: {'kept'} | {'taken', owner} (it belongs to another owner; nothing changed)
 -- Cost: O(1); 2 calls
-local owner = redis.call('GET', KEYS.lookup)
+local owner = call('GET', KEYS.lookup)
 if owner and owner ~= ARGV.owner then return {'taken', owner} end
 
-redis.call('SET', KEYS.lookup, ARGV.owner)
+call('SET', KEYS.lookup, ARGV.owner)
 return {'kept'}

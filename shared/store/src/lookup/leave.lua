@@ -5,7 +5,7 @@
 -- Returns: {'done'}
 -- Cost: O(accounts in it), bounded by join.lua; 2 calls
 local account_text, user_text = ARGV.account, ARGV.user
-local named_text = redis.call('GET', KEYS.lookup) or ''
+local named_text = call('GET', KEYS.lookup) or ''
 local lines_text = '\n' .. named_text .. '\n'
 local line_text = '\n' .. account_text .. ' ' .. user_text .. '\n'
 local from = string.find(lines_text, line_text, 1, true)
@@ -21,8 +21,8 @@ if from then
   named_text = string.sub(named_text, 2, -2)
 end
 if named_text == '' then
-  redis.call('DEL', KEYS.lookup)
+  call('DEL', KEYS.lookup)
 else
-  redis.call('SET', KEYS.lookup, named_text)
+  call('SET', KEYS.lookup, named_text)
 end
 return {'done'}

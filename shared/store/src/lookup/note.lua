@@ -4,6 +4,6 @@
 -- ARGV: as script.rs names them
 -- Returns: {'noted'}
 -- Cost: O(1); 2 calls
-redis.call('SREM', KEYS.set, ARGV.member)
-redis.call('SADD', KEYS.set, ARGV.member)
+call('SREM', KEYS.set, ARGV.member)
+call('SADD', KEYS.set, ARGV.member)
 return {'noted'}

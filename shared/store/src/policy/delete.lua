@@ -3,13 +3,13 @@
 -- ARGV: of a change, then as script.rs names them. `reach` is 'agent' or 'account'
 -- Returns: {'deleted'} | {'missing'} | {'no_account'}
 -- Cost: O(log policies), and O(account-wide policies) for an account-wide one; up to 12 calls
-if redis.call('DEL', KEYS.policy) == 0 then return {'missing'} end
-redis.call('ZREM', KEYS.policies, ARGV.policy_id)
+if call('DEL', KEYS.policy) == 0 then return {'missing'} end
+call('ZREM', KEYS.policies, ARGV.policy_id)
 if ARGV.reach == 'agent' then
-  redis.call('HDEL', KEYS.target, 'policy_id', 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval',
+  call('HDEL', KEYS.target, 'policy_id', 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval',
     'cap_low')
 else
-  redis.call('HDEL', KEYS.target, ARGV.policy_id)
+  call('HDEL', KEYS.target, ARGV.policy_id)
   write_strictest()
 end
 recorded()

@@ -11,42 +11,42 @@
 --   | {'changed'} (the agent's policy, or its revision, is not the one that was read; nothing changed, read again)
 -- Cost: O(log policies), and O(account-wide policies) for an account-wide one; 15 calls and two per field
 local is_new = ARGV.state == 'new'
-if is_new == (redis.call('EXISTS', KEYS.policy) == 1) then return {'changed'} end
+if is_new == (call('EXISTS', KEYS.policy) == 1) then return {'changed'} end
 if ARGV.reach == 'agent' then
-  local its_policy = redis.call('HGET', KEYS.target, 'policy_id')
+  local its_policy = call('HGET', KEYS.target, 'policy_id')
   if (its_policy or '') ~= (is_new and '' or ARGV.policy_id) then return {'changed'} end
-elseif is_new and redis.call('HLEN', KEYS.target) >= tonumber(ARGV.account_policies_max) then
+elseif is_new and call('HLEN', KEYS.target) >= tonumber(ARGV.account_policies_max) then
   return {'too_many'}
 end
 -- A policy that was last set by an earlier version counts as its first revision.
-local revision = is_new and '0' or redis.call('HGET', KEYS.policy, 'revision') or '1'
+local revision = is_new and '0' or call('HGET', KEYS.policy, 'revision') or '1'
 local expected = ARGV.expected
 if expected == 'none' then
   if not is_new then return {'mismatch'} end
 elseif expected ~= '' then
   if is_new then return {'mismatch'} end
-  if expected ~= 'any' and not string.find(expected, string.format(' %s ', revision), 1, true) then return {'mismatch'} end
+  if expected ~= 'any' and not string.find(expected, format(' %s ', revision), 1, true) then return {'mismatch'} end
 end
-local function whole_policy() return {'set', unpack(redis.call('HGETALL', KEYS.policy))} end
+local function whole_policy() return {'set', unpack(call('HGETALL', KEYS.policy))} end
 if not is_new and has_fields(@KEYS.policy, @ARGV.changes) then return whole_policy() end
 -- The entry has the values of this revision as previous ones.
 if revision ~= ARGV.read_revision then return {'changed'} end
-if is_new and is_full('policies', redis.call('ZCARD', KEYS.policies)) then return over_budget('policies') end
+if is_new and is_full('policies', call('ZCARD', KEYS.policies)) then return over_budget('policies') end
 
 change_fields(@KEYS.policy, @ARGV.changes)
 if is_new then
-  redis.call('HSET', KEYS.policy, 'id', ARGV.policy_id, 'created_at', now)
-  redis.call('ZADD', KEYS.policies, now_ms, ARGV.policy_id)
+  call('HSET', KEYS.policy, 'id', ARGV.policy_id, 'created_at', now)
+  call('ZADD', KEYS.policies, now_ms, ARGV.policy_id)
 end
-redis.call('HSET', KEYS.policy, 'updated_at', now, 'revision', string.format('%d', tonumber(revision) + 1))
-local policy = redis.call('HMGET', KEYS.policy, 'cap', 'run', 'day', 'month', 'transaction', 'approval', 'low_balance')
+call('HSET', KEYS.policy, 'updated_at', now, 'revision', format('%d', tonumber(revision) + 1))
+local policy = call('HMGET', KEYS.policy, 'cap', 'run', 'day', 'month', 'transaction', 'approval', 'low_balance')
 if ARGV.reach == 'agent' then
   for at = 2, 7 do policy[at] = policy[at] or '' end
-  redis.call('HSET', KEYS.target, 'policy_id', ARGV.policy_id, 'cap', policy[1], 'cap_run', policy[2], 'cap_day', policy[3],
+  call('HSET', KEYS.target, 'policy_id', ARGV.policy_id, 'cap', policy[1], 'cap_run', policy[2], 'cap_day', policy[3],
     'cap_month', policy[4], 'cap_txn', policy[5], 'cap_approval', policy[6], 'cap_low', policy[7])
 else
   for at = 2, 7 do policy[at] = policy[at] or '-' end
-  redis.call('HSET', KEYS.target, ARGV.policy_id, string.format('%s %s %s %s %s %s %s', unpack(policy)))
+  call('HSET', KEYS.target, ARGV.policy_id, format('%s %s %s %s %s %s %s', unpack(policy)))
   write_strictest()
 end
 recorded()

@@ -17,10 +17,10 @@ local function earlier(low, other)
 end
 
 local function write_strictest()
-  local policies = redis.call('HVALS', KEYS.target)
-  local function field(name) return string.format('%s_%s', ARGV.mode, name) end
+  local policies = call('HVALS', KEYS.target)
+  local function field(name) return format('%s_%s', ARGV.mode, name) end
   if #policies == 0 then
-    redis.call('HDEL', KEYS.account, field('cap'), field('run'), field('day'), field('month'), field('txn'),
+    call('HDEL', KEYS.account, field('cap'), field('run'), field('day'), field('month'), field('txn'),
       field('approval'), field('low'))
     return
   end
@@ -31,6 +31,6 @@ local function write_strictest()
     run, day, month = tighter(run, its_run), tighter(day, its_day), tighter(month, its_month)
     txn, approval, low = tighter(txn, its_txn), tighter(approval, its_approval), earlier(low, its_low)
   end
-  redis.call('HSET', KEYS.account, field('cap'), cap, field('run'), run, field('day'), day, field('month'), month,
+  call('HSET', KEYS.account, field('cap'), cap, field('run'), run, field('day'), day, field('month'), month,
     field('txn'), txn, field('approval'), approval, field('low'), low)
 end

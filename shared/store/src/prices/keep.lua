@@ -3,9 +3,9 @@
 -- ARGV: as tables.rs names them
 -- Returns: {'done'} | {'full'} (nothing changed)
 -- Cost: O(tables_max + length of the text); 3 calls
-if redis.call('HEXISTS', KEYS.tables, ARGV.version) == 0
-  and #redis.call('HKEYS', KEYS.tables) >= tonumber(ARGV.tables_max) then
+if call('HEXISTS', KEYS.tables, ARGV.version) == 0
+  and #call('HKEYS', KEYS.tables) >= tonumber(ARGV.tables_max) then
   return {'full'}
 end
-redis.call('HSET', KEYS.tables, ARGV.version, ARGV.text)
+call('HSET', KEYS.tables, ARGV.version, ARGV.text)
 return {'done'}

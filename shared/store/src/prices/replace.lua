@@ -3,6 +3,6 @@
 -- ARGV: as prices.rs names them. `old` is the text that was read ('' = none)
 -- Returns: {'done'} | {'changed'} (nothing changed)
 -- Cost: O(length of the texts); 2 calls
-if (redis.call('GET', KEYS.prices) or '') ~= ARGV.old then return {'changed'} end
-redis.call('SET', KEYS.prices, ARGV.new)
+if (call('GET', KEYS.prices) or '') ~= ARGV.old then return {'changed'} end
+call('SET', KEYS.prices, ARGV.new)
 return {'done'}

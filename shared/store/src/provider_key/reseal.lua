@@ -4,8 +4,8 @@
 -- ARGV: of a change, then as reseal.rs names them. `field` is that of the sealed key; `old` and `new` are sealed texts
 -- Returns: {'done'} | {'changed'} (it is not the old text; nothing changed) | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS.agent, ARGV.field) ~= ARGV.old then return {'changed'} end
+if call('HGET', KEYS.agent, ARGV.field) ~= ARGV.old then return {'changed'} end
 
-redis.call('HSET', KEYS.agent, ARGV.field, ARGV.new)
+call('HSET', KEYS.agent, ARGV.field, ARGV.new)
 recorded()
 return {'done'}

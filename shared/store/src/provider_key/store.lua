@@ -4,17 +4,17 @@
 --   id and time, `fields` the other ones and their values. Last: budgets
 -- Returns: {'stored', created ms} | {'too_many'} | {'over_budget', kind} | {'no_account'}
 -- Cost: O(fields of the agent); 11 calls
-if redis.call('HEXISTS', KEYS.agent, ARGV.id_field) == 0 then
+if call('HEXISTS', KEYS.agent, ARGV.id_field) == 0 then
   local providers = 0
-  for _, field in ipairs(redis.call('HKEYS', KEYS.agent)) do
+  for _, field in ipairs(call('HKEYS', KEYS.agent)) do
     if string.sub(field, 1, 6) == 'pk_id:' then providers = providers + 1 end
   end
   if providers >= tonumber(ARGV.providers_max) then return {'too_many'} end
-  local is_known = redis.call('SISMEMBER', KEYS.sealed_agents, ARGV.agent_id) == 1
-  if not is_known and is_full('provider_keys', redis.call('SCARD', KEYS.sealed_agents)) then return over_budget('provider_keys') end
+  local is_known = call('SISMEMBER', KEYS.sealed_agents, ARGV.agent_id) == 1
+  if not is_known and is_full('provider_keys', call('SCARD', KEYS.sealed_agents)) then return over_budget('provider_keys') end
 end
 
-redis.call('HSET', KEYS.agent, ARGV.created_field, now, unpack(ARGV, @ARGV.fields))
-redis.call('SADD', KEYS.sealed_agents, ARGV.agent_id)
+call('HSET', KEYS.agent, ARGV.created_field, now, unpack(ARGV, @ARGV.fields))
+call('SADD', KEYS.sealed_agents, ARGV.agent_id)
 recorded()
 return {'stored', now}

@@ -6,10 +6,10 @@
 --   ended with the other status)
 --   | {'no_account'}; only the first writes anything
 -- Cost: O(1); 7 calls
-local run = redis.call('HMGET', KEYS.run, 'first', 'status', 'calls', 'denied', 'spent')
+local run = call('HMGET', KEYS.run, 'first', 'status', 'calls', 'denied', 'spent')
 if not run[1] then return {'missing'} end
 if run[2] then return {run[2] == ARGV.status and 'already' or 'otherwise'} end
 
-redis.call('HSET', KEYS.run, 'status', ARGV.status, 'ended', now)
-recorded(string.format('calls=%s denied=%s spent_nanos=%s', run[3] or '0', run[4] or '0', run[5] or '0'))
+call('HSET', KEYS.run, 'status', ARGV.status, 'ended', now)
+recorded(format('calls=%s denied=%s spent_nanos=%s', run[3] or '0', run[4] or '0', run[5] or '0'))
 return {'done'}

@@ -3,7 +3,7 @@ local budgets = table.remove(ARGV)
 
 -- Returns whether `count` records of a kind reach its budget.
 local function is_full(kind, count)
-  local most = string.match(budgets, string.format(' %s=(%%d+)', kind))
+  local most = string.match(budgets, format(' %s=(%%d+)', kind))
   return tonumber(count) >= tonumber(most)
 end
 
@@ -11,5 +11,5 @@ end
 local function over_budget(kind) return {'over_budget', kind} end
 
 -- Returns a count of the mode in the account record.
-local function counted(name) return redis.call('HGET', KEYS.account, string.format('%s_%s', ARGV.mode, name)) or '0' end
+local function counted(name) return call('HGET', KEYS.account, format('%s_%s', ARGV.mode, name)) or '0' end
 

@@ -1,4 +1,4 @@
 -- Fragment: number of transactions of the mode that the account caused, without those that arrived from other accounts.
 -- Needs budget.lua, and the key `transactions`.
-local function caused() return redis.call('HLEN', KEYS.transactions) - counted('txn_in') end
+local function caused() return call('HLEN', KEYS.transactions) - counted('txn_in') end
 

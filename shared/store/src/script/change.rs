@@ -30,6 +30,8 @@ pub(crate) const CHANGE: &str = concat!(
     include_str!("clock_bound.lua"),
     include_str!("change.lua")
 );
+/// The limits of Cap and plan, in their order.
+pub(crate) const CAP: &str = include_str!("cap.lua");
 /// The count of runs that have not ended; needs [`CLOCK`].
 pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
 /// Named runs; needs [`CLOCK`].

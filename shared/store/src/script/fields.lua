@@ -4,7 +4,7 @@
 -- Returns whether all fields have these values already: then nothing is to be changed, and no entry is made of it.
 local function has_fields(hash, first)
   for at = first, #ARGV, 3 do
-    if redis.call('HGET', KEYS[hash], ARGV[at + 1]) ~= (ARGV[at] == 'set' and ARGV[at + 2]) then return false end
+    if call('HGET', KEYS[hash], ARGV[at + 1]) ~= (ARGV[at] == 'set' and ARGV[at + 2]) then return false end
   end
   return true
 end
@@ -12,9 +12,9 @@ end
 local function change_fields(hash, first)
   for at = first, #ARGV, 3 do
     if ARGV[at] == 'set' then
-      redis.call('HSET', KEYS[hash], ARGV[at + 1], ARGV[at + 2])
+      call('HSET', KEYS[hash], ARGV[at + 1], ARGV[at + 2])
     else
-      redis.call('HDEL', KEYS[hash], ARGV[at + 1])
+      call('HDEL', KEYS[hash], ARGV[at + 1])
     end
   end
 end

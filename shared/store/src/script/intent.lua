@@ -9,17 +9,17 @@ end
 
 -- Intents of an account and mode are numbered in the order in which they are added to their lists, so that a position
 -- in a list has a permanent name. An intent that is decided later gets another number for the list of its state.
-local function next_place()
-  return string.format('%d', redis.call('HINCRBY', KEYS.account, string.format('%s_intent_seq', ARGV.mode), 1))
+local function next_seq()
+  return format('%d', call('HINCRBY', KEYS.account, format('%s_intent_seq', ARGV.mode), 1))
 end
 
 local function file_under(index, id, state)
   if state == 'pending_approval' then
-    redis.call('ZADD', KEYS[index + 5], now_ms, id)
+    call('ZADD', KEYS[index + 5], now_ms, id)
   elseif state == 'settled' then
-    redis.call('RPUSH', KEYS[index + 3], id)
+    call('RPUSH', KEYS[index + 3], id)
   else
-    redis.call('RPUSH', KEYS[index + 4], id)
+    call('RPUSH', KEYS[index + 4], id)
   end
 end
 
@@ -27,14 +27,14 @@ end
 -- are its other fields and their values.
 local function keep_intent(intent, index, id, state, reason, heads, first)
   local head = head_for(heads, state == 'blocked' and reason or state)
-  redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
-    'seq', next_place(), unpack(ARGV, first))
-  local texts = redis.call('HMGET', KEYS[intent], 'request', 'note')
+  call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
+    'seq', next_seq(), unpack(ARGV, first))
+  local texts = call('HMGET', KEYS[intent], 'request', 'note')
   local bytes = #texts[1] + #(texts[2] or '')
-  redis.call('HINCRBY', KEYS.account, string.format('%s_text_bytes', ARGV.mode), bytes)
-  redis.call('RPUSH', KEYS[index], id)
-  redis.call('RPUSH', KEYS[index + 1], id)
-  redis.call('RPUSH', KEYS[index + 2], id)
+  call('HINCRBY', KEYS.account, format('%s_text_bytes', ARGV.mode), bytes)
+  call('RPUSH', KEYS[index], id)
+  call('RPUSH', KEYS[index + 1], id)
+  call('RPUSH', KEYS[index + 2], id)
   file_under(index, id, state)
 end
 

@@ -10,7 +10,7 @@ const MONEY_WORDS: [&str; 4] = [
     "local function post(",
     "local function file_under(",
     "'claimed', 'fp'",
-    "'pending', string.format('-%s', ",
+    "'pending', format('-%s', ",
 ];
 /// Every script whose reply waits for what `store.durability` says: those of money, and those that create records whose
 /// name or secret callers receive, or that belong to no account whose version would reveal their loss.
@@ -104,7 +104,7 @@ fn ends_in_a_text(text: &str) -> bool {
     match text.chars().last() {
         Some('\'') => true,
         Some(']') => opener(text, '[', ']').is_some_and(|name| OF_TEXTS.contains(&name)),
-        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match" | "sub")),
+        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match" | "sub" | "denial")),
         _ => names_a_text(last_name(text)),
     }
 }
@@ -129,7 +129,10 @@ fn joins_a_number(code: &str) -> Option<String> {
 
 /// Returns a line that assigns what may be a number to a name in `_text` or `_field`.
 fn text_that_is_none(code: &str) -> Option<String> {
-    let statements = code.replace("\n  ..", " ..").replace("\n    ..", " ..");
+    let statements = code
+        .replace(",\n  ", ", ")
+        .replace("\n  ..", " ..")
+        .replace("\n    ..", " ..");
     let mut lines = statements.lines().map(str::trim);
     let wrong = lines.find(|line| {
         let Some((names, value)) = line.split_once(" = ") else {
@@ -138,7 +141,7 @@ fn text_that_is_none(code: &str) -> Option<String> {
         let set = names.trim_start_matches("local ").split(", ");
         let is_text = |value: &str| {
             let value = value.rsplit(" and ").next().unwrap_or_default();
-            ends_in_a_text(value) || value.trim_start_matches("redis.").starts_with("call('GET', ")
+            ends_in_a_text(value) || value.starts_with("call('GET', ")
         };
         set.clone().any(names_a_text) && !value.split(" or ").all(is_text)
     })?;
@@ -219,12 +222,11 @@ fn only_declared_keys_and_the_stores_clock() {
         ] {
             assert!(!code.contains(banned), "{}: `{banned}`", script.name());
         }
-        // `call` is only an alias of `redis.call`, which the clock's fragment defines.
-        let names = code.matches("redis.call").count() - code.matches("redis.call(").count();
-        let known = code
-            .matches("local call, format = redis.call, string.format")
-            .count();
-        assert_eq!(names, known, "{}: `redis.call` by another name", script.name());
+        // `call` and `format` stand for them, by the first line of every script.
+        for name in ["redis.", "string.format"] {
+            let used = code.matches(name).count();
+            assert_eq!(used, 1, "{}: `{name}` beside its alias", script.name());
+        }
         let calls = code.matches("call(").count();
         let on_keys = code.matches(", KEYS[").count();
         let clocks = code.matches("call('TIME')").count();
@@ -362,7 +364,7 @@ fn whatever_writes_a_place_refuses_one_that_is_there() {
         }
         let code = code(script);
         let refuses = code.find("return {'taken'}").expect("a refusal");
-        let place = code.find("redis.call('SET', KEYS[").expect("a place");
+        let place = code.find("call('SET', KEYS[").expect("a place");
         assert!(refuses < place, "{}: checks, then writes", script.name());
         makers.push(script.name());
     }

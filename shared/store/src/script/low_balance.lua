@@ -6,7 +6,7 @@
 -- Returns the threshold of a wallet: `own`, which an agent with its own policy has even if it is '', or the
 -- account-wide one.
 local function threshold_of(own)
-  return own or redis.call('HGET', KEYS.account, string.format('%s_low', ARGV.mode))
+  return own or call('HGET', KEYS.account, format('%s_low', ARGV.mode))
 end
 
 -- Writes the audit line of a debit from `before` to `after`. The third word of `transaction` is the owner of the
@@ -15,6 +15,6 @@ local function recorded_debit(low, before, after, transaction)
   local least = low and tonumber(low)
   if not least or tonumber(before) < least or tonumber(after) >= least then return recorded('outcome=settled') end
   local owner = string.match(transaction, '^%S+ %S+ (%S+)')
-  recorded(string.format('outcome=settled low_nanos=%s balance_nanos=%s low_owner=%s', low, after, owner))
+  recorded(format('outcome=settled low_nanos=%s balance_nanos=%s low_owner=%s', low, after, owner))
 end
 

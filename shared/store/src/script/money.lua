@@ -15,22 +15,22 @@ end
 
 -- Returns whether the wallet KEYS[leg] has room for `amount`.
 local function has_room(leg, amount)
-  return can_hold(redis.call('HGET', KEYS[leg], 'balance'), '0', amount)
+  return can_hold(call('HGET', KEYS[leg], 'balance'), '0', amount)
 end
 
 -- Moves the signed decimal `amount` and writes the transaction; the wallet's time of change is now. The line of a
 -- transaction is '<at ms> <balance after> <amount> <wallet number> <words>', with the words of
 -- shared/store/src/transaction.rs.
 local function post(leg, amount, words)
-  redis.call('HINCRBY', KEYS[leg], 'balance', amount)
-  redis.call('HSET', KEYS[leg], 'updated_at', now)
+  call('HINCRBY', KEYS[leg], 'balance', amount)
+  call('HSET', KEYS[leg], 'updated_at', now)
   -- Read as text: a number would lose digits beyond 2^53.
-  local wallet = redis.call('HMGET', KEYS[leg], 'balance', 'wallet_number')
-  local number = redis.call('HINCRBY', KEYS.account, string.format('%s_txn_seq', ARGV.mode), 1)
-  redis.call('HSET', KEYS.transactions, number, string.format('%d %s %s %s %s', now_ms, wallet[1], amount, wallet[2], words))
-  redis.call('RPUSH', KEYS[leg + 1], number)
-  redis.call('RPUSH', KEYS[leg + 2], number)
-  redis.call('RPUSH', KEYS[leg + 3], number)
+  local wallet = call('HMGET', KEYS[leg], 'balance', 'wallet_number')
+  local number = call('HINCRBY', KEYS.account, format('%s_txn_seq', ARGV.mode), 1)
+  call('HSET', KEYS.transactions, number, format('%d %s %s %s %s', now_ms, wallet[1], amount, wallet[2], words))
+  call('RPUSH', KEYS[leg + 1], number)
+  call('RPUSH', KEYS[leg + 2], number)
+  call('RPUSH', KEYS[leg + 3], number)
   return wallet[1]
 end
 

@@ -4,9 +4,9 @@
 -- nobody could repeat it. The arguments from ARGV[first] on are fields and their values; `at` becomes the store's time.
 local function keep_record(record, id, life_ms, first, state, reason, balance)
   if id == '' then return end
-  redis.call('HSET', KEYS[record], unpack(ARGV, first))
-  redis.call('HSET', KEYS[record], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', '', 'at', now,
+  call('HSET', KEYS[record], unpack(ARGV, first))
+  call('HSET', KEYS[record], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', '', 'at', now,
     'balance', balance)
-  redis.call('PEXPIRE', KEYS[record], life_ms)
+  call('PEXPIRE', KEYS[record], life_ms)
 end
 

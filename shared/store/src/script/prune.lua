@@ -1,4 +1,4 @@
--- Fragment: removes counters and places of days and months long past from the agent KEYS[agent]. The newest of each
+-- Fragment: removes counters and slots of days and months long past from the agent KEYS[agent]. The newest of each
 -- kind stay whatever the clock says: a clock that jumps ahead by more than DAYS_KEPT and back would otherwise take the
 -- present day's counter with it, and its limit could be spent again. Needs period.lua.
 local DAYS_KEPT, MONTHS_KEPT, NEWEST_KEPT = 40, 200, 7 -- days, the distance of month numbers (two years), counters
@@ -19,7 +19,7 @@ local function prune(agent)
     for nth = 1, #numbers - NEWEST_KEPT do
       local age = (monthly and month or today) - numbers[nth]
       if age > (monthly and MONTHS_KEPT or DAYS_KEPT) then
-        local number_text = string.format('%d', numbers[nth])
+        local number_text = format('%d', numbers[nth])
         call('HDEL', KEYS[agent], kind_text .. number_text)
       end
     end

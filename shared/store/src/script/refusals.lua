@@ -19,6 +19,6 @@ end
 local function count_refusal(id, life_ms)
   if id == '' then return end
   local span, this, before = refusals(tonumber(life_ms))
-  redis.call('HSET', KEYS.account, string.format('%s_refusals', ARGV.mode), string.format('%d %d %d', span, this + 1, before))
+  call('HSET', KEYS.account, format('%s_refusals', ARGV.mode), format('%d %d %d', span, this + 1, before))
 end
 

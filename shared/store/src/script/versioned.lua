@@ -12,7 +12,7 @@ local authority = table.remove(ARGV)
 local floor_version = tonumber(table.remove(ARGV))
 local floor_generation = tonumber(table.remove(ARGV))
 -- Updated by every change of one of the two.
-local account_view = redis.call('HMGET', KEYS.account, 'generation', 'version')
+local account_view = call('HMGET', KEYS.account, 'generation', 'version')
 
 local function change()
 --@ change
@@ -22,14 +22,14 @@ end
 local function lacking()
   if authority == '' then return end
   if authority == 'key' then
-    local key = redis.call('HMGET', KEYS[#KEYS], 'id', 'revoked_at')
+    local key = call('HMGET', KEYS[#KEYS], 'id', 'revoked_at')
     table.remove(KEYS)
     return (not key[1] or key[2]) and 'no_key'
   end
   local session, email, start, roles = string.match(authority, '^session (%S+) (%S+) (%S+) (%S+)$')
-  local user = redis.call('HGET', KEYS[#KEYS], email)
+  local user = call('HGET', KEYS[#KEYS], email)
   table.remove(KEYS)
-  local open = redis.call('HEXISTS', KEYS[#KEYS], session) == 1
+  local open = call('HEXISTS', KEYS[#KEYS], session) == 1
   table.remove(KEYS)
   if not open or not user or string.find(user, start, 1, true) ~= 1 then return 'no_session' end
   return not string.find(roles, string.match(user, '"role":"(%l+)"'), 1, true) and 'no_role'

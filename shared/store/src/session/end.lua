@@ -3,8 +3,8 @@
 -- ARGV: of a change, then as script.rs names them. `which` is 'one' (the session ends) or 'others' (all but it end)
 -- Returns: {'ended', token hash of each ended session …} | {'missing'} (nothing to end) | {'no_account'}
 -- Cost: O(sessions of the user); at most 46 calls
-local seen = string.format('seen:%s', ARGV.session_id)
-local fields, ending, words = redis.call('HGETALL', KEYS.sessions), {}, {'ended'}
+local seen = format('seen:%s', ARGV.session_id)
+local fields, ending, words = call('HGETALL', KEYS.sessions), {}, {'ended'}
 for at = 1, #fields, 2 do
   local this = fields[at] == ARGV.session_id or fields[at] == seen
   if this == (ARGV.which == 'one') then
@@ -14,6 +14,6 @@ for at = 1, #fields, 2 do
 end
 if #ending == 0 then return {'missing'} end
 
-for _, field in ipairs(ending) do redis.call('HDEL', KEYS.sessions, field) end
+for _, field in ipairs(ending) do call('HDEL', KEYS.sessions, field) end
 recorded()
 return words

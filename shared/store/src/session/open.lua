@@ -8,10 +8,10 @@
 -- Returns: {'opened', created, end, token hash of each ended session …} | {'changed'} (the record is not the old one) |
 --   {'used'} (the reset token is no longer valid) | {'no_account'}
 -- Cost: O(sessions of the user); at most 34 calls
-if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
-if ARGV.reset_hash ~= '' and redis.call('GET', KEYS.reset) ~= ARGV.reset_hash then return {'used'} end
+if call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
+if ARGV.reset_hash ~= '' and call('GET', KEYS.reset) ~= ARGV.reset_hash then return {'used'} end
 local MINUTE = 60000
-local fields = redis.call('HGETALL', KEYS.sessions)
+local fields = call('HGETALL', KEYS.sessions)
 local open, ending, hashes = {}, {}, {}
 for at = 1, #fields, 2 do
   local created, ends, hash = string.match(fields[at + 1], '^(%d+) (%d+) (%x+) ')
@@ -27,16 +27,16 @@ table.sort(open, function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b
 for at = 1, #open - tonumber(ARGV.sessions_max) + 1 do table.insert(ending, open[at][2]) end
 local till = now_ms + tonumber(ARGV.life)
 
-local words = {'opened', now, string.format('%d', till)}
+local words = {'opened', now, format('%d', till)}
 for _, id in ipairs(ending) do
-  redis.call('HDEL', KEYS.sessions, id, string.format('seen:%s', id))
+  call('HDEL', KEYS.sessions, id, format('seen:%s', id))
   table.insert(words, hashes[id])
 end
-if ARGV.new ~= ARGV.old then redis.call('HSET', KEYS.users, ARGV.email, ARGV.new) end
-if ARGV.ending == 'all' or ARGV.reset_hash ~= '' then redis.call('DEL', KEYS.reset) end
-redis.call('HSET', KEYS.sessions, ARGV.session_id, string.format('%d %d %s', now_ms, till, ARGV.session),
-  string.format('seen:%s', ARGV.session_id), now)
-if redis.call('PEXPIRETIME', KEYS.sessions) < till then redis.call('PEXPIREAT', KEYS.sessions, words[3]) end
-if ARGV.is_login == '1' then redis.call('HSET', KEYS.last_logins, ARGV.user_id, now) end
+if ARGV.new ~= ARGV.old then call('HSET', KEYS.users, ARGV.email, ARGV.new) end
+if ARGV.ending == 'all' or ARGV.reset_hash ~= '' then call('DEL', KEYS.reset) end
+call('HSET', KEYS.sessions, ARGV.session_id, format('%d %d %s', now_ms, till, ARGV.session),
+  format('seen:%s', ARGV.session_id), now)
+if call('PEXPIRETIME', KEYS.sessions) < till then call('PEXPIREAT', KEYS.sessions, words[3]) end
+if ARGV.is_login == '1' then call('HSET', KEYS.last_logins, ARGV.user_id, now) end
 recorded()
 return words

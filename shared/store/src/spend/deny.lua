@@ -6,12 +6,12 @@
 -- Returns: {'denied'} | {'changed'} (the intent does not wait as the caller read it; nothing changed) | {'no_account'}
 -- Cost: O(log waiting intents); 10 calls
 local REASON = 'approval_denied'
-local intent = redis.call('HMGET', KEYS.intent, 'state', 'head')
+local intent = call('HMGET', KEYS.intent, 'state', 'head')
 if intent[1] ~= 'pending_approval' or intent[2] ~= ARGV.head then return {'changed'} end
 
-redis.call('HSET', KEYS.intent, 'state', 'blocked', 'reason', REASON, 'head', head_for(ARGV.heads, REASON), 'filed', next_place(),
+call('HSET', KEYS.intent, 'state', 'blocked', 'reason', REASON, 'head', head_for(ARGV.heads, REASON), 'filed', next_seq(),
   unpack(ARGV, @ARGV.fields))
-redis.call('ZREM', KEYS.pending_intents, ARGV.intent)
+call('ZREM', KEYS.pending_intents, ARGV.intent)
 file_under(@KEYS.intent_index, ARGV.intent, 'blocked')
 recorded()
 return {'denied'}

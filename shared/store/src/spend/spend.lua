@@ -17,9 +17,8 @@
 -- Cost: O(1), and O(fields of the agent) once a day, or if it has neither wallet nor policy of its own; up to 32 calls
 --   for a refusal, up to 50 for a spend, and one for each old counter that is removed
 local NO_MONEY, INJECTION, OTHER_WALLET = 'insufficient_balance', 'injection_detected', 'wallet_closed'
-local CEILING = 9e18 -- counters are int64
 local approving = ARGV.head ~= ''
-local intent = redis.call('HMGET', KEYS.intent, 'state', 'head', 'wallet_number')
+local intent = call('HMGET', KEYS.intent, 'state', 'head', 'wallet_number')
 if approving then
   if intent[1] ~= 'pending_approval' or intent[2] ~= ARGV.head then return {'changed'} end
 elseif intent[1] then
@@ -27,17 +26,17 @@ elseif intent[1] then
 end
 
 local live = ARGV.mode == 'live'
-local day_field, month_field = string.format('d%d', today), string.format('m%d', month)
-local wallet_field = string.format('w%d', today)
-local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
-local place_field = string.format('s%d', month)
-local function field(name) return string.format('%s_%s', ARGV.mode, name) end
-local account = redis.call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
+local day_field, month_field = format('d%d', today), format('m%d', month)
+local wallet_field = format('w%d', today)
+local tracked_field, slots_field = format('t%d', month), format('n%d', month)
+local slot_field = format('s%d', month)
+local function field(name) return format('%s_%s', ARGV.mode, name) end
+local account = call('HMGET', KEYS.account, 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
   field('month'), field('txn'), field('approval'), field('low'), field('txn_in'))
 if ARGV.plan ~= '' and ARGV.plan ~= account[1] then return {'other_plan', account[1]} end
-local agent = redis.call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
+local agent = call('HMGET', KEYS.agent, 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low', 'wallet_number',
-  place_field)
+  slot_field)
 -- What is approved is a spend from the wallet of the time when it was asked for ('' without one), not of whoever has
 -- the agent's id now. Intents of an earlier version do not say which it was.
 local wallet_number = agent[17] or ''
@@ -46,40 +45,34 @@ if not replaced and not agent[3] and not agent[10] and not agent_exists(@KEYS.ag
 if not approving then
   local full = full_of_intents(@KEYS.intent_index)
   if full then return over_budget(full) end
-  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS.transactions) - (account[11] or '0')) then return over_budget('transactions') end
+  if agent[3] and is_full('transactions', call('HLEN', KEYS.transactions) - (account[11] or '0')) then return over_budget('transactions') end
 end
 
 local amount, named = tonumber(ARGV.amount), ARGV.run ~= ''
-local run = named and redis.call('HMGET', KEYS.run, 'spent', 'last', 'status') or {}
+local run = named and call('HMGET', KEYS.run, 'spent', 'last', 'status') or {}
 if not approving and named and not run[2] and is_full('runs', live_runs(@KEYS.account_runs, tonumber(ARGV.run_life))) then return over_budget('runs') end
 -- Sums stay text, since they are reported: numbers would lose digits beyond 2^53.
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
 local tracked, slots = live and account[2] or '0', account[3] or '0'
--- An earlier version kept only the last month in which the agent took a place, as `slot`.
+-- An earlier version kept only the last month in which the agent took a slot, as `slot`.
 local has_slot = agent[18] or agent[2] == month_field or not live
 local policy, at = account, 4
 if agent[10] then policy, at = agent, 10 end
-local cap, run_cap, day_cap, month_cap = policy[at], policy[at + 1], policy[at + 2], policy[at + 3]
-local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
+local txn_cap, threshold, low = policy[at + 4] or '', policy[at + 5], policy[at + 6]
 
-local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
 -- Returns the reason; for a limit also the limit, and how much of it is used.
 local function refusal()
   if replaced then return OTHER_WALLET end
   if ARGV.injection ~= '' then return INJECTION end
-  if agent[1] then return 'frozen' end
-  if cap ~= '1' then return 'cap_disabled' end
-  if over(txn_cap, '0') then return 'per_transaction_limit', txn_cap, '0' end
-  if over(run_cap, run_spent) then return 'per_run_limit', run_cap, run_spent end
-  if over(day_cap, day_spent) then return 'daily_limit', day_cap, day_spent end
-  if over(month_cap, month_spent) then return 'monthly_limit', month_cap, month_spent end
-  if not has_slot and ARGV.agents ~= '' and tonumber(slots) >= tonumber(ARGV.agents) then
-    return 'plan_agent_limit', ARGV.agents, slots
-  end
-  if live and over(ARGV.tracked, tracked) then return 'plan_limit', ARGV.tracked, tracked end
+  local tracked_max = live and ARGV.tracked or ''
+  local reason, limit, used = denial(amount, agent[1], policy, at, txn_cap, run_spent, day_spent, month_spent, has_slot,
+    ARGV.agents, slots, tracked_max, tracked)
+  if reason then return reason, limit, used end
   if not agent[3] then return nil end
-  if over(agent[5], wallet_spent) then return 'spend_limit', agent[5], wallet_spent end
+  if agent[5] and agent[5] ~= '' and wallet_spent + amount > agent[5] + 0 then
+    return 'spend_limit', agent[5], wallet_spent
+  end
   if tonumber(agent[4]) < amount then return NO_MONEY end
 end
 local reason, limit, used = refusal()
@@ -92,15 +85,15 @@ end
 local function keep(key, id, state, why)
   if not approving then return keep_intent(key, @KEYS.intent_index, id, state, why, ARGV.heads, @ARGV.fields) end
   local head = head_for(ARGV.heads, state == 'blocked' and why or state)
-  redis.call('HSET', KEYS.intent, 'state', state, 'reason', why, 'head', head, 'filed', next_place(),
+  call('HSET', KEYS.intent, 'state', state, 'reason', why, 'head', head, 'filed', next_seq(),
     unpack(ARGV, @ARGV.fields))
-  redis.call('ZREM', KEYS.pending_intents, id)
+  call('ZREM', KEYS.pending_intents, id)
   file_under(@KEYS.intent_index, id, state)
 end
 -- Records the last use of the named run, and increments its `calls` or `denied`.
 local function ran(count)
   if not named then return end
-  if count then redis.call('HINCRBY', KEYS.run, count, 1) end
+  if count then call('HINCRBY', KEYS.run, count, 1) end
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
 end
 if reason then
@@ -110,44 +103,44 @@ if reason then
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV.spare_intent or ARGV.intent
   keep(spare and @KEYS.spare_intent or @KEYS.intent, id, 'blocked', reason)
-  local words, unit = string.format('outcome=blocked reason=%s intentId=%s', reason, id), 'nanos'
+  local words, unit = format('outcome=blocked reason=%s intentId=%s', reason, id), 'nanos'
   if reason == 'plan_agent_limit' then unit = 'agents' end
-  if limit then words = string.format('%s limit_%s=%s spent_%s=%s', words, unit, limit, unit, used) end
+  if limit then words = format('%s limit_%s=%s spent_%s=%s', words, unit, limit, unit, used) end
   recorded(words)
   return {'blocked', reason, id}
 end
 if not approving and threshold and threshold ~= '' and amount > tonumber(threshold) then
   keep(@KEYS.intent, ARGV.intent, 'pending_approval', '')
-  redis.call('HSET', KEYS.intent, 'wallet_number', wallet_number)
+  call('HSET', KEYS.intent, 'wallet_number', wallet_number)
   ran()
   recorded('outcome=pending_approval')
   return {'pending'}
 end
 
 if not agent[7] then prune(@KEYS.agent) end
-redis.call('HINCRBY', KEYS.agent, day_field, ARGV.amount)
-redis.call('HINCRBY', KEYS.agent, month_field, ARGV.amount)
-if live then redis.call('HINCRBY', KEYS.account, tracked_field, ARGV.amount) end
+call('HINCRBY', KEYS.agent, day_field, ARGV.amount)
+call('HINCRBY', KEYS.agent, month_field, ARGV.amount)
+if live then call('HINCRBY', KEYS.account, tracked_field, ARGV.amount) end
 if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
   local last_field = agent[2] or month_field
   local last_text = string.match(last_field, '%d+')
-  redis.call('HSET', KEYS.agent, 's' .. last_text, '1', place_field, '1', 'slot', month_field)
-  redis.call('HINCRBY', KEYS.account, slots_field, 1)
+  call('HSET', KEYS.agent, 's' .. last_text, '1', slot_field, '1', 'slot', month_field)
+  call('HINCRBY', KEYS.account, slots_field, 1)
 end
 if named then
-  redis.call('HINCRBY', KEYS.run, 'spent', ARGV.amount)
+  call('HINCRBY', KEYS.run, 'spent', ARGV.amount)
   ran('calls')
-  if run[3] then redis.call('HDEL', KEYS.run, 'status', 'ended') end
+  if run[3] then call('HDEL', KEYS.run, 'status', 'ended') end
 end
 local balance = ''
 if agent[3] then
-  redis.call('HINCRBY', KEYS.agent, wallet_field, ARGV.amount)
-  balance = post(@KEYS.agent, string.format('-%s', ARGV.amount), ARGV.transaction_text)
-  redis.call('HSET', KEYS.intent, 'txn', string.match(ARGV.transaction_text, '^%S+'))
+  call('HINCRBY', KEYS.agent, wallet_field, ARGV.amount)
+  balance = post(@KEYS.agent, format('-%s', ARGV.amount), ARGV.transaction_text)
+  call('HSET', KEYS.intent, 'txn', string.match(ARGV.transaction_text, '^%S+'))
 end
 local allowed_by = agent[10] and agent[6] or 'account-policies'
 keep(@KEYS.intent, ARGV.intent, 'settled', '')
-redis.call('HSET', KEYS.intent, 'balance', balance, 'policy', allowed_by, 'day', today, 'month', month)
+call('HSET', KEYS.intent, 'balance', balance, 'policy', allowed_by, 'day', today, 'month', month)
 recorded_debit(agent[3] and low, agent[4], balance, ARGV.transaction_text)
 return {'settled', balance, allowed_by}

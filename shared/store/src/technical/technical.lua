@@ -10,13 +10,13 @@
 local words, is_open = {'over', 'account_over'}, {}
 local last = ARGV.account_max == '' and @KEYS.of_caller or @KEYS.of_account
 for at = @KEYS.of_caller, last do
-  local used, left = 0, redis.call('PTTL', KEYS[at])
+  local used, left = 0, call('PTTL', KEYS[at])
   is_open[at] = left >= 0 and left <= tonumber(ARGV.window)
-  if is_open[at] then used = tonumber(redis.call('GET', KEYS[at])) else left = tonumber(ARGV.window) end
-  if used >= tonumber(ARGV[at]) then return {words[at], string.format('%d', left)} end
+  if is_open[at] then used = tonumber(call('GET', KEYS[at])) else left = tonumber(ARGV.window) end
+  if used >= tonumber(ARGV[at]) then return {words[at], format('%d', left)} end
 end
 
 for at = @KEYS.of_caller, last do
-  if is_open[at] then redis.call('INCR', KEYS[at]) else redis.call('SET', KEYS[at], '1', 'PX', ARGV.window) end
+  if is_open[at] then call('INCR', KEYS[at]) else call('SET', KEYS[at], '1', 'PX', ARGV.window) end
 end
 return {'passed'}

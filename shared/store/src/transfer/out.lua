@@ -6,8 +6,8 @@
 --   {'insufficient'} | {'over_budget', kind} | {'changed'} (the wallet is not the one that was read; read again) |
 --   {'no_account'}; only the first two write anything
 -- Cost: O(1); up to 22 calls
-local balance = post(@KEYS.payer, string.format('-%s', ARGV.amount), ARGV.transaction_text)
-redis.call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row)
+local balance = post(@KEYS.payer, format('-%s', ARGV.amount), ARGV.transaction_text)
+call('HSET', KEYS.transit, ARGV.transit, ARGV.transit_row)
 keep_record(@KEYS.record, ARGV.record, ARGV.record_life, @ARGV.fields, 'settled', '', balance)
 recorded_debit(threshold_of(payer[4]), payer[2], balance, ARGV.transaction_text)
 return {'done', balance, now}

@@ -8,30 +8,30 @@
 --   changed) | {'too_much'} (the balance would exceed its maximum; escrow and intent are written nevertheless, once) |
 --   {'no_account'}
 -- Cost: O(1); 7 to 31 calls
-if redis.call('EXISTS', KEYS.arrival) == 1 then return {'again'} end
+if call('EXISTS', KEYS.arrival) == 1 then return {'again'} end
 local fits = true
 if ARGV.amount ~= '' then
-  if redis.call('HGET', KEYS.wallet, 'wallet_number') ~= ARGV.wallet_number then return {'closed'} end
+  if call('HGET', KEYS.wallet, 'wallet_number') ~= ARGV.wallet_number then return {'closed'} end
   fits = has_room(@KEYS.wallet, ARGV.amount)
 end
 -- The end of the escrow and the intent were written when the money was sent and found no room.
-local noticed = redis.call('EXISTS', KEYS.notice) == 1
+local noticed = call('EXISTS', KEYS.notice) == 1
 if not fits and (noticed or ARGV.escrow == '' and ARGV.intent == '') then return {'too_much'} end
 
 if fits then
-  redis.call('SET', KEYS.arrival, now)
-  redis.call('DEL', KEYS.notice)
+  call('SET', KEYS.arrival, now)
+  call('DEL', KEYS.notice)
 else
-  redis.call('SET', KEYS.notice, now)
+  call('SET', KEYS.notice, now)
 end
 if fits and ARGV.amount ~= '' then
   post(@KEYS.wallet, ARGV.amount, ARGV.transaction_text)
-  redis.call('HINCRBY', KEYS.account, string.format('%s_txn_in', ARGV.mode), 1)
+  call('HINCRBY', KEYS.account, format('%s_txn_in', ARGV.mode), 1)
 end
 if not noticed then
-  if ARGV.escrow ~= '' then redis.call('SREM', KEYS.open_escrows, ARGV.escrow) end
+  if ARGV.escrow ~= '' then call('SREM', KEYS.open_escrows, ARGV.escrow) end
   if ARGV.intent ~= '' then
-    local state = redis.call('HGET', KEYS.intent, 'state')
+    local state = call('HGET', KEYS.intent, 'state')
     if not state or state == 'claimed' then keep_intent(@KEYS.intent, @KEYS.intent_index, ARGV.intent, 'settled', '', ARGV.heads, @ARGV.fields) end
   end
 end

@@ -7,32 +7,32 @@
 --   | {'no_account'}
 -- Cost: O(users of the account) if another owner must remain, otherwise O(sessions of the user); at most 26 calls, and
 --   2 per API key
-if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
+if call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.needs_owner == '1' then
   local owners = 0
-  for _, record in ipairs(redis.call('HVALS', KEYS.users)) do
+  for _, record in ipairs(call('HVALS', KEYS.users)) do
     if string.find(record, '"role":"owner"', 1, true) and record ~= ARGV.old then owners = owners + 1 end
   end
   if owners == 0 then return {'last_owner'} end
 end
-local fields = ARGV.ending ~= '' and redis.call('HGETALL', KEYS.sessions) or {}
-local seen, words = string.format('seen:%s', ARGV.ending), {'done'}
+local fields = ARGV.ending ~= '' and call('HGETALL', KEYS.sessions) or {}
+local seen, words = format('seen:%s', ARGV.ending), {'done'}
 
 for at = 1, #fields, 2 do
   if fields[at] ~= ARGV.ending and fields[at] ~= seen then
-    redis.call('HDEL', KEYS.sessions, fields[at])
+    call('HDEL', KEYS.sessions, fields[at])
     table.insert(words, string.match(fields[at + 1], '^%d+ %d+ (%x+) '))
   end
 end
 if ARGV.new == '' then
-  redis.call('HDEL', KEYS.users, ARGV.email)
-  redis.call('HDEL', KEYS.last_logins, ARGV.user_id)
+  call('HDEL', KEYS.users, ARGV.email)
+  call('HDEL', KEYS.last_logins, ARGV.user_id)
 else
-  redis.call('HSET', KEYS.users, ARGV.email, ARGV.new)
+  call('HSET', KEYS.users, ARGV.email, ARGV.new)
 end
-if ARGV.ending ~= '' then redis.call('DEL', KEYS.reset) end
+if ARGV.ending ~= '' then call('DEL', KEYS.reset) end
 for at = @KEYS.api_keys, #KEYS do
-  if redis.call('HGET', KEYS[at], 'created_by') == ARGV.user_id then redis.call('HSETNX', KEYS[at], 'revoked_at', now) end
+  if call('HGET', KEYS[at], 'created_by') == ARGV.user_id then call('HSETNX', KEYS[at], 'revoked_at', now) end
 end
 recorded()
 return words

@@ -3,8 +3,8 @@
 -- ARGV: of a change, then as script.rs names them. `user` is the record; `life` is in ms
 -- Returns: {'issued'} | {'changed'} (this is not the user's record any more) | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS.users, ARGV.email) ~= ARGV.user then return {'changed'} end
+if call('HGET', KEYS.users, ARGV.email) ~= ARGV.user then return {'changed'} end
 
-redis.call('SET', KEYS.reset, ARGV.token_hash, 'PX', ARGV.life)
+call('SET', KEYS.reset, ARGV.token_hash, 'PX', ARGV.life)
 recorded()
 return {'issued'}

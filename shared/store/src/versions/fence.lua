@@ -4,5 +4,5 @@
 -- ARGV: none
 -- Returns: {'written'}
 -- Cost: O(1); 1 call
-redis.call('SET', KEYS.fence, '1')
+call('SET', KEYS.fence, '1')
 return {'written'}

@@ -4,7 +4,7 @@
 -- ARGV: as witness.rs names them
 -- Returns: {'noted'} | {'known'} (this version or a newer one was recorded)
 -- Cost: O(1); 1 or 2 calls
-local known = redis.call('HGET', KEYS.witnessed, ARGV.account)
+local known = call('HGET', KEYS.witnessed, ARGV.account)
 if known then
   local generation, version = string.match(known, '^(%d+) (%d+)$')
   local newer = tonumber(generation or '0') - tonumber(ARGV.generation)
@@ -12,5 +12,5 @@ if known then
   if newer >= 0 then return {'known'} end
 end
 
-redis.call('HSET', KEYS.witnessed, ARGV.account, string.format('%s %s', ARGV.generation, ARGV.version))
+call('HSET', KEYS.witnessed, ARGV.account, format('%s %s', ARGV.generation, ARGV.version))
 return {'noted'}

@@ -5,15 +5,15 @@
 -- Returns: {'created', created ms} | {'plan_limit'} | {'exists'} | {'other_plan', plan}
 --   | {'over_budget', kind} | {'no_account'}
 -- Cost: O(log keys of the account); 13 calls
-local plan = redis.call('HGET', KEYS.account, 'plan')
+local plan = call('HGET', KEYS.account, 'plan')
 if plan ~= ARGV.plan then return {'other_plan', plan} end
-if redis.call('EXISTS', KEYS.virtual_key) == 1 then return {'exists'} end
-if ARGV.keys_max ~= '' and redis.call('ZCARD', KEYS.active_keys) >= tonumber(ARGV.keys_max) then return {'plan_limit'} end
-if is_full('keys', redis.call('HGET', KEYS.account, 'key_seq') or '0') then return over_budget('keys') end
+if call('EXISTS', KEYS.virtual_key) == 1 then return {'exists'} end
+if ARGV.keys_max ~= '' and call('ZCARD', KEYS.active_keys) >= tonumber(ARGV.keys_max) then return {'plan_limit'} end
+if is_full('keys', call('HGET', KEYS.account, 'key_seq') or '0') then return over_budget('keys') end
 
-local number = redis.call('HINCRBY', KEYS.account, 'key_seq', 1)
-redis.call('HSET', KEYS.virtual_key, 'created_at', now, unpack(ARGV, @ARGV.fields))
-redis.call('ZADD', KEYS.active_keys, number, ARGV.key_id)
-redis.call('ZADD', KEYS.agent_keys, number, ARGV.key_id)
+local number = call('HINCRBY', KEYS.account, 'key_seq', 1)
+call('HSET', KEYS.virtual_key, 'created_at', now, unpack(ARGV, @ARGV.fields))
+call('ZADD', KEYS.active_keys, number, ARGV.key_id)
+call('ZADD', KEYS.agent_keys, number, ARGV.key_id)
 recorded()
 return {'created', now}

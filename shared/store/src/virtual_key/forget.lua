@@ -5,8 +5,8 @@
 -- Returns: 'forgotten'; active keys, and keys of other agents, stay
 -- Cost: O(keys given · log keys of the account); 3 calls per key
 for at, id in ipairs(ARGV) do
-  if not redis.call('ZSCORE', KEYS.active_keys, id) and redis.call('ZREM', KEYS.agent_keys, id) == 1 then
-    redis.call('DEL', KEYS[@KEYS.agent_keys + at])
+  if not call('ZSCORE', KEYS.active_keys, id) and call('ZREM', KEYS.agent_keys, id) == 1 then
+    call('DEL', KEYS[@KEYS.agent_keys + at])
   end
 end
 return 'forgotten'

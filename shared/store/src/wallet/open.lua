@@ -4,11 +4,11 @@
 -- Returns: {'opened'} | {'exists'} | {'taken'} (the number is in use; nothing changed, draw another)
 --   | {'no_account'}
 -- Cost: O(1); 9 calls
-if redis.call('EXISTS', KEYS.wallet) == 1 then return {'exists'} end
-if redis.call('EXISTS', KEYS.place) == 1 then return {'taken'} end
+if call('EXISTS', KEYS.wallet) == 1 then return {'exists'} end
+if call('EXISTS', KEYS.place) == 1 then return {'taken'} end
 
-redis.call('SET', KEYS.place, ARGV.place)
-redis.call('HSET', KEYS.wallet, 'wallet_number', ARGV.number, 'wallet', ARGV.id, 'balance', '0', 'created_at', now,
+call('SET', KEYS.place, ARGV.place)
+call('HSET', KEYS.wallet, 'wallet_number', ARGV.number, 'wallet', ARGV.id, 'balance', '0', 'created_at', now,
   'updated_at', now)
 recorded()
 return {'opened'}

@@ -3,16 +3,16 @@
 -- ARGV: of a change, then as script.rs names them. `member` is the webhook's name among the ready ones
 -- Returns: {'deleted'} | {'missing'} | {'no_account'}
 -- Cost: O(deliveries); 21 calls
-if redis.call('DEL', KEYS.webhook) == 0 then return {'missing'} end
-redis.call('ZREM', KEYS.webhooks, ARGV.webhook_id)
-redis.call('ZREM', KEYS.ready, ARGV.member)
-for at = @KEYS.due, @KEYS.failed do redis.call('UNLINK', KEYS[at]) end
-local left = redis.call('ZCARD', KEYS.webhooks)
-redis.call('HSET', KEYS.account, string.format('%s_webhooks', ARGV.mode), left)
+if call('DEL', KEYS.webhook) == 0 then return {'missing'} end
+call('ZREM', KEYS.webhooks, ARGV.webhook_id)
+call('ZREM', KEYS.ready, ARGV.member)
+for at = @KEYS.due, @KEYS.failed do call('UNLINK', KEYS[at]) end
+local left = call('ZCARD', KEYS.webhooks)
+call('HSET', KEYS.account, format('%s_webhooks', ARGV.mode), left)
 if left == 0 then
-  redis.call('HDEL', KEYS.account, string.format('%s_violations', ARGV.mode))
-  for at = @KEYS.violations, @KEYS.waiting_order do redis.call('UNLINK', KEYS[at]) end
+  call('HDEL', KEYS.account, format('%s_violations', ARGV.mode))
+  for at = @KEYS.violations, @KEYS.waiting_order do call('UNLINK', KEYS[at]) end
 end
-redis.call('HINCRBY', KEYS.account, string.format('%s_webhooks_version', ARGV.mode), 1)
+call('HINCRBY', KEYS.account, format('%s_webhooks_version', ARGV.mode), 1)
 recorded()
 return {'deleted'}

@@ -12,27 +12,27 @@
 --   not those that the caller read); nothing changed in the last two cases, read again
 -- Cost: O(webhooks + deliveries + agents + groups); 3 calls, 6 per webhook, 2 to 9 per delivery, 1 per agent, 2 per
 --   group
-local function field(name) return string.format(name, ARGV.mode) end
-local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'))
+local function field(name) return format(name, ARGV.mode) end
+local state = call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'))
 if (state[1] or '0') ~= ARGV.version then return {'changed'} end
 if (state[2] or '0') ~= ARGV.dispatched or (state[3] or '0') ~= ARGV.events then return {'moved'} end
 
-redis.call('HSET', KEYS.account, field('%s_dispatched'), ARGV.last)
-local events = redis.call('HINCRBY', KEYS.account, field('%s_events'), ARGV.new_events)
+call('HSET', KEYS.account, field('%s_dispatched'), ARGV.last)
+local events = call('HINCRBY', KEYS.account, field('%s_events'), ARGV.new_events)
 local at = @ARGV.changes
 if ARGV.minute ~= '' then
-  if ARGV.minute_begun == '1' then redis.call('UNLINK', KEYS.violations) end
-  redis.call('HSET', KEYS.violations, '/minute', ARGV.minute, '/agents', ARGV.minute_agents)
-  redis.call('PEXPIRE', KEYS.violations, ARGV.counts_life)
+  if ARGV.minute_begun == '1' then call('UNLINK', KEYS.violations) end
+  call('HSET', KEYS.violations, '/minute', ARGV.minute, '/agents', ARGV.minute_agents)
+  call('PEXPIRE', KEYS.violations, ARGV.counts_life)
   for _ = 1, tonumber(ARGV.changed_agents) do
-    redis.call('HSET', KEYS.violations, ARGV[at], ARGV[at + 1])
+    call('HSET', KEYS.violations, ARGV[at], ARGV[at + 1])
     at = at + 2
   end
   for _ = 1, tonumber(ARGV.changed_groups) do
-    redis.call('HSET', KEYS.waiting, ARGV[at], ARGV[at + 1])
-    redis.call('ZADD', KEYS.waiting_order, ARGV[at + 2], ARGV[at])
+    call('HSET', KEYS.waiting, ARGV[at], ARGV[at + 1])
+    call('ZADD', KEYS.waiting_order, ARGV[at + 2], ARGV[at])
     at = at + 3
   end
-  if ARGV.changed_groups ~= '0' then redis.call('HSET', KEYS.account, field('%s_violations'), ARGV.minute) end
+  if ARGV.changed_groups ~= '0' then call('HSET', KEYS.account, field('%s_violations'), ARGV.minute) end
 end
-return {'done', string.format('%d', make_deliveries(@KEYS.webhooks, at, ARGV.waiting_max, ARGV.history_max, events))}
+return {'done', format('%d', make_deliveries(@KEYS.webhooks, at, ARGV.waiting_max, ARGV.history_max, events))}

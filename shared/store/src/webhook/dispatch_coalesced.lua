@@ -9,8 +9,8 @@
 --   | {'early'} (the minute is not over) | {'changed'} (the webhooks are not those that the caller read); nothing
 --   changed in the last three cases, read again
 -- Cost: O(webhooks + deliveries + groups); 4 calls, 6 per webhook, 2 to 9 per delivery, 2 per group
-local function field(name) return string.format(name, ARGV.mode) end
-local state = redis.call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'),
+local function field(name) return format(name, ARGV.mode) end
+local state = call('HMGET', KEYS.account, field('%s_webhooks_version'), field('%s_dispatched'), field('%s_events'),
   field('%s_violations'), field('%s_audit_seq'))
 if (state[1] or '0') ~= ARGV.version then return {'changed'} end
 if (state[2] or '0') ~= ARGV.dispatched or (state[3] or '0') ~= ARGV.events or state[4] ~= ARGV.minute then return {'moved'} end
@@ -21,12 +21,12 @@ if ARGV.ended_by == 'clock' and math.floor(now_ms / 60000) == tonumber(ARGV.minu
 
 local groups = tonumber(ARGV.group_count)
 for at = @ARGV.groups, @ARGV.group_count + groups do
-  redis.call('HDEL', KEYS.waiting, ARGV[at])
-  redis.call('ZREM', KEYS.waiting_order, ARGV[at])
+  call('HDEL', KEYS.waiting, ARGV[at])
+  call('ZREM', KEYS.waiting_order, ARGV[at])
 end
-if redis.call('ZCARD', KEYS.waiting_order) == 0 then
-  redis.call('HDEL', KEYS.account, field('%s_violations'))
-  redis.call('UNLINK', KEYS.violations)
+if call('ZCARD', KEYS.waiting_order) == 0 then
+  call('HDEL', KEYS.account, field('%s_violations'))
+  call('UNLINK', KEYS.violations)
 end
-local events = redis.call('HINCRBY', KEYS.account, field('%s_events'), groups)
-return {'done', string.format('%d', make_deliveries(@KEYS.webhooks, @ARGV.groups + groups, ARGV.waiting_max, ARGV.history_max, events))}
+local events = call('HINCRBY', KEYS.account, field('%s_events'), groups)
+return {'done', format('%d', make_deliveries(@KEYS.webhooks, @ARGV.groups + groups, ARGV.waiting_max, ARGV.history_max, events))}

@@ -5,22 +5,22 @@
 --   finished deliveries
 -- Returns: {'kept'} | {'stale'} (it is gone, or another server attempted it meanwhile; nothing changed)
 -- Cost: O(log deliveries); up to 11 calls
-if redis.call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'stale'} end
-local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
+if call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'stale'} end
+local parked_at = call('ZSCORE', KEYS.parked, ARGV.number)
 
-redis.call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
-redis.call('ZREM', KEYS.due, ARGV.number)
+call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
+call('ZREM', KEYS.due, ARGV.number)
 if ARGV.outcome == 'park' then
   -- Each later event triggers one attempt: after the attempt of one event while parked, the next event triggers the
   -- next.
-  local events = redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0'
-  redis.call('ZADD', KEYS.parked, parked_at and tonumber(parked_at) + 1 or events, ARGV.number)
+  local events = call('HGET', KEYS.account, format('%s_events', ARGV.mode)) or '0'
+  call('ZADD', KEYS.parked, parked_at and tonumber(parked_at) + 1 or events, ARGV.number)
 else
-  redis.call('ZREM', KEYS.parked, ARGV.number)
+  call('ZREM', KEYS.parked, ARGV.number)
   if ARGV.outcome == 'retry' then
-    redis.call('ZADD', KEYS.due, now_ms + tonumber(ARGV.pause), ARGV.number)
+    call('ZADD', KEYS.due, now_ms + tonumber(ARGV.pause), ARGV.number)
   else
-    redis.call('ZADD', KEYS[ARGV.outcome == 'delivered' and @KEYS.delivered or @KEYS.failed], now_ms, ARGV.number)
+    call('ZADD', KEYS[ARGV.outcome == 'delivered' and @KEYS.delivered or @KEYS.failed], now_ms, ARGV.number)
     trim(@KEYS.deliveries, @KEYS.delivered, @KEYS.failed, ARGV.history_max)
   end
 end

@@ -3,21 +3,21 @@
 -- Needs clock.lua. The numbers are indexes of KEYS: the ready ones, and the webhook's record, due and parked
 -- deliveries. `events` is the number of the account's last event: deliveries parked at a lower one are due.
 
-local function place(ready, record, due, parked, member, events)
-  local state = redis.call('HMGET', KEYS[record], 'status', 'lease_until')
+local function set_ready(ready, record, due, parked, member, events)
+  local state = call('HMGET', KEYS[record], 'status', 'lease_until')
   -- The holder of the lease does this when it ends. If the holder dies, the end of the lease is the webhook's time.
   if tonumber(state[2] or '0') > now_ms then return end
   local at
   if state[1] == 'active' then
-    if redis.call('ZCOUNT', KEYS[parked], '-inf', string.format('(%d', events)) > 0 then
+    if call('ZCOUNT', KEYS[parked], '-inf', format('(%d', events)) > 0 then
       at = now_ms
     else
-      at = redis.call('ZRANGE', KEYS[due], 0, 0, 'WITHSCORES')[2]
+      at = call('ZRANGE', KEYS[due], 0, 0, 'WITHSCORES')[2]
     end
   end
   if at then
-    redis.call('ZADD', KEYS[ready], at, member)
+    call('ZADD', KEYS[ready], at, member)
   else
-    redis.call('ZREM', KEYS[ready], member)
+    call('ZREM', KEYS[ready], member)
   end
 end

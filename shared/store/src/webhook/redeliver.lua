@@ -7,24 +7,24 @@
 --   | {'full'} (too many wait) | {'changed'} (the delivery is not as the caller saw it; nothing happened, look again)
 --   | {'no_account'}
 -- Cost: O(log deliveries); 19 calls
-local status = redis.call('HGET', KEYS.webhook, 'status')
+local status = call('HGET', KEYS.webhook, 'status')
 if not status then return {'missing'} end
-if redis.call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'changed'} end
-local events = tonumber(redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0')
-local parked_at = redis.call('ZSCORE', KEYS.parked, ARGV.number)
+if call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'changed'} end
+local events = tonumber(call('HGET', KEYS.account, format('%s_events', ARGV.mode)) or '0')
+local parked_at = call('ZSCORE', KEYS.parked, ARGV.number)
 -- What is parked behind an event that came already has its turn, like what is due.
-if redis.call('ZSCORE', KEYS.due, ARGV.number) or parked_at and tonumber(parked_at) < events then return {'scheduled'} end
+if call('ZSCORE', KEYS.due, ARGV.number) or parked_at and tonumber(parked_at) < events then return {'scheduled'} end
 if status ~= 'active' then return {'disabled'} end
 -- What is parked waits already, so it takes nobody's place.
-if not parked_at and redis.call('ZCARD', KEYS.due) + redis.call('ZCARD', KEYS.parked) >= tonumber(ARGV.waiting_max) then
+if not parked_at and call('ZCARD', KEYS.due) + call('ZCARD', KEYS.parked) >= tonumber(ARGV.waiting_max) then
   return {'full'}
 end
 
-redis.call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
-redis.call('ZREM', KEYS.parked, ARGV.number)
-redis.call('ZREM', KEYS.delivered, ARGV.number)
-redis.call('ZREM', KEYS.failed, ARGV.number)
-redis.call('ZADD', KEYS.due, now_ms, ARGV.number)
+call('HSET', KEYS.deliveries, ARGV.number, ARGV.after)
+call('ZREM', KEYS.parked, ARGV.number)
+call('ZREM', KEYS.delivered, ARGV.number)
+call('ZREM', KEYS.failed, ARGV.number)
+call('ZADD', KEYS.due, now_ms, ARGV.number)
 recorded()
-place(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, events)
+set_ready(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, events)
 return {'pending'}

@@ -4,8 +4,8 @@
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are sealed texts
 -- Returns: {'done'} | {'changed'} (it is not the old text; nothing changed) | {'no_account'}
 -- Cost: O(1); 7 calls
-if redis.call('HGET', KEYS.webhook, ARGV.field) ~= ARGV.old then return {'changed'} end
+if call('HGET', KEYS.webhook, ARGV.field) ~= ARGV.old then return {'changed'} end
 
-redis.call('HSET', KEYS.webhook, ARGV.field, ARGV.new)
+call('HSET', KEYS.webhook, ARGV.field, ARGV.new)
 recorded()
 return {'done'}

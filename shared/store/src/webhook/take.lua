@@ -7,41 +7,41 @@
 --   {'idle'} (no delivery is due; the lease has ended) | {'held'} (another server has the lease) | {'gone'} (deleted or
 --   disabled)
 -- Cost: O(log deliveries + deliveries taken); up to 11 calls, and 2 for a number without its text
-local hook = redis.call('HMGET', KEYS.webhook, 'status', 'lease', 'lease_until', 'url', 'secret', 'old_secret', 'old_until')
+local hook = call('HMGET', KEYS.webhook, 'status', 'lease', 'lease_until', 'url', 'secret', 'old_secret', 'old_until')
 local lease_until = tonumber(hook[3] or '0')
 if hook[2] and hook[2] ~= ARGV.token and lease_until > now_ms and lease_until <= now_ms + tonumber(ARGV.lease_life) then
   return {'held'}
 end
 if hook[1] ~= 'active' then
-  redis.call('ZREM', KEYS.ready, ARGV.member)
-  if hook[1] then redis.call('HDEL', KEYS.webhook, 'lease', 'lease_until') end
+  call('ZREM', KEYS.ready, ARGV.member)
+  if hook[1] then call('HDEL', KEYS.webhook, 'lease', 'lease_until') end
   return {'gone'}
 end
-local events = tonumber(redis.call('HGET', KEYS.account, string.format('%s_events', ARGV.mode)) or '0')
+local events = tonumber(call('HGET', KEYS.account, format('%s_events', ARGV.mode)) or '0')
 local most = tonumber(ARGV.deliveries_max)
-local numbers = redis.call('ZRANGEBYSCORE', KEYS.due, '-inf', now_ms, 'LIMIT', 0, most)
-local parked = redis.call('ZRANGEBYSCORE', KEYS.parked, '-inf', string.format('(%d', events), 'LIMIT', 0, most - #numbers)
+local numbers = call('ZRANGEBYSCORE', KEYS.due, '-inf', now_ms, 'LIMIT', 0, most)
+local parked = call('ZRANGEBYSCORE', KEYS.parked, '-inf', format('(%d', events), 'LIMIT', 0, most - #numbers)
 for _, number in ipairs(parked) do table.insert(numbers, number) end
-local far = string.format('(%d', now_ms + tonumber(ARGV.farthest))
-local lost = redis.call('ZRANGEBYSCORE', KEYS.due, far, '+inf', 'LIMIT', 0, most - #numbers)
+local far = format('(%d', now_ms + tonumber(ARGV.farthest))
+local lost = call('ZRANGEBYSCORE', KEYS.due, far, '+inf', 'LIMIT', 0, most - #numbers)
 for _, number in ipairs(lost) do table.insert(numbers, number) end
 
 if #numbers == 0 then
-  redis.call('HDEL', KEYS.webhook, 'lease', 'lease_until')
-  place(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, events)
+  call('HDEL', KEYS.webhook, 'lease', 'lease_until')
+  set_ready(@KEYS.ready, @KEYS.webhook, @KEYS.due, @KEYS.parked, ARGV.member, events)
   return {'idle'}
 end
-local lease_end = string.format('%d', now_ms + tonumber(ARGV.lease_life))
-redis.call('HSET', KEYS.webhook, 'lease', ARGV.token, 'lease_until', lease_end)
-redis.call('ZADD', KEYS.ready, lease_end, ARGV.member)
-local reply = {'taken', string.format('%d', now_ms), hook[4], hook[5], hook[6] or '', hook[7] or '0'}
-for at, text in ipairs(redis.call('HMGET', KEYS.deliveries, unpack(numbers))) do
+local lease_end = format('%d', now_ms + tonumber(ARGV.lease_life))
+call('HSET', KEYS.webhook, 'lease', ARGV.token, 'lease_until', lease_end)
+call('ZADD', KEYS.ready, lease_end, ARGV.member)
+local reply = {'taken', format('%d', now_ms), hook[4], hook[5], hook[6] or '', hook[7] or '0'}
+for at, text in ipairs(call('HMGET', KEYS.deliveries, unpack(numbers))) do
   if text then
     table.insert(reply, numbers[at])
     table.insert(reply, text)
   else
-    redis.call('ZREM', KEYS.due, numbers[at])
-    redis.call('ZREM', KEYS.parked, numbers[at])
+    call('ZREM', KEYS.due, numbers[at])
+    call('ZREM', KEYS.parked, numbers[at])
   end
 end
 return reply

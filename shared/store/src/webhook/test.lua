@@ -3,8 +3,8 @@
 -- ARGV: of a change
 -- Returns: {'recorded', number of the entry} | {'missing'} | {'disabled'} | {'no_account'}
 -- Cost: O(1); 7 calls
-local status = redis.call('HGET', KEYS.webhook, 'status')
+local status = call('HGET', KEYS.webhook, 'status')
 if not status then return {'missing'} end
 if status ~= 'active' then return {'disabled'} end
 recorded()
-return {'recorded', redis.call('HGET', KEYS.account, string.format('%s_audit_seq', ARGV.mode))}
+return {'recorded', call('HGET', KEYS.account, format('%s_audit_seq', ARGV.mode))}
