@@ -3,11 +3,10 @@
 mod equivalent;
 
 use crate::directed::Group;
-use crate::scripts::{Scripts, Texts};
+use crate::scripts::Texts;
 use crate::world::Checked;
 use crate::{directed, precedence, random};
-use harness::scripts::{self, only_equivalent, survivors};
-use parking_lot::Mutex;
+use harness::scripts::{self, QuickestFirst, only_equivalent, survivors};
 use random::Case;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,31 +19,7 @@ struct Mutant {
     name: String,
     texts: Texts,
     of_period: bool,
-    order: Arc<Order>,
-}
-
-/// The groups of directed checks, in the order in which the changes of one part are shown to them: the group that
-/// noticed the last change comes first, since it often notices the next one too.
-struct Order(Mutex<Vec<Group>>);
-
-impl Order {
-    fn new() -> Self {
-        Self(Mutex::new(Group::ALL.to_vec()))
-    }
-
-    async fn check(&self, scripts: &Scripts) -> Checked {
-        let groups = self.0.lock().clone();
-        for group in groups {
-            let checked = group.check(scripts).await;
-            if checked.is_err() {
-                let mut groups = self.0.lock();
-                groups.retain(|&other| other != group);
-                groups.insert(0, group);
-                return checked;
-            }
-        }
-        Ok(())
-    }
+    groups: Arc<QuickestFirst<Group>>,
 }
 
 fn all() -> Vec<Mutant> {
@@ -68,7 +43,7 @@ fn all() -> Vec<Mutant> {
     let mut all = Vec::new();
     for (part, field) in parts {
         let source = field(&mut Texts::real()).clone();
-        let order = Arc::new(Order::new());
+        let groups = Arc::new(QuickestFirst::new(&Group::ALL));
         for mutant in scripts::mutants(&source) {
             let mut texts = Texts::real();
             *field(&mut texts) = mutant.text;
@@ -77,7 +52,7 @@ fn all() -> Vec<Mutant> {
                 name,
                 texts,
                 of_period: part == "clock" || part == "period",
-                order: order.clone(),
+                groups: groups.clone(),
             });
         }
     }
@@ -90,7 +65,10 @@ async fn checks(store: &Store, mutant: &Mutant, cases: &[Case]) -> Checked {
     if mutant.of_period {
         directed::calendar(&scripts).await?;
     }
-    mutant.order.check(&scripts).await?;
+    mutant
+        .groups
+        .run(async |group| group.check(&scripts).await)
+        .await?;
     precedence::pairs(&scripts).await?;
     for case in cases {
         random::play(&scripts, case).await?;

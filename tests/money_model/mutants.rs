@@ -3,11 +3,13 @@
 mod equivalent;
 mod texts;
 
+use crate::directed::Group;
 use crate::mutants::texts::Recipe;
+use crate::random;
 use crate::random::Case;
 use crate::world::Checked;
-use crate::{directed, random};
-use harness::scripts::{self, only_equivalent};
+use harness::scripts::{self, QuickestFirst, only_equivalent};
+use std::sync::Arc;
 use std::time::Instant;
 use store::Store;
 
@@ -19,6 +21,7 @@ struct Mutant {
     name: String,
     recipe: &'static Recipe,
     text: String,
+    groups: Arc<QuickestFirst<Group>>,
 }
 
 /// Every mutant of every part that is mutated.
@@ -30,6 +33,7 @@ fn all() -> Vec<Mutant> {
             if !recipe.changed.contains(&part.name) {
                 continue;
             }
+            let groups = recipe.groups();
             for mutant in scripts::mutants(&texts[at]) {
                 let mut texts = texts.clone();
                 texts[at] = mutant.text;
@@ -37,6 +41,7 @@ fn all() -> Vec<Mutant> {
                     name: format!("{}: {}", part.name, mutant.name),
                     recipe,
                     text: texts.concat(),
+                    groups: groups.clone(),
                 });
             }
         }
@@ -51,6 +56,7 @@ fn unchanged() -> Vec<Mutant> {
         name: recipe.script().to_owned(),
         recipe,
         text: recipe.texts().concat(),
+        groups: recipe.groups(),
     });
     same.collect()
 }
@@ -58,7 +64,7 @@ fn unchanged() -> Vec<Mutant> {
 /// The checks, those that are meant for the script first.
 async fn checks(store: &Store, mutant: &Mutant, cases: &[Case]) -> Checked {
     let store = store.replacing(mutant.recipe.made_of(&mutant.text));
-    directed::check(mutant.recipe.script(), &store).await?;
+    mutant.groups.run(async |group| group.check(&store).await).await?;
     for case in cases {
         random::play(&store, case).await?;
     }

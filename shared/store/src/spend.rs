@@ -9,8 +9,8 @@ use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CAP, CHANGE, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
-    RUN, Scope,
+    AGENT_EXISTS, BUDGET, CAP, CHANGE, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD,
+    PRUNE, RUN, Scope,
 };
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};

@@ -1,9 +1,11 @@
 //! Checks of the store's scripts and of their mutants: a check must fail for each small change of a script.
 
 mod mutants;
+mod quickest_first;
 mod snapshot;
 
 pub use mutants::{Mutant, mutants};
+pub use quickest_first::QuickestFirst;
 pub use snapshot::{Content, Expected, Record, Window, compare, dump, install};
 
 use crate::Redis;

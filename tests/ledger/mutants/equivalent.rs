@@ -7,6 +7,9 @@ const NOTHING_IS_NOTHING: &str = "what is zero is set to zero";
 const OTHER_NUMBERS: &str = "two texts that are not the same are not the same whole number";
 const PLAN_NOT_READ: &str = "the twin reads the plan of `other_plan` only";
 const NOT_THE_LARGEST: &str = "what is held is compared with a ceiling where doubles are 1024 apart";
+const OF_SPENDS: &str =
+    "only spends have a limit of a transaction; the money model's mutants change it there";
+const HAS_SLOT: &str = "the plan's limit of agents is not compared for an agent with a slot";
 const BOTH_OR_NONE: &str = "generation and version are given both, or neither";
 
 /// Name of the change, and why it changes nothing.
@@ -66,6 +69,38 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "extend: local day_spent, month_spent, held = (agent[6] or '0') + 0, (agent[7] or '0') + 0, (agent[8] or '0') + 0 | 104: 0 -> 1",
         NOT_THE_LARGEST,
+    ),
+    (
+        "cap: elseif charges and txn_text ~= '' and amount > txn_text + 0 then | 46: > -> <",
+        OF_SPENDS,
+    ),
+    (
+        "cap: elseif charges and txn_text ~= '' and amount > txn_text + 0 then | 46: > -> >=",
+        OF_SPENDS,
+    ),
+    (
+        "cap: elseif charges and txn_text ~= '' and amount > txn_text + 0 then | 59: 0 -> 1",
+        OF_SPENDS,
+    ),
+    (
+        "cap: elseif charges and txn_text ~= '' and amount > txn_text + 0 then | 8: charges and txn_text ~= '' and amount > txn_text + 0 -> false",
+        OF_SPENDS,
+    ),
+    (
+        "cap: return 'per_transaction_limit', txn_text, '0' | 43: '0' -> '1'",
+        OF_SPENDS,
+    ),
+    (
+        "cap: return 'per_transaction_limit', txn_text, '0' | 8: 'per_transaction_limit' -> 'per_transaction_limitx'",
+        OF_SPENDS,
+    ),
+    (
+        "extend: local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV[5], tracked) | 103: 0 -> 1",
+        HAS_SLOT,
+    ),
+    (
+        "extend: local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV[5], tracked) | 99: '' -> 'x'",
+        HAS_SLOT,
     ),
     (
         "authorize: if run[4] then call('HDEL', KEYS[7], 'status', 'ended') end | 4: run[4] -> true",

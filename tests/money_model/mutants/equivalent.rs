@@ -2,7 +2,7 @@
 
 const KEYED: &str = "the id of a record and its life are both given or both empty";
 const WALLET: &str = "a wallet row has both its id and its balance";
-const POLICY: &str = "an agent with a policy has all fields of it, an unset limit being an empty text";
+const POLICY: &str = "a policy in force has all fields, an unset limit being an empty text";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
 const OLD_NOTE: &str = "funding notes no escrow with a payee in another account: only an earlier version did, and the model has none of it";
@@ -14,6 +14,30 @@ const CLAIM: &str =
 
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
+    (
+        "script/cap: local charges = amount > 0 | 24: > -> >=",
+        "no spend is of 0; the ledger's mutants change it in calls, whose estimate can be 0",
+    ),
+    (
+        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 58: '' -> 'x'",
+        POLICY,
+    ),
+    (
+        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 80: '' -> 'x'",
+        POLICY,
+    ),
+    (
+        "script/cap: local run_text, day_text, month_text = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or '' | 102: '' -> 'x'",
+        POLICY,
+    ),
+    (
+        "spend/spend: local txn_cap, threshold, low = policy[at + 4] or '', policy[at + 5], policy[at + 6] | 51: '' -> 'x'",
+        POLICY,
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then call('SREM', KEYS[10], ARGV[6]) end | 23: call('SREM', KEYS[10], ARGV[6]) -> nothing",
+        OLD_NOTE,
+    ),
     (
         "deposit/confirm: count_refusal(ARGV[6], ARGV[7]) | 20: 6 -> 7",
         KEYED,

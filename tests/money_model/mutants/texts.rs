@@ -1,6 +1,8 @@
 //! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
 
-use std::sync::LazyLock;
+use crate::directed::{self, Group};
+use harness::scripts::QuickestFirst;
+use std::sync::{Arc, LazyLock};
 use store::agent;
 use store::agent::freeze::AGENT_FREEZE;
 use store::deposit;
@@ -29,6 +31,11 @@ pub struct Recipe {
 impl Recipe {
     pub fn script(&self) -> &'static str {
         self.product.name()
+    }
+
+    /// The directed checks of the script.
+    pub fn groups(&self) -> Arc<QuickestFirst<Group>> {
+        Arc::new(QuickestFirst::new(directed::of_script(self.script())))
     }
 
     /// The script with its text replaced.

@@ -104,7 +104,10 @@ fn ends_in_a_text(text: &str) -> bool {
     match text.chars().last() {
         Some('\'') => true,
         Some(']') => opener(text, '[', ']').is_some_and(|name| OF_TEXTS.contains(&name)),
-        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match" | "sub" | "denial")),
+        Some(')') => matches!(
+            opener(text, '(', ')'),
+            Some("format" | "match" | "sub" | "denial")
+        ),
         _ => names_a_text(last_name(text)),
     }
 }

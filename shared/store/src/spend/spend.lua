@@ -70,7 +70,7 @@ local function refusal()
     ARGV.agents, slots, tracked_max, tracked)
   if reason then return reason, limit, used end
   if not agent[3] then return nil end
-  if agent[5] and agent[5] ~= '' and wallet_spent + amount > agent[5] + 0 then
+  if agent[5] and wallet_spent + amount > agent[5] + 0 then
     return 'spend_limit', agent[5], wallet_spent
   end
   if tonumber(agent[4]) < amount then return NO_MONEY end
