@@ -46,7 +46,7 @@ use count::RequestCounter;
 use credential::Credential;
 use decide::Decider;
 use domain::measured::Endpoint;
-use forward::{ForwardedStream, Forwarder, SentCall};
+use forward::{Forwarded, Forwarder, SentCall};
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
@@ -202,29 +202,13 @@ impl CallPipeline {
         } = call;
         let approval = self.decider.decide(key, &request).await;
         let approval = trace.end_stage_with(&self.metrics, Stage::Decide, approval)?;
-        let path = request.upstream.identity().path(request.endpoint, &request.model);
-        if let Some(asked) = request.stream.as_deref().cloned() {
-            let forwarded =
-                self.forwarder
-                    .forward_stream(approval, (request.endpoint, &path), outbound, body);
-            return match Box::pin(forwarded).await? {
-                ForwardedStream::Whole(sent) => Ok(self.settle(&request, *sent, trace).await),
-                ForwardedStream::Stream(open) => {
-                    Ok(self.streams.complete(request, asked, *open, &key.owner, trace))
-                }
-            };
-        }
-        let sent = self
-            .forwarder
-            .forward(approval, (request.endpoint, &path), outbound, body)
-            .await;
-        Ok(self.settle(&request, sent?, trace).await)
-    }
-
-    /// Settles the call: step 6.
-    async fn settle(&self, request: &CallRequest, sent: SentCall, trace: &mut RequestTrace) -> Completed {
-        let SentCall { hold, answer } = sent;
-        self.settler.complete(request, hold, answer, trace).await
+        let forwarded = self.forwarder.forward(approval, &request, outbound, body).await?;
+        Ok(match forwarded {
+            Forwarded::Whole(SentCall { hold, answer }) => {
+                self.settler.complete(&request, hold, answer, trace).await
+            }
+            Forwarded::Stream(open) => self.streams.complete(request, *open, &key.owner, trace),
+        })
     }
 
     /// Counts a request whose declared length is too long, if its key is known (decision D30). The request is refused

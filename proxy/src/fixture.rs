@@ -16,6 +16,7 @@ use bytes::Bytes;
 use crypto::seal::SealedFor;
 use domain::measured::Endpoint;
 use domain::money::Nanos;
+use domain::price::CallShape;
 use parking_lot::Mutex;
 use settings::load_from;
 use std::ops::Deref;
@@ -384,8 +385,7 @@ impl Fixture {
             },
             model: "gpt-4o".to_owned(),
             service_tier: None,
-            web_search: false,
-            long_cache: false,
+            counts: CallShape::EMPTY,
             upstream: Arc::clone(self.upstreams.default_upstream()),
             prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),

@@ -7,7 +7,7 @@ pub mod streams;
 pub mod upstreams;
 
 use crate::reply::refusal::RefusalKind;
-use crate::upstream::Failure;
+use crate::upstream::failure::BreakOff;
 use domain::denial::Denial;
 use domain::money::Nanos;
 use ledger::LedgerMetrics;
@@ -56,7 +56,7 @@ impl Stage {
 
 /// Label of an exchange that sent nothing.
 const NOT_SENT: &str = "local";
-/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`](crate::upstream::failure::BreakOff). No exchange
+/// Labels of failed exchanges: [`NOT_SENT`], and those of [`BreakOff`]. No exchange
 /// is counted as `write`, since a provider that closes the connection while the request is sent may have answered; the
 /// series stays because dashboards use it.
 const BROKE_OFF: [&str; 7] = ["resolve", NOT_SENT, "connect", "write", "head", "body", "odd"];
@@ -135,13 +135,17 @@ impl Metrics {
         self.calls.upstream_time.observe(took.as_secs_f64());
     }
 
-    /// Records a failed exchange with the provider. Time-outs are results of approved calls.
-    pub fn broke_off(&self, failure: &Failure) {
-        let stage = match failure {
-            Failure::Timeout => return,
-            Failure::NotSent(_) => NOT_SENT,
-            Failure::Unreachable(at) => at.as_str(),
-        };
+    /// Records a call that could not be sent from here.
+    pub fn not_sent(&self) {
+        self.broke_off_at(NOT_SENT);
+    }
+
+    /// Records an exchange with the provider that broke off.
+    pub fn broke_off(&self, at: BreakOff) {
+        self.broke_off_at(at.as_str());
+    }
+
+    fn broke_off_at(&self, stage: &str) {
         if let Some(at) = BROKE_OFF.iter().position(|known| *known == stage) {
             self.calls.broke_off[at].inc();
         }
@@ -181,7 +185,6 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::failure::BreakOff;
     use telemetry::tables::Table;
 
     #[test]
@@ -199,9 +202,9 @@ mod tests {
         metrics.stage(Stage::Settle, Duration::from_micros(150));
         let (estimate, actual) = (Nanos::new(1000).unwrap(), Nanos::new(200));
         metrics.approved(estimate, actual, UpstreamResult::Timeout);
-        metrics.broke_off(&Failure::Unreachable(BreakOff::Resolve));
-        metrics.broke_off(&Failure::Unreachable(BreakOff::BadAnswer("it sent no head")));
-        metrics.broke_off(&Failure::NotSent(std::io::ErrorKind::OutOfMemory));
+        metrics.broke_off(BreakOff::Resolve);
+        metrics.broke_off(BreakOff::BadAnswer("it sent no head"));
+        metrics.not_sent();
         metrics.tables.read_again(Table::Prices, false);
         let text = registrar.text().unwrap();
         for line in [

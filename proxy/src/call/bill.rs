@@ -1,6 +1,6 @@
 //! The charge of a call (specification "Proxy spend ledger", decisions D33 to D37).
 
-use super::call_request::{CallRequest, StreamRequest};
+use super::call_request::CallRequest;
 use crate::upstream::usage;
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
@@ -20,8 +20,8 @@ pub struct Bill {
     pub how: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
-    /// `service_tier` of the answer, if it or that of the request changes a price.
-    pub tier_reported: Option<String>,
+    /// The requested and the reported service tier, if one of them changes a price.
+    pub tiers: [Option<String>; 2],
     /// Whether the cost includes a web search.
     pub web_search: bool,
     /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
@@ -45,20 +45,14 @@ impl Bill {
         let actual = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
         Self {
             usage,
-            tier_reported: request.notable_tier(tier),
+            tiers: request.notable_tiers(tier),
             ..Self::new(actual, request.counted_cost(reported.cost), estimate)
         }
     }
 
     /// Computes the charge of a stream that ended with `end`, at `held` if its usage is not that of the whole answer.
     /// The charge is then also at least the cost of the text seen, and of the usage so far.
-    pub fn of_stream(
-        request: &CallRequest,
-        stream_request: &StreamRequest,
-        held: Nanos,
-        filter: &Filter,
-        end: CallEnd,
-    ) -> Self {
+    pub fn of_stream(request: &CallRequest, held: Nanos, filter: &Filter, end: CallEnd) -> Self {
         let json = filter.usage();
         let usage = json.and_then(|json| usage::of_object(request.endpoint, json));
         // The filter has the last cost, too. It is read again so that an invalid one is logged, once a stream.
@@ -70,14 +64,14 @@ impl Bill {
         let bill = if is_whole {
             Self::new(so_far, reported, held)
         } else {
-            let seen = stream_request.cost_of_seen(request, filter.text_bytes(), tier);
+            let seen = request.cost_of_seen(filter.text_bytes(), tier);
             let so_far = so_far.map(|actual| actual.cost);
             let held = [so_far, seen].into_iter().flatten().fold(held, Nanos::max);
             Self::new(None, reported, held)
         };
         Self {
             usage: usage.filter(|_| is_whole),
-            tier_reported: request.notable_tier(tier),
+            tiers: request.notable_tiers(tier),
             ..bill
         }
     }
@@ -103,7 +97,7 @@ impl Bill {
             cost,
             how,
             usage: None,
-            tier_reported: None,
+            tiers: [None, None],
             web_search: false,
             reported_cost: None,
         }
@@ -136,11 +130,11 @@ impl Bill {
 
     /// Returns the details from which the charge can be recomputed.
     fn details(&self, request: &CallRequest, status: Option<StatusCode>) -> Billing {
-        let [tier_asked, tier_reported] = request.notable_tiers(self.tier_reported.as_deref());
+        let [tier_asked, tier_reported] = self.tiers.clone();
         let prefix = request.upstream.identity().notable_price_prefix();
         let billing = Billing {
-            tier_asked: tier_asked.map(str::to_owned),
-            tier_reported: tier_reported.map(str::to_owned),
+            tier_asked,
+            tier_reported,
             web_search: self.web_search,
             reported_cost: self.reported_cost,
             price_prefix: prefix.map(str::to_owned),
@@ -157,7 +151,7 @@ impl Bill {
                 cache_write_30m_tokens: usage.cache_write_30m_tokens,
                 audio_input_tokens: usage.prompt_audio_tokens,
                 audio_output_tokens: usage.completion_audio_tokens,
-                long_cache: request.long_cache,
+                long_cache: request.counts.long_cache,
                 ..billing
             },
             None => billing,
@@ -178,7 +172,7 @@ mod tests {
     use crate::upstream::usage::Reported;
     use bytes::Bytes;
     use domain::measured::Endpoint;
-    use domain::price::{DEFAULT_PRICES, PriceTable};
+    use domain::price::{CallShape, DEFAULT_PRICES, PriceTable};
     use http::HeaderMap;
     use std::sync::Arc;
 
@@ -202,8 +196,7 @@ mod tests {
             },
             model: "m".to_owned(),
             service_tier: None,
-            web_search: false,
-            long_cache: false,
+            counts: CallShape::EMPTY,
             upstream: crate::fixture::upstream(),
             prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
             estimate: Some(ESTIMATE),
@@ -300,7 +293,10 @@ mod tests {
         // Nothing confirms that the provider knows the tier, so the call is priced without it.
         assert_eq!(bill(&asked, &answer(200, USAGE)), settled(138_000));
         let searching = CallRequest {
-            web_search: true,
+            counts: CallShape {
+                web_search: true,
+                ..CallShape::EMPTY
+            },
             ..request()
         };
         assert_eq!(
@@ -442,8 +438,11 @@ mod tests {
         let tokens = ",reasoning=80,written=400,written12h=300,written30m=100,audioin=50,audioout=20";
         assert_eq!(details(&request(), &answer(200, DETAILED)), tokens);
         let asking = CallRequest {
-            web_search: true,
-            long_cache: true,
+            counts: CallShape {
+                web_search: true,
+                long_cache: true,
+                ..CallShape::EMPTY
+            },
             upstream: crate::fixture::upstream_of("[upstream]\nreported_cost = true\n"),
             ..request()
         };

@@ -3,7 +3,7 @@
 use super::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
-use crate::upstream::{Upstream, Upstreams, usage};
+use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
@@ -14,7 +14,6 @@ use domain::price::{ActualCost, BadCost, CallShape, PriceTable, ServedCall, Usag
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use settings::upstreams::StreamUsage;
-use sse::Format;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -32,10 +31,8 @@ pub struct CallRequest {
     pub model: String,
     /// `service_tier`
     pub service_tier: Option<String>,
-    /// Whether the provider may bill a web search.
-    pub web_search: bool,
-    /// Whether the caller requests a longer lifetime in the provider's cache than the default.
-    pub long_cache: bool,
+    /// The shape of the call, on which its price depends; without model and service tier.
+    pub counts: CallShape<'static>,
     /// The upstream that serves the model.
     pub upstream: Arc<Upstream>,
     /// The prices of the estimate. The settlement uses the same ones.
@@ -45,65 +42,51 @@ pub struct CallRequest {
     pub estimate: Option<Nanos>,
     /// The requested endpoint.
     pub endpoint: Endpoint,
-    /// Options of a streamed answer; `None` if the answer is not streamed.
-    pub stream: Option<Box<StreamRequest>>,
+    /// Options of a streamed answer; `None` if the caller does not request one.
+    pub stream: Option<StreamOptions>,
 }
 
-/// Options of a call that requests a streamed answer.
-#[derive(Debug, Clone)]
-pub struct StreamRequest {
-    /// The shape of its events.
-    pub format: Format,
+/// Options of a streamed answer.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamOptions {
     /// Whether the usage frame of a chat-completions stream reaches the caller: the caller requested it, or the
     /// provider would also send it without the edge.
     pub usage_passes: bool,
     /// Whether the caller requested the real cost, as a comment at the end.
     pub wants_cost: bool,
-    /// The shape of the call, without model and service tier.
-    counts: CallShape<'static>,
 }
 
-impl StreamRequest {
-    /// Returns the shape of the call, on which its price depends. `price_name` is [`CallRequest::price_name`].
-    pub fn shape<'a>(&self, request: &'a CallRequest, price_name: &'a str) -> CallShape<'a> {
-        CallShape {
-            model: price_name,
-            service_tier: request.service_tier.as_deref(),
-            tier_is_reported: request.upstream.identity().reports_tier(),
+impl CallRequest {
+    /// Applies `price` to the prices and the shape of the call.
+    pub fn priced<T>(&self, price: impl FnOnce(&PriceTable, &CallShape<'_>) -> T) -> T {
+        let shape = CallShape {
+            model: &self.price_name(),
+            service_tier: self.service_tier.as_deref(),
+            tier_is_reported: self.upstream.identity().reports_tier(),
             ..self.counts
-        }
+        };
+        price(&self.prices, &shape)
     }
 
     /// Computes the cost of an answer with `text_bytes` bytes of text so far, by the rules of the estimate, at the
     /// service tier that the provider has reported so far. `None` beyond the largest amount.
-    pub fn cost_of_seen(
-        &self,
-        request: &CallRequest,
-        text_bytes: u64,
-        tier_reported: Option<&str>,
-    ) -> Option<Nanos> {
-        let price_name = request.price_name();
-        let asked = self.shape(request, &price_name);
-        let seen = CallShape {
-            service_tier: tier_reported.or(asked.service_tier),
-            tier_is_reported: tier_reported.is_some(),
-            ..asked
-        };
-        let tokens = request.prices.answer_tokens(text_bytes);
-        request.prices.estimate_of_tokens(&seen, tokens)
+    pub fn cost_of_seen(&self, text_bytes: u64, tier_reported: Option<&str>) -> Option<Nanos> {
+        self.priced(|prices, requested| {
+            let seen = CallShape {
+                service_tier: tier_reported.or(requested.service_tier),
+                tier_is_reported: tier_reported.is_some(),
+                ..*requested
+            };
+            prices.estimate_of_tokens(&seen, prices.answer_tokens(text_bytes))
+        })
     }
 
     /// Computes the amount to hold for `tokens` tokens of the answer, all choices together. `None` beyond the largest
     /// amount.
-    pub fn cost_of_tokens(&self, request: &CallRequest, tokens: u64) -> Option<Nanos> {
-        let price_name = request.price_name();
-        request
-            .prices
-            .estimate_of_tokens(&self.shape(request, &price_name), tokens)
+    pub fn cost_of_tokens(&self, tokens: u64) -> Option<Nanos> {
+        self.priced(|prices, shape| prices.estimate_of_tokens(shape, tokens))
     }
-}
 
-impl CallRequest {
     /// Computes the real cost of the reported usage. `None` beyond the largest amount.
     pub fn actual_cost(&self, usage: &Usage, tier_reported: Option<&str>) -> Option<ActualCost> {
         self.prices.actual_cost(&ServedCall {
@@ -111,8 +94,8 @@ impl CallRequest {
             tier_asked: self.service_tier.as_deref(),
             tier_reported,
             usage,
-            web_search: self.web_search,
-            long_cache: self.long_cache,
+            web_search: self.counts.web_search,
+            long_cache: self.counts.long_cache,
         })
     }
 
@@ -129,19 +112,13 @@ impl CallRequest {
         })
     }
 
-    /// Returns the reported tier, unless it and the requested one have the meaning of a request without a tier.
-    pub fn notable_tier(&self, reported: Option<&str>) -> Option<String> {
-        let [_, reported] = self.notable_tiers(reported);
-        reported.map(str::to_owned)
-    }
-
     /// Returns the requested and the reported tier. Neither if both have the meaning of a request without a tier: they
     /// change no price.
-    pub fn notable_tiers<'a>(&'a self, reported: Option<&'a str>) -> [Option<&'a str>; 2] {
+    pub fn notable_tiers(&self, reported: Option<&str>) -> [Option<String>; 2] {
         let tiers = [self.service_tier.as_deref(), reported];
         match tiers.iter().all(|tier| self.prices.is_default_tier(*tier)) {
             true => [None, None],
-            false => tiers,
+            false => tiers.map(|tier| tier.map(str::to_owned)),
         }
     }
 
@@ -192,36 +169,26 @@ impl RequestParser {
             .and_then(|()| body.check_token_limit(self.require_token_limit))
             .map_err(|error| refusal_of(&error))?;
         let run = run_of(headers)?;
-        let prices = self.prices.get();
-        let price_name = upstream.identity().price_name(&body.model);
-        let mut shape = body.shape();
-        shape.model = &price_name;
-        shape.tier_is_reported = upstream.identity().reports_tier();
-        let estimate = prices.estimate(&shape);
         let asks = upstream.identity().stream_usage == StreamUsage::Ask;
         let splice = body.usage_splice().filter(|_| asks).cloned();
-        let stream = body.stream.then(|| {
-            Box::new(StreamRequest {
-                format: usage::format_of(endpoint),
-                usage_passes: splice.is_none(),
-                wants_cost: headers
-                    .get(STREAM_COST_HEADER)
-                    .is_some_and(|value| value == "true"),
-                counts: body.counts,
-            })
+        let stream = body.stream.then(|| StreamOptions {
+            usage_passes: splice.is_none(),
+            wants_cost: headers
+                .get(STREAM_COST_HEADER)
+                .is_some_and(|value| value == "true"),
         });
-        let request = CallRequest {
+        let mut request = CallRequest {
             upstream: Arc::clone(upstream),
             run,
-            estimate,
-            prices,
+            estimate: None,
+            prices: self.prices.get(),
             service_tier: body.service_tier.as_deref().map(str::to_owned),
-            web_search: body.counts.web_search,
-            long_cache: body.counts.long_cache,
+            counts: body.counts,
             model: body.model.into_owned(),
             endpoint,
             stream,
         };
+        request.estimate = request.priced(PriceTable::estimate);
         Ok((request, splice))
     }
 }

@@ -28,14 +28,9 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns the upstream that the provider key belongs to. No other upstream receives this key.
-    pub const fn upstream(&self) -> &Arc<Upstream> {
-        &self.upstream
-    }
-
-    /// Consumes the approval: the caller settles the hold and sends the provider key.
-    pub(super) fn into_parts(self) -> (OpenHold, Arc<SecretString>) {
-        (self.hold, self.provider_key)
+    /// Consumes the approval: the caller settles the hold, and sends the provider key to its upstream and to no other.
+    pub(super) fn into_parts(self) -> (OpenHold, Arc<Upstream>, Arc<SecretString>) {
+        (self.hold, self.upstream, self.provider_key)
     }
 }
 

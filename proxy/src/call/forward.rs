@@ -2,47 +2,36 @@
 //! is sent without one and nothing is sent twice.
 
 use super::body::Body;
+use super::call_request::CallRequest;
 use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
 use super::stream::OpenStream;
-use crate::account_usage::CallPermit;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
-use crate::upstream::failure::bad_answer;
-use crate::upstream::headers::{AuthorizedHeaders, HeaderLines};
+use crate::upstream::failure::{NoAnswer, bad_answer};
+use crate::upstream::headers::HeaderLines;
 use crate::upstream::whole_answer::Expected;
 use crate::upstream::{Failure, ReceivedAnswer, Streamed, Upstream, WholeAnswer, sent_key};
 use domain::measured::Endpoint;
 use secrecy::{ExposeSecret as _, SecretString};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// A call that was sent and must be settled.
 #[derive(Debug)]
 pub struct SentCall {
     /// The charged estimate.
     pub hold: OpenHold,
-    /// The provider's answer; never [`Failure::NotSent`].
+    /// The provider's answer.
     pub answer: Result<WholeAnswer, Failure>,
 }
 
-/// An approved call that is ready to be sent.
-struct ReadyCall {
-    hold: OpenHold,
-    upstream: Arc<Upstream>,
-    headers: AuthorizedHeaders,
-    provider_key: Arc<SecretString>,
-    permit: CallPermit,
-}
-
-/// Outcome of a sent call that requested a stream.
-pub enum ForwardedStream {
-    /// The provider answered without a stream, or did not answer.
-    Whole(Box<SentCall>),
-    /// The provider answers with a stream.
+/// Outcome of a sent call.
+pub enum Forwarded {
+    /// The provider answered as a whole, or not at all.
+    Whole(SentCall),
+    /// The provider answers with a stream, which the call requested.
     Stream(Box<OpenStream>),
 }
 
@@ -61,7 +50,8 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Sends the caller's exact bytes with the stored provider key to the approved upstream, on `path`.
+    /// Sends the caller's exact bytes with the stored provider key to the approved upstream. Returns once the whole answer
+    /// is received, or the head of a stream.
     ///
     /// # Errors
     /// 503 if nothing could be sent: the stored key is not a valid header value, this machine has no descriptor, memory
@@ -70,72 +60,11 @@ impl Forwarder {
     pub async fn forward(
         &self,
         approval: Approval,
-        (endpoint, path): (Endpoint, &str),
+        request: &CallRequest,
         outbound: HeaderLines,
         body: Body,
-    ) -> Result<SentCall, Rejection> {
-        let ReadyCall {
-            hold,
-            upstream,
-            headers,
-            provider_key,
-            permit,
-        } = self.prepare(approval, outbound, &body).await?;
-        let Body { bytes, reservation } = body;
-        let answer = upstream.exchange(path, &headers, bytes, reservation).await;
-        drop(permit);
-        let (hold, answer) = self.require_sent(hold, answer).await?;
-        let answer = self.inspect(endpoint, &upstream, answer, provider_key).await;
-        Ok(SentCall { hold, answer })
-    }
-
-    /// Like [`forward`](Self::forward), for a call that requests a stream. Returns once the head of the answer is
-    /// received.
-    pub async fn forward_stream(
-        &self,
-        approval: Approval,
-        (endpoint, path): (Endpoint, &str),
-        outbound: HeaderLines,
-        body: Body,
-    ) -> Result<ForwardedStream, Rejection> {
-        let ReadyCall {
-            hold,
-            upstream,
-            headers,
-            provider_key,
-            permit,
-        } = self.prepare(approval, outbound, &body).await?;
-        let Body { bytes, reservation } = body;
-        let began = Instant::now();
-        let streamed = upstream.exchange_stream(path, &headers, bytes, reservation, self.first_byte);
-        let (hold, streamed) = self.require_sent(hold, Box::pin(streamed).await).await?;
-        let answer = match streamed {
-            Ok(Streamed::Stream(mut answer)) => {
-                sent_key::redact_head(&mut answer.headers, provider_key.expose_secret());
-                return Ok(ForwardedStream::Stream(Box::new(OpenStream {
-                    hold,
-                    answer,
-                    began,
-                    provider_key,
-                    permit,
-                })));
-            }
-            Ok(Streamed::Whole(answer)) => Ok(answer),
-            Err(failure) => Err(failure),
-        };
-        let answer = self.inspect(endpoint, &upstream, answer, provider_key).await;
-        Ok(ForwardedStream::Whole(Box::new(SentCall { hold, answer })))
-    }
-
-    /// Adds the provider key, and counts the call against its account. Releases the hold if either fails.
-    async fn prepare(
-        &self,
-        approval: Approval,
-        outbound: HeaderLines,
-        body: &Body,
-    ) -> Result<ReadyCall, Rejection> {
-        let upstream = Arc::clone(approval.upstream());
-        let (hold, provider_key) = approval.into_parts();
+    ) -> Result<Forwarded, Rejection> {
+        let (hold, upstream, provider_key) = approval.into_parts();
         let Some(headers) = outbound.authorize(upstream.identity().auth, &provider_key) else {
             tracing::error!(
                 decision.id = hold.name.allow_id,
@@ -143,21 +72,46 @@ impl Forwarder {
             );
             return Err(self.holds.release_unsent(hold).await);
         };
-        let account = body.reservation.account();
-        match account.try_begin_call(self.account_calls_max) {
-            Some(permit) => Ok(ReadyCall {
-                hold,
-                upstream,
-                headers,
-                provider_key,
-                permit,
-            }),
+        let Body { bytes, reservation } = body;
+        let Some(permit) = reservation.account().try_begin_call(self.account_calls_max) else {
+            return Err(self.not_sent(hold).await);
+        };
+        let path = upstream.identity().path(request.endpoint, &request.model);
+        let answer = match request.stream {
             None => {
-                let busy = Failure::NotSent(io::ErrorKind::ResourceBusy);
-                self.metrics.broke_off(&busy);
-                Err(self.holds.release_unsent(hold).await)
+                let answer = upstream.exchange(&path, &headers, bytes, reservation).await;
+                answer.map(Streamed::Whole)
             }
-        }
+            // Boxed, so that other calls need no space for it.
+            Some(_) => {
+                Box::pin(upstream.exchange_stream(&path, &headers, bytes, reservation, self.first_byte)).await
+            }
+        };
+        let answer = match answer {
+            Ok(Streamed::Stream(mut answer)) => {
+                sent_key::redact_head(&mut answer.headers, provider_key.expose_secret());
+                return Ok(Forwarded::Stream(Box::new(OpenStream {
+                    hold,
+                    answer,
+                    provider_key,
+                    permit,
+                })));
+            }
+            Ok(Streamed::Whole(answer)) => Ok(answer),
+            Err(NoAnswer::NotSent) => return Err(self.not_sent(hold).await),
+            Err(NoAnswer::Failed(failure)) => Err(failure),
+        };
+        drop(permit);
+        let answer = self
+            .inspect(request.endpoint, &upstream, answer, provider_key)
+            .await;
+        Ok(Forwarded::Whole(SentCall { hold, answer }))
+    }
+
+    /// Counts a call that could not be sent, and releases its hold.
+    fn not_sent(&self, hold: OpenHold) -> impl Future<Output = Rejection> {
+        self.metrics.not_sent();
+        self.holds.release_unsent(hold)
     }
 
     /// Decodes an answer, reads its usage and removes keys from it. The call's deadline is over by then: what this
@@ -181,21 +135,6 @@ impl Forwarder {
         let inspect = move || answer.inspect(sent_key.expose_secret(), expected);
         let inspected = self.large_answers.execute(inspect).await;
         inspected.unwrap_or(Err(bad_answer("its answer could not be read")))
-    }
-
-    /// Returns the answer with its hold, or releases the hold if nothing was sent.
-    async fn require_sent<T>(
-        &self,
-        hold: OpenHold,
-        answer: Result<T, Failure>,
-    ) -> Result<(OpenHold, Result<T, Failure>), Rejection> {
-        match answer {
-            Err(failure @ Failure::NotSent(_)) => {
-                self.metrics.broke_off(&failure);
-                Err(self.holds.release_unsent(hold).await)
-            }
-            answer => Ok((hold, answer)),
-        }
     }
 }
 
@@ -222,13 +161,10 @@ mod tests {
         let approved = pipeline.decider.decide(&fixture.key(), &fixture.request()).await;
         let request = fixture.request();
         let outbound = request.upstream.headers(&HeaderMap::new(), 2, None);
-        let sent =
-            pipeline
-                .forwarder
-                .forward(approved.unwrap(), (Endpoint::Chat, "/"), outbound, fixture.body());
-        let sent = sent.await;
-        let Err(Rejection::Denied(denied)) = sent else {
-            panic!("{sent:?}");
+        let forwarder = &pipeline.forwarder;
+        let forwarded = forwarder.forward(approved.unwrap(), &request, outbound, fixture.body());
+        let Err(Rejection::Denied(denied)) = forwarded.await else {
+            panic!("it must be denied");
         };
         assert_eq!(denied.denial, Denial::ServiceUnavailable);
         assert!(!fixture.was_provider_called().await, "nothing is sent");

@@ -72,8 +72,9 @@ impl Settler {
     ) -> Completed {
         trace.end_stage(&self.metrics, Stage::Upstream);
         let (end, result) = end_of(&answer);
-        if let Err(failure) = &answer {
-            self.metrics.broke_off(failure);
+        // Time-outs are results of approved calls.
+        if let Err(Failure::Unreachable(at)) = answer {
+            self.metrics.broke_off(at);
         }
         let exchange = EndedExchange {
             end,
@@ -177,7 +178,7 @@ fn end_of(answer: &Result<WholeAnswer, Failure>) -> (CallEnd, UpstreamResult) {
         Ok(status) if status.is_client_error() => (CallEnd::Refused, UpstreamResult::ClientError),
         Ok(_) => (CallEnd::Failed, UpstreamResult::ServerError),
         Err(Failure::Timeout) => (CallEnd::TotalTimeout, UpstreamResult::Timeout),
-        Err(Failure::Unreachable(_) | Failure::NotSent(_)) => (CallEnd::Failed, UpstreamResult::Unreachable),
+        Err(Failure::Unreachable(_)) => (CallEnd::Failed, UpstreamResult::Unreachable),
     }
 }
 
@@ -187,7 +188,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
             RefusalKind::UpstreamTimeout,
             "The provider gave no whole answer in time. The estimate stays charged.",
         ),
-        Failure::Unreachable(_) | Failure::NotSent(_) => Refusal::new(
+        Failure::Unreachable(_) => Refusal::new(
             RefusalKind::UpstreamUnreachable,
             "The provider could not be reached or broke off. The estimate stays charged.",
         ),

@@ -13,7 +13,7 @@ pub mod reader;
 pub mod stops;
 
 use super::bill::Bill;
-use super::call_request::{CallRequest, StreamRequest};
+use super::call_request::CallRequest;
 use super::completed::Completed;
 use super::handoff;
 use super::hold::OpenHold;
@@ -39,7 +39,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use stops::{Stop, Stops};
 use store::lookup::VirtualKeyOwner;
-use tokio::time::Instant;
 
 /// Starts streams.
 pub struct Streams {
@@ -63,8 +62,6 @@ pub struct OpenStream {
     pub hold: OpenHold,
     /// The answer after its head.
     pub answer: Box<AnswerStream>,
-    /// When the request was sent.
-    pub began: Instant,
     /// The sent key, since an error may echo it.
     pub provider_key: Arc<SecretString>,
     /// Counts the call against its account.
@@ -75,7 +72,6 @@ pub struct OpenStream {
 struct StreamedCall {
     shared: Arc<Streams>,
     request: CallRequest,
-    stream_request: StreamRequest,
     hold: OpenHold,
     reader: Reader,
     owner: VirtualKeyOwner,
@@ -84,86 +80,64 @@ struct StreamedCall {
     extensions: u32,
     stop: Option<Stop>,
     trace: RequestTrace,
-    began: Instant,
     _permit: CallPermit,
     _in_flight: Option<InFlight>,
 }
 
 impl Streams {
-    /// Completes a call whose stream was opened: builds the head of the answer, and starts the stream.
+    /// Completes a call whose stream was opened: builds the head of the answer, and starts to read the stream.
     pub fn complete(
         self: &Arc<Self>,
         request: CallRequest,
-        stream_request: StreamRequest,
-        mut open: OpenStream,
+        open: OpenStream,
         owner: &VirtualKeyOwner,
         trace: &RequestTrace,
     ) -> Completed {
-        let headers = std::mem::take(&mut open.answer.headers);
-        let mut reply = approved::reply(open.answer.status, headers, Bytes::new());
+        let OpenStream {
+            hold,
+            mut answer,
+            provider_key,
+            permit,
+        } = open;
+        let headers = std::mem::take(&mut answer.headers);
+        let mut reply = approved::reply(answer.status, headers, Bytes::new());
         ApprovalHeaders {
-            allow_id: &open.hold.name.allow_id,
+            allow_id: &hold.name.allow_id,
             run_id: &request.run.id,
-            estimate: &open.hold.estimate.to_string(),
+            estimate: &hold.estimate.to_string(),
             actual: None,
             charged_failure: false,
         }
         .set_on(&mut reply);
-        Completed {
-            reply,
-            external_time: trace.external_time_of_stream(),
-            stream: Some(Box::new(self.start(request, stream_request, open, owner, trace))),
-        }
-    }
-
-    /// Starts to read a stream.
-    fn start(
-        self: &Arc<Self>,
-        request: CallRequest,
-        stream_request: StreamRequest,
-        open: OpenStream,
-        owner: &VirtualKeyOwner,
-        trace: &RequestTrace,
-    ) -> RunningStream {
-        let (sender, pieces) = handoff::pair();
-        let OpenStream {
-            hold,
-            answer,
-            began,
-            provider_key,
-            permit,
-        } = open;
-        let growth = self
-            .extender
-            .as_ref()
-            .map(|_| Growth::from_request(&request, &stream_request));
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
-        let endpoint = request.endpoint;
-        let read_usage = usage::found_usage(endpoint, request.upstream.identity().reported_cost);
+        let read_usage = usage::found_usage(request.endpoint, request.upstream.identity().reported_cost);
         let filter = Filter::new(
-            stream_request.format,
-            stream_request.usage_passes,
+            usage::format_of(request.endpoint),
+            request.stream.is_none_or(|stream| stream.usage_passes),
             (redact, read_usage),
         );
+        let (sender, pieces) = handoff::pair();
         let call = StreamedCall {
             shared: Arc::clone(self),
-            reader: Reader::new(answer, filter, sender, self.limits, began),
+            reader: Reader::new(answer, filter, sender, self.limits),
+            growth: self.extender.as_ref().map(|_| Growth::from_request(&request)),
             request,
-            stream_request,
             hold,
-            growth,
             extensions: 0,
             stop: self.stops.as_ref().map(|stops| stops.watch(owner)),
             owner: owner.clone(),
             trace: trace.clone(),
-            began,
             _permit: permit,
             _in_flight: self.admission.enter(),
         };
-        RunningStream {
-            reader: RunToCompletion::new(Box::new(call).run()),
-            pieces,
+        Completed {
+            reply,
+            external_time: trace.external_time_of_stream(),
+            stream: Some(Box::new(RunningStream {
+                reader: RunToCompletion::new(Box::new(call).run()),
+                pieces,
+            })),
         }
     }
 }
@@ -177,7 +151,7 @@ impl StreamedCall {
         let end = loop {
             let read = self.read().await;
             if first_byte.is_none() && read.is_ok() {
-                let after = self.began.elapsed();
+                let after = self.reader.elapsed();
                 self.shared.metrics.streams.began(after);
                 first_byte = Some(after);
             }
@@ -225,7 +199,7 @@ impl StreamedCall {
         let Some(tokens) = growth.wanted(&self.request, text_bytes) else {
             return Ok(());
         };
-        let refused = match self.stream_request.cost_of_tokens(&self.request, tokens) {
+        let refused = match self.request.cost_of_tokens(tokens) {
             Some(to) => Box::pin(extender.extend(&self.owner, &mut self.hold, to))
                 .await
                 .err(),
@@ -260,28 +234,18 @@ impl StreamedCall {
         let Self {
             shared,
             request,
-            stream_request,
             hold,
             reader,
-            owner: _,
-            growth: _,
             extensions,
-            stop: _,
             mut trace,
-            began,
             _permit,
             _in_flight,
+            ..
         } = *self;
-        let took = began.elapsed();
+        let took = reader.elapsed();
         trace.end_stage(&shared.metrics, Stage::Upstream);
         let call_end = end.call_end();
-        let bill = Bill::of_stream(
-            &request,
-            &stream_request,
-            hold.estimate,
-            reader.filter(),
-            call_end,
-        );
+        let bill = Bill::of_stream(&request, hold.estimate, reader.filter(), call_end);
         let exchange = EndedExchange {
             end: call_end,
             result: end.upstream_result(),
@@ -296,10 +260,11 @@ impl StreamedCall {
             .settler
             .settle(&request, hold, bill, exchange, &mut trace)
             .await;
+        let wants_cost = request.stream.is_some_and(|stream| stream.wants_cost);
         let knows_cost = settled.bill.actual().is_some();
-        let comment = (stream_request.wants_cost && knows_cost).then(|| cost_comment(&settled.charged_usd));
+        let comment = (wants_cost && knows_cost).then(|| cost_comment(&settled.charged_usd));
         let failure = end.events(
-            stream_request.format,
+            usage::format_of(request.endpoint),
             settled.bill.how,
             reader.filter().events(),
             (&settled.allow_id, &request.model),

@@ -1,7 +1,7 @@
 //! The exchange with the provider: one request and the complete answer, under one deadline, without retries.
 
 use super::client::Upstream;
-use super::failure::{BreakOff, Failure, bad_answer, lost};
+use super::failure::{BreakOff, Failure, NoAnswer, bad_answer, lost};
 use super::headers::AuthorizedHeaders;
 use super::open::OpenExchange;
 use super::stream::AnswerStream;
@@ -30,30 +30,30 @@ impl Upstream {
     /// request is sent: the provider may take long to answer.
     ///
     /// # Errors
-    /// [`Failure`], after at most one request.
+    /// [`NoAnswer`], after at most one request.
     pub async fn exchange(
         &self,
         path: &str,
         headers: &AuthorizedHeaders,
         body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<ReceivedAnswer, Failure> {
+    ) -> Result<ReceivedAnswer, NoAnswer> {
         let deadline = Instant::now() + self.timeout;
         let attempt = async {
             let mut open = self.send(path, headers, body, held).await?;
             let (status, headers) = read_head(&mut open.session).await?;
-            self.read_rest(open, status, headers).await
+            Ok(self.read_rest(open, status, headers).await?)
         };
         timeout_at(deadline, pin!(attempt))
             .await
-            .unwrap_or(Err(Failure::Timeout))
+            .unwrap_or(Err(Failure::Timeout.into()))
     }
 
     /// Like [`exchange`](Self::exchange), for a request for server-sent events. If the provider sends events, returns
     /// the answer as soon as its head is read, which must happen within `first_byte`.
     ///
     /// # Errors
-    /// [`Failure`], after at most one request.
+    /// [`NoAnswer`], after at most one request.
     pub async fn exchange_stream(
         &self,
         path: &str,
@@ -61,26 +61,23 @@ impl Upstream {
         body: Bytes,
         held: impl Send + 'static,
         first_byte: Duration,
-    ) -> Result<Streamed, Failure> {
+    ) -> Result<Streamed, NoAnswer> {
         let began = Instant::now();
         let begun = async {
             let mut open = self.send(path, headers, body, held).await?;
             let (status, headers) = read_head(&mut open.session).await?;
-            Ok((open, status, headers))
+            Ok::<_, NoAnswer>((open, status, headers))
         };
         let begun = timeout_at(began + first_byte, pin!(begun)).await;
-        let (open, status, headers) = begun.unwrap_or(Err(Failure::Timeout))?;
+        let (open, status, headers) = begun.unwrap_or(Err(Failure::Timeout.into()))?;
         if AnswerStream::is_stream(status, &headers) {
-            return Ok(Streamed::Stream(Box::new(AnswerStream::new(
-                open, status, headers,
-            ))));
+            let stream = AnswerStream::new(open, began, status, headers);
+            return Ok(Streamed::Stream(Box::new(stream)));
         }
         // At least the deadline of the head: otherwise an answer with a late head would have no time left.
         let deadline = began + self.timeout.max(first_byte);
-        timeout_at(deadline, pin!(self.read_rest(open, status, headers)))
-            .await
-            .unwrap_or(Err(Failure::Timeout))
-            .map(Streamed::Whole)
+        let rest = timeout_at(deadline, pin!(self.read_rest(open, status, headers))).await;
+        Ok(Streamed::Whole(rest.unwrap_or(Err(Failure::Timeout))?))
     }
 
     /// Reads the body of an answer whose head was read, and keeps the connection.

@@ -4,13 +4,25 @@ use nix::errno::Errno;
 use std::error::Error;
 use std::{fmt, io};
 
-/// Why there is no answer. Except for [`Failure::NotSent`], the provider may have processed the request.
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the upstream has all
+    /// its connections in use.
+    NotSent,
+    /// The provider may have processed the request.
+    Failed(Failure),
+}
+
+impl From<Failure> for NoAnswer {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Why there is no answer to a request that may have been sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the account has too
-    /// many calls in progress.
-    #[error("nothing could be sent to the provider: {0}")]
-    NotSent(io::ErrorKind),
     /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
     #[error("the provider could not be reached or broke off: {0}")]
     Unreachable(BreakOff),
@@ -63,13 +75,13 @@ pub const fn bad_answer(why: &'static str) -> Failure {
 }
 
 /// Distinguishes a failure to connect that this machine causes from one on the way to the provider.
-pub(super) fn not_connected(error: &pingora::Error) -> Failure {
+pub(super) fn not_connected(error: &pingora::Error) -> NoAnswer {
     match local_shortage(error.root_cause()) {
         Some(error) => {
             tracing::error!(%error, "no connection to the provider can be made from here");
-            Failure::NotSent(error.kind())
+            NoAnswer::NotSent
         }
-        None => lost(BreakOff::Connect, error),
+        None => lost(BreakOff::Connect, error).into(),
     }
 }
 
@@ -118,7 +130,7 @@ mod tests {
             Errno::EADDRNOTAVAIL,
         ] {
             let failure = not_connected(&wrapped(code));
-            assert!(matches!(failure, Failure::NotSent(_)), "{code}: {failure}");
+            assert!(matches!(failure, NoAnswer::NotSent), "{code}: {failure:?}");
         }
         for code in [
             Errno::ECONNREFUSED,
@@ -128,14 +140,14 @@ mod tests {
         ] {
             let failure = not_connected(&wrapped(code));
             assert!(
-                matches!(failure, Failure::Unreachable(BreakOff::Connect)),
-                "{code}: {failure}"
+                matches!(failure, NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))),
+                "{code}: {failure:?}"
             );
         }
         let no_system = pingora::Error::explain(ConnectRefused, "no");
         assert!(matches!(
             not_connected(&no_system),
-            Failure::Unreachable(BreakOff::Connect)
+            NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect))
         ));
     }
 }

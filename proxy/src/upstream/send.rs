@@ -1,7 +1,7 @@
 //! Sends the request to the provider, over an idle connection or a new one.
 
 use super::client::Upstream;
-use super::failure::{BreakOff, Failure, not_connected};
+use super::failure::{BreakOff, Failure, NoAnswer, not_connected};
 use super::headers::AuthorizedHeaders;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
@@ -10,7 +10,7 @@ use futures::future::join;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use std::future::poll_fn;
-use std::io::{self, Cursor};
+use std::io::Cursor;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ impl Upstream {
         headers: &AuthorizedHeaders,
         mut body: Bytes,
         held: impl Send + 'static,
-    ) -> Result<Box<OpenExchange>, Failure> {
+    ) -> Result<Box<OpenExchange>, NoAnswer> {
         let unresolved = Failure::Unreachable(BreakOff::Resolve);
         let peer = self.target.peer().ok_or(unresolved)?;
         let idle = self.idle.take(&peer);
@@ -44,7 +44,7 @@ impl Upstream {
             Some(connected) => connected,
             None => {
                 let permit = self.budget.try_take();
-                let permit = permit.ok_or(Failure::NotSent(io::ErrorKind::ResourceBusy))?;
+                let permit = permit.ok_or(NoAnswer::NotSent)?;
                 // Boxed: it needs eight times the space of everything else here, and most calls find an idle
                 // connection.
                 let stream = Box::pin(self.connector.new_stream(&*peer)).await;

@@ -7,6 +7,7 @@ use super::open::OpenExchange;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::time::Instant;
 
 /// Returns whether the content type is `text/event-stream`.
 pub fn has_events(headers: &HeaderMap) -> bool {
@@ -21,6 +22,8 @@ pub fn has_events(headers: &HeaderMap) -> bool {
 /// An answer whose head was read. Dropping it closes its connection.
 pub struct AnswerStream {
     open: Box<OpenExchange>,
+    /// When the request was sent.
+    pub began: Instant,
     /// 2xx
     pub status: StatusCode,
     /// Names in lower case; without the encoding, which [`next`](Self::next) removes.
@@ -38,14 +41,20 @@ impl AnswerStream {
         has_body && has_events(headers) && Encoding::parse(content_encoding.as_deref()).is_some()
     }
 
-    /// Creates the stream of an exchange whose head was read.
-    pub(super) fn new(open: Box<OpenExchange>, status: StatusCode, mut headers: HeaderMap) -> Self {
+    /// Creates the stream of an exchange that was sent at `began` and whose head was read.
+    pub(super) fn new(
+        open: Box<OpenExchange>,
+        began: Instant,
+        status: StatusCode,
+        mut headers: HeaderMap,
+    ) -> Self {
         let encoding = Encoding::parse(encoding::content_encoding(&headers).as_deref());
         headers.remove(CONTENT_ENCODING);
         let inflater = encoding.and_then(Inflater::new);
         headers.remove(CONTENT_LENGTH);
         Self {
             open,
+            began,
             status,
             headers,
             inflater,

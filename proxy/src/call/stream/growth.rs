@@ -6,7 +6,8 @@
 //! limit, or goes by another one of the request: otherwise a caller who names a small limit would get an answer of any
 //! length.
 
-use crate::call::call_request::{CallRequest, StreamRequest};
+use crate::call::call_request::CallRequest;
+use domain::price::PriceTable;
 
 /// A hold grows when `SEEN_PARTS` of [`PARTS`] parts of it were seen.
 const SEEN_PARTS: u64 = 3;
@@ -33,17 +34,15 @@ pub struct Growth {
 
 impl Growth {
     /// Creates the growth of a hold at its estimate.
-    pub fn from_request(request: &CallRequest, stream_request: &StreamRequest) -> Self {
-        let price_name = request.price_name();
-        let call = stream_request.shape(request, &price_name);
-        let held = request.prices.held_tokens(&call);
+    pub fn from_request(request: &CallRequest) -> Self {
+        let held = request.priced(PriceTable::held_tokens);
         let ignored = held
             .saturating_mul(IGNORED_FACTOR)
             .max(held.saturating_add(IGNORED_BY));
         Self {
             held,
             step: held.max(STEP_MIN),
-            from: if call.unlimited { 0 } else { ignored },
+            from: if request.counts.unlimited { 0 } else { ignored },
         }
     }
 

@@ -57,8 +57,6 @@ pub struct Reader {
     filter: Filter,
     sender: PieceSender,
     limits: StreamLimits,
-    /// When the request was sent.
-    began: Instant,
     /// Start of the current wait for the provider.
     last: Instant,
     /// Bytes read since other streams had their turn.
@@ -73,22 +71,15 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader of a stream whose request was sent at `began`.
-    pub fn new(
-        stream: Box<AnswerStream>,
-        filter: Filter,
-        sender: PieceSender,
-        limits: StreamLimits,
-        began: Instant,
-    ) -> Self {
+    /// Creates the reader of a stream.
+    pub fn new(stream: Box<AnswerStream>, filter: Filter, sender: PieceSender, limits: StreamLimits) -> Self {
         let now = Instant::now();
-        let first = (began + limits.total).min(now + limits.idle);
+        let first = (stream.began + limits.total).min(now + limits.idle);
         Self {
             stream,
             filter,
             sender,
             limits,
-            began,
             last: now,
             bytes_of_turn: 0,
             at_end_since: None,
@@ -101,6 +92,11 @@ impl Reader {
     /// Returns the provider's status.
     pub const fn status(&self) -> StatusCode {
         self.stream.status
+    }
+
+    /// Returns the time since the request was sent.
+    pub fn elapsed(&self) -> Duration {
+        self.stream.began.elapsed()
     }
 
     /// Returns the filter, which has the state of the events so far.
@@ -157,7 +153,7 @@ impl Reader {
     /// [`StreamEnd::TotalTimeout`], even if the caller becomes ready at the same time: otherwise a provider that always
     /// has more to send would let no deadline fire.
     async fn taken(&mut self) -> Result<(), StreamEnd> {
-        let until = self.began + self.limits.total;
+        let until = self.stream.began + self.limits.total;
         let ready = loop {
             tokio::select! {
                 biased;
@@ -249,7 +245,7 @@ impl Reader {
 
     /// Returns the latest time at which reading ends, and how the stream then ends.
     fn deadline(&self) -> (Instant, StreamEnd) {
-        let total = (self.began + self.limits.total, StreamEnd::TotalTimeout);
+        let total = (self.stream.began + self.limits.total, StreamEnd::TotalTimeout);
         let idle = (self.last + self.limits.idle, StreamEnd::IdleTimeout);
         let usage = self
             .at_end_since
