@@ -30,7 +30,6 @@ pub mod rejection;
 pub mod request_trace;
 pub mod resolve;
 pub mod run_to_completion;
-pub mod running_stream;
 pub mod settle;
 pub mod stream;
 
@@ -46,7 +45,7 @@ use count::RequestCounter;
 use credential::Credential;
 use decide::Decider;
 use domain::measured::Endpoint;
-use forward::{Forwarded, Forwarder, SentCall};
+use forward::{Forwarded, Forwarder};
 use pingora::protocols::http::ServerSession;
 use rejection::Rejection;
 use request_trace::RequestTrace;
@@ -156,15 +155,12 @@ impl CallPipeline {
         let length = body.bytes.len();
         let continued = trace.continue_at_provider();
         let outbound = request.upstream.headers(headers, length, continued.as_ref());
-        trace.end_stage_with(
-            &self.metrics,
-            Stage::Read,
-            Ok(ReadCall {
-                request,
-                outbound,
-                body,
-            }),
-        )
+        trace.end_stage(&self.metrics, Stage::Read);
+        Ok(ReadCall {
+            request,
+            outbound,
+            body,
+        })
     }
 
     /// Steps 4 to 6, even if the caller disconnects. Pingora's contract does not say whether it drops the future of a
@@ -204,10 +200,8 @@ impl CallPipeline {
         let approval = trace.end_stage_with(&self.metrics, Stage::Decide, approval)?;
         let forwarded = self.forwarder.forward(approval, &request, outbound, body).await?;
         Ok(match forwarded {
-            Forwarded::Whole(SentCall { hold, answer }) => {
-                self.settler.complete(&request, hold, answer, trace).await
-            }
-            Forwarded::Stream(open) => self.streams.complete(request, *open, &key.owner, trace),
+            Forwarded::Whole(sent) => self.settler.complete(&request, sent, trace).await,
+            Forwarded::Stream(open) => self.streams.complete(request, open, &key.owner, trace),
         })
     }
 

@@ -1,6 +1,8 @@
-//! The charge of a call (specification "Proxy spend ledger", decisions D33 to D37).
+//! The charge of a call (specification "Proxy spend ledger", decisions D33 to D37), and the measurements that the audit
+//! trail records with it.
 
 use super::call_request::CallRequest;
+use crate::metrics::UpstreamResult;
 use crate::upstream::usage;
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
@@ -26,6 +28,30 @@ pub struct Bill {
     pub web_search: bool,
     /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
     pub reported_cost: Option<Nanos>,
+}
+
+/// The end of the exchange with the provider.
+#[derive(Debug)]
+pub struct EndedExchange {
+    /// For the audit trail.
+    pub end: CallEnd,
+    /// For the metrics.
+    pub result: UpstreamResult,
+    /// The provider's status; `None` if there was no answer.
+    pub status: Option<StatusCode>,
+    /// Time from sending the request to the end of the provider's answer.
+    pub took: Duration,
+    /// `None` if the answer was not a stream.
+    pub stream: Option<EndedStream>,
+}
+
+/// Measurements that only a stream has.
+#[derive(Debug)]
+pub struct EndedStream {
+    /// Time from sending the request to the first byte of the body; `None` if the body was empty.
+    pub first_byte: Option<Duration>,
+    /// Number of times the hold was raised.
+    pub extensions: u32,
 }
 
 impl Bill {
@@ -103,16 +129,11 @@ impl Bill {
         }
     }
 
-    /// Builds the measurements of the call for the audit trail. Those of a stream alone (first byte, extensions) are
-    /// left out.
-    pub fn measured(
-        &self,
-        request: &CallRequest,
-        status: Option<StatusCode>,
-        end: CallEnd,
-        latency: Duration,
-    ) -> Measured {
+    /// Builds the measurements of the call for the audit trail.
+    pub fn measured(&self, request: &CallRequest, exchange: &EndedExchange) -> Measured {
         let usage = self.usage.as_ref();
+        let stream = exchange.stream.as_ref();
+        let in_ms = |time: Duration| u64::try_from(time.as_millis()).ok();
         Measured {
             endpoint: request.endpoint,
             streamed: request.stream.is_some(),
@@ -120,11 +141,11 @@ impl Bill {
             input_tokens: usage.map(|usage| usage.prompt_tokens),
             cached_tokens: usage.map(|usage| usage.cached_tokens),
             output_tokens: usage.map(|usage| usage.completion_tokens),
-            latency_ms: u64::try_from(latency.as_millis()).ok(),
-            first_byte_ms: None,
-            end,
-            extensions: 0,
-            billing: self.details(request, status),
+            latency_ms: in_ms(exchange.took),
+            first_byte_ms: stream.and_then(|stream| stream.first_byte).and_then(in_ms),
+            end: exchange.end,
+            extensions: stream.map_or(0, |stream| stream.extensions),
+            billing: self.details(request, exchange.status),
         }
     }
 
@@ -387,9 +408,14 @@ mod tests {
     /// Returns the measurements of a call with this answer in the audit trail.
     fn word_of(request: &CallRequest, answer: &Result<WholeAnswer, Failure>) -> String {
         let bill = Bill::of_whole(request, ESTIMATE, answer);
-        let status = answer.as_ref().ok().map(|answer| answer.status);
-        let took = Duration::from_micros(812_999);
-        bill.measured(request, status, CallEnd::Completed, took).to_word()
+        let exchange = EndedExchange {
+            end: CallEnd::Completed,
+            result: UpstreamResult::Success,
+            status: answer.as_ref().ok().map(|answer| answer.status),
+            took: Duration::from_micros(812_999),
+            stream: None,
+        };
+        bill.measured(request, &exchange).to_word()
     }
 
     /// Returns the details in the measurements; empty for an ordinary call.

@@ -1,8 +1,9 @@
-//! A completed request.
+//! A completed request. If its answer is a stream, only the head is complete.
 
+use super::handoff::PieceReceiver;
 use super::rejection::Rejection;
 use super::request_trace::RequestTrace;
-use super::running_stream::RunningStream;
+use super::run_to_completion::RunToCompletion;
 use crate::metrics::Metrics;
 use crate::reply::Reply;
 use std::time::Duration;
@@ -16,6 +17,20 @@ pub struct Completed {
     pub stream: Option<Box<RunningStream>>,
     /// Time spent waiting for the caller's body and for the provider.
     pub external_time: Duration,
+}
+
+/// A stream whose head can be written, and whose pieces follow.
+pub struct RunningStream {
+    /// Must be polled until it is done. When dropped, it continues without the caller.
+    pub reader: RunToCompletion<()>,
+    /// The pieces to be written.
+    pub pieces: PieceReceiver,
+}
+
+impl std::fmt::Debug for RunningStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningStream").finish_non_exhaustive()
+    }
 }
 
 impl Completed {

@@ -6,6 +6,7 @@ use super::call_request::CallRequest;
 use super::decide::Approval;
 use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
+use super::settle::SentCall;
 use super::stream::OpenStream;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
@@ -18,21 +19,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call that was sent and must be settled.
-#[derive(Debug)]
-pub struct SentCall {
-    /// The charged estimate.
-    pub hold: OpenHold,
-    /// The provider's answer.
-    pub answer: Result<WholeAnswer, Failure>,
-}
-
 /// Outcome of a sent call.
+#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
 pub enum Forwarded {
     /// The provider answered as a whole, or not at all.
     Whole(SentCall),
     /// The provider answers with a stream, which the call requested.
-    Stream(Box<OpenStream>),
+    Stream(OpenStream),
 }
 
 /// Forwards approved calls.
@@ -50,8 +43,8 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Sends the caller's exact bytes with the stored provider key to the approved upstream. Returns once the whole answer
-    /// is received, or the head of a stream.
+    /// Sends the caller's exact bytes with the stored provider key to the approved upstream. Returns once the whole
+    /// answer is received, or the head of a stream.
     ///
     /// # Errors
     /// 503 if nothing could be sent: the stored key is not a valid header value, this machine has no descriptor, memory
@@ -90,21 +83,25 @@ impl Forwarder {
         let answer = match answer {
             Ok(Streamed::Stream(mut answer)) => {
                 sent_key::redact_head(&mut answer.headers, provider_key.expose_secret());
-                return Ok(Forwarded::Stream(Box::new(OpenStream {
+                return Ok(Forwarded::Stream(OpenStream {
                     hold,
                     answer,
                     provider_key,
                     permit,
-                })));
+                }));
             }
             Ok(Streamed::Whole(answer)) => Ok(answer),
-            Err(NoAnswer::NotSent) => return Err(self.not_sent(hold).await),
-            Err(NoAnswer::Failed(failure)) => Err(failure),
+            Err(no_answer) => Err(no_answer),
         };
         drop(permit);
-        let answer = self
-            .inspect(request.endpoint, &upstream, answer, provider_key)
-            .await;
+        let answer = match answer {
+            Ok(answer) => {
+                self.inspect(request.endpoint, &upstream, answer, provider_key)
+                    .await
+            }
+            Err(NoAnswer::Failed(failure)) => Err(failure),
+            Err(NoAnswer::NotSent) => return Err(self.not_sent(hold).await),
+        };
         Ok(Forwarded::Whole(SentCall { hold, answer }))
     }
 
@@ -120,10 +117,9 @@ impl Forwarder {
         &self,
         endpoint: Endpoint,
         upstream: &Upstream,
-        answer: Result<ReceivedAnswer, Failure>,
+        answer: ReceivedAnswer,
         sent_key: Arc<SecretString>,
     ) -> Result<WholeAnswer, Failure> {
-        let answer = answer?;
         let expected = Expected {
             endpoint,
             cost_counts: upstream.identity().reported_cost,

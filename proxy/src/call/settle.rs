@@ -1,7 +1,7 @@
 //! Step 6: the charge moves from the estimate to the real cost, before the answer ends (specification "Proxy spend
 //! ledger").
 
-use super::bill::Bill;
+use super::bill::{Bill, EndedExchange};
 use super::call_request::CallRequest;
 use super::completed::Completed;
 use super::hold::{HoldSettler, OpenHold};
@@ -11,33 +11,16 @@ use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
-use domain::measured::{CallEnd, Measured};
-use http::StatusCode;
+use domain::measured::CallEnd;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// The end of the exchange with the provider.
+/// A call that was sent and answered as a whole, or not at all. It must be settled.
 #[derive(Debug)]
-pub struct EndedExchange {
-    /// For the audit trail.
-    pub end: CallEnd,
-    /// For the metrics.
-    pub result: UpstreamResult,
-    /// The provider's status; `None` if there was no answer.
-    pub status: Option<StatusCode>,
-    /// Time from sending the request to the end of the provider's answer.
-    pub took: Duration,
-    /// `None` if the answer was not a stream.
-    pub stream: Option<EndedStream>,
-}
-
-/// Measurements that only a stream has.
-#[derive(Debug)]
-pub struct EndedStream {
-    /// Time from sending the request to the first byte of the body; `None` if the body was empty.
-    pub first_byte: Option<Duration>,
-    /// Number of times the hold was raised.
-    pub extensions: u32,
+pub struct SentCall {
+    /// The charged estimate.
+    pub hold: OpenHold,
+    /// The provider's answer.
+    pub answer: Result<WholeAnswer, Failure>,
 }
 
 /// A call whose settlement was accepted by the store or is queued for a retry.
@@ -62,14 +45,14 @@ pub struct Settler {
 }
 
 impl Settler {
-    /// Settles a call that was answered as a whole, or not at all, and builds the answer.
+    /// Settles a sent call and builds the answer.
     pub async fn complete(
         &self,
         request: &CallRequest,
-        hold: OpenHold,
-        answer: Result<WholeAnswer, Failure>,
+        sent: SentCall,
         trace: &mut RequestTrace,
     ) -> Completed {
+        let SentCall { hold, answer } = sent;
         trace.end_stage(&self.metrics, Stage::Upstream);
         let (end, result) = end_of(&answer);
         // Time-outs are results of approved calls.
@@ -114,7 +97,7 @@ impl Settler {
         trace: &mut RequestTrace,
     ) -> SettledCall {
         self.count(request, &hold, &bill, &exchange);
-        let measured = measured(request, &bill, &exchange);
+        let measured = bill.measured(request, &exchange);
         let (allow_id, estimated_usd) = (hold.name.allow_id.clone(), hold.estimate.to_string());
         let settlement = self.holds.settle(hold, bill.cost, bill.how, Some(measured)).await;
         trace.end_stage(&self.metrics, Stage::Settle);
@@ -156,20 +139,6 @@ impl Settler {
     }
 }
 
-/// Builds the measurements of the audit trail.
-fn measured(request: &CallRequest, bill: &Bill, exchange: &EndedExchange) -> Measured {
-    let measured = bill.measured(request, exchange.status, exchange.end, exchange.took);
-    let Some(stream) = &exchange.stream else {
-        return measured;
-    };
-    let in_ms = |time: Duration| u64::try_from(time.as_millis()).ok();
-    Measured {
-        first_byte_ms: stream.first_byte.and_then(in_ms),
-        extensions: stream.extensions,
-        ..measured
-    }
-}
-
 /// Returns how an exchange with a whole answer, or with none, ended: for the audit trail, and as counted in metrics.
 fn end_of(answer: &Result<WholeAnswer, Failure>) -> (CallEnd, UpstreamResult) {
     match answer.as_ref().map(|answer| answer.status) {
@@ -200,7 +169,7 @@ mod tests {
     use super::*;
     use crate::upstream::failure::BreakOff;
     use bytes::Bytes;
-    use http::HeaderMap;
+    use http::{HeaderMap, StatusCode};
 
     fn answer(status: u16) -> Result<WholeAnswer, Failure> {
         Ok(WholeAnswer {

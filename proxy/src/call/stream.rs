@@ -12,15 +12,14 @@ pub mod growth;
 pub mod reader;
 pub mod stops;
 
-use super::bill::Bill;
+use super::bill::{Bill, EndedExchange, EndedStream};
 use super::call_request::CallRequest;
-use super::completed::Completed;
+use super::completed::{Completed, RunningStream};
 use super::handoff;
 use super::hold::OpenHold;
 use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
-use super::running_stream::RunningStream;
-use super::settle::{EndedExchange, EndedStream, Settler};
+use super::settle::Settler;
 use crate::account_usage::CallPermit;
 use crate::admission::{Admission, InFlight};
 use crate::metrics::streams::Extension;

@@ -5,7 +5,7 @@
 use super::logging;
 use super::state::EdgeState;
 use crate::admission::InFlight;
-use crate::call::running_stream::RunningStream;
+use crate::call::completed::RunningStream;
 use crate::reply::Reply;
 use connections::limit::Keeper;
 use pingora::apps::{HttpPersistentSettings, ReusedHttpStream};
