@@ -6,7 +6,7 @@ mod list;
 pub(crate) use doc::section;
 pub use list::list;
 
-use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::mode::Mode;
@@ -20,7 +20,7 @@ use store::agent::script as agent;
 use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent};
 use store::agent::{AgentRecord, WalletRow};
 use store::script::change::FieldChange;
-use store::script::plan_limit::PlanLimit;
+use store::script::plan_limit::{EXECUTIONS_MAX, PlanLimit};
 use utoipa::ToSchema;
 
 operations! {
@@ -134,7 +134,7 @@ pub(super) async fn make(
     description: Option<&str>,
 ) -> Result<(), Problem> {
     let mut plan_name = call.caller.plan.clone();
-    for _ in 0..PLAN_ATTEMPTS {
+    for _ in 0..EXECUTIONS_MAX {
         let plan = call.plan(&plan_name)?;
         // Test mode counts against no plan limit (decision D53).
         let limit = (call.caller.mode == Mode::Live).then_some(PlanLimit {

@@ -12,7 +12,7 @@ mod filter;
 use self::document::{Document, Links};
 use self::filter::{INDEXED, SEARCHED};
 use super::spend::{AllowedSpend, SpendPlan, Stored, denied, no_agent, settled, too_much};
-use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use crate::state::{ApiState, Call};
 use domain::id;
 use domain::intent::{Kind, Reason, State};
 use endpoint::doc::is;
@@ -20,6 +20,7 @@ use endpoint::{Answer, Code, Problem, Reply, Text, operations};
 use history::intents::Intents;
 use serde::Serialize;
 use store::intent::{Decision, IntentRecord};
+use store::script::plan_limit::EXECUTIONS_MAX;
 use store::server_clock;
 use store::spend::deny::deny as deny_spend;
 use store::spend::{Spend, SpendStep, Spent};
@@ -151,7 +152,7 @@ pub async fn approve(call: Call) -> Answer {
     let stored = Stored::parse(&record.request)?;
     let transaction = id::Kind::Transaction.mint(decision.at_ms)?;
     let mut plan_name = call.caller.plan.clone();
-    for _ in 0..PLAN_ATTEMPTS {
+    for _ in 0..EXECUTIONS_MAX {
         let plan = SpendPlan::named(&call, &plan_name)?;
         let spend = Spend {
             agent: &record.agent,

@@ -13,12 +13,13 @@ pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{Request, SpendPlan, Stored};
 
 use super::once::{IntentId, require_earlier};
-use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use crate::state::{ApiState, Call};
 use answer::{pending, replay};
 use domain::id::Kind;
 use domain::money::Nanos;
 use endpoint::{Answer, Code, Fields, Problem, operations};
 use serde_json::Value;
+use store::script::plan_limit::EXECUTIONS_MAX;
 use store::spend::{Spend, SpendStep, Spent};
 
 operations! {
@@ -52,7 +53,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     let injections = call.state.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
-    for _ in 0..PLAN_ATTEMPTS {
+    for _ in 0..EXECUTIONS_MAX {
         let plan = SpendPlan::named(call, &plan_name)?;
         let stored = Stored::new(&request, plan.as_ref());
         let spend = Spend {

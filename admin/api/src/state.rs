@@ -61,6 +61,3 @@ pub struct ApiState {
 
 /// A call of one of these operations.
 pub(crate) type Call<C = Caller> = endpoint::Call<ApiState, C>;
-
-/// Maximum number of attempts of a change if the account's plan changes between read and script.
-pub(crate) const PLAN_ATTEMPTS: usize = 4;

@@ -5,7 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::agent;
-use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::virtual_key::{self as secret, WellFormed};
 use domain::id::Kind;
@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::agent::AgentRecord;
 use store::sanity;
-use store::script::plan_limit::PlanLimit;
+use store::script::plan_limit::{EXECUTIONS_MAX, PlanLimit};
 use store::virtual_key::script as virtual_key;
 use store::virtual_key::script::{Created, NewVirtualKey};
 use store::virtual_key::{VirtualKeyRecord, active_agents};
@@ -105,7 +105,7 @@ pub async fn create(call: Call) -> Answer {
     let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
     let key_id = Kind::VirtualKey.mint(now_ms())?;
     let mut plan_name = call.caller.plan.clone();
-    for _ in 0..PLAN_ATTEMPTS {
+    for _ in 0..EXECUTIONS_MAX {
         let plan = call.plan(&plan_name)?;
         let limit = PlanLimit {
             plan: &plan_name,

@@ -16,12 +16,9 @@ use std::error::Error;
 use std::sync::Arc;
 use store::call::authorize::{AccountView, Authorize, AuthorizeReply, Charge, Outcome};
 use store::call::hold::{HoldKeys, HoldName};
+use store::script::plan_limit::EXECUTIONS_MAX;
 use store::virtual_key::state::KeyState;
 use store::{Store, StoreError};
-
-/// Maximum executions for one request. Each execution except the last may find that the account has another plan than
-/// the one whose limits were sent.
-const EXECUTIONS_MAX: usize = 3;
 
 /// The store's decision.
 #[derive(Debug)]

@@ -12,10 +12,8 @@ use std::time::Duration;
 use store::call::authorize::AccountView;
 use store::call::extend::{Extend, Extended};
 use store::lookup::VirtualKeyOwner;
+use store::script::plan_limit::EXECUTIONS_MAX;
 use store::{Store, StoreError};
-
-/// Maximum executions for one extension. Each except the last may find that the plan has changed.
-const EXECUTIONS_MAX: usize = 3;
 
 /// Raises holds.
 pub struct Extender {
