@@ -119,7 +119,7 @@ impl Kind {
             plan: &self.plan(),
             charge: Some(&charge),
         };
-        let decided = request.execute(store).await?.outcome;
+        let decided = request.execute(&name.keys(), store).await?.outcome;
         let expected = match &decided {
             Decided::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
             Decided::Denied(denial) => self.denial() == Some(*denial),
@@ -139,8 +139,9 @@ impl Kind {
             how: HoldOutcome::Settled,
             extension: None,
             measured: None,
+            ended_by: None,
         };
-        match settle.execute(store).await? {
+        match settle.execute(&settle.name.keys(), None, store).await? {
             Settled::Done => Ok(()),
             other => Err(format!("{}: {other:?}", self.name()).into()),
         }

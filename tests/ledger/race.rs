@@ -66,7 +66,10 @@ impl Race {
                 plan: &call.plan,
                 charge: Some(&charge),
             };
-            let answer = request.execute(&self.stores[at % EDGES]).await.unwrap();
+            let answer = request
+                .execute(&call.name.keys(), &self.stores[at % EDGES])
+                .await
+                .unwrap();
             matches!(answer.outcome, Outcome::Charged { .. })
         };
         join_all(calls.iter().enumerate().map(|(at, call)| one(at, call))).await
@@ -229,9 +232,10 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         let settle = |cost: u64| settlement(call.name.clone(), ESTIMATE, cost);
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];
+        let keys = call.name.keys();
         let (low, high, voided) = futures::join!(
-            low.execute(store(0)),
-            high.execute(store(1)),
+            low.execute(&keys, None, store(0)),
+            high.execute(&keys, None, store(1)),
             void(store(2), &call.name, AsOf::default())
         );
         let settled = |result: Settled| matches!(result, Settled::Done);

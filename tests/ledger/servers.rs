@@ -85,7 +85,7 @@ impl Payer {
             plan,
             charge: Some(&charge),
         }
-        .execute(store)
+        .execute(&name.keys(), store)
         .await
     }
 

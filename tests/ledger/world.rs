@@ -71,6 +71,7 @@ pub fn settlement(name: HoldName, estimate: u64, cost: u64) -> Settle {
         how: HoldOutcome::Settled,
         extension: None,
         measured: None,
+        ended_by: None,
     }
 }
 
@@ -195,7 +196,7 @@ impl<'a> World<'a> {
         let travelled = self.clock_ms.map(|at_ms| self.scripts.authorizing_at(at_ms));
         let store = travelled.as_ref().unwrap_or(&self.scripts.store);
         let from = clock::now_ms();
-        let answer = request.execute(store).await;
+        let answer = request.execute(&call.name.keys(), store).await;
         let real = Window {
             from,
             to: clock::now_ms(),
@@ -276,7 +277,7 @@ impl<'a> World<'a> {
             hold_life: extension.hold_life,
         };
         let from = clock::now_ms();
-        let found = request.execute(&self.scripts.store).await;
+        let found = request.execute(&extension.name.keys(), &self.scripts.store).await;
         let at = Window {
             from,
             to: clock::now_ms(),
@@ -348,14 +349,11 @@ impl<'a> World<'a> {
             },
             extension: extension.map(usd),
             measured: measured(cost),
+            ended_by: ended_by.cloned(),
         };
         let from = clock::now_ms();
         let store = &self.scripts.store;
-        let found = match (as_of, ended_by) {
-            (Some(as_of), _) => settle.execute_as_of(as_of, store).await,
-            (None, Some(ended_by)) => settle.execute_for(ended_by, store).await,
-            (None, None) => settle.execute(store).await,
-        };
+        let found = settle.execute(&name.keys(), as_of, store).await;
         let at = Window {
             from,
             to: clock::now_ms(),

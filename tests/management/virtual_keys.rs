@@ -33,7 +33,7 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
         plan: plans.get("builder").unwrap(),
         charge: None,
     };
-    let AuthorizeReply { outcome, .. } = ask.execute(&world.store).await.unwrap();
+    let AuthorizeReply { outcome, .. } = ask.execute(&name.keys(), &world.store).await.unwrap();
     Some(outcome)
 }
 

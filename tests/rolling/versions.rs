@@ -65,7 +65,7 @@ async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
             plan: &Plan::default(),
             charge: Some(&charge),
         };
-        let answer = authorize.execute(store).await.expect("an answer");
+        let answer = authorize.execute(&name.keys(), store).await.expect("an answer");
         match answer.outcome {
             Outcome::Charged { .. } => return name,
             Outcome::OtherPlan => view = answer.view,
@@ -83,6 +83,7 @@ fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
         how: HoldOutcome::Settled,
         extension: None,
         measured: None,
+        ended_by: None,
     }
 }
 
@@ -117,8 +118,8 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         };
         let name = approved(&site, opens, ESTIMATE).await;
         let settle = settle(name, ESTIMATE, OTHERS_COST);
-        assert_eq!(settle.execute(ends).await.expect("an answer"), Settled::Done);
-        assert_eq!(settle.execute(opens).await.expect("an answer"), Settled::Missing);
+        assert_eq!(settle.execute(&settle.name.keys(), None, ends).await.expect("an answer"), Settled::Done);
+        assert_eq!(settle.execute(&settle.name.keys(), None, opens).await.expect("an answer"), Settled::Missing);
         let name = approved(&site, opens, ESTIMATE).await;
         assert_eq!(
             void(ends, &name, AsOf::default()).await.expect("an answer"),
@@ -156,7 +157,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
         .expect("the holds");
     assert_eq!(open.len(), 1);
     let first = settle(open[0].hold.name.clone(), ESTIMATE, OTHERS_COST);
-    assert_eq!(first.execute(&other).await.expect("an answer"), Settled::Done);
+    assert_eq!(first.execute(&first.name.keys(), None, &other).await.expect("an answer"), Settled::Done);
     let _: () = site.redis.command(&["SCRIPT", "FLUSH"]);
     gate.notify_one();
     assert_eq!(call.await.expect("a call").status, 200);
@@ -225,7 +226,7 @@ async fn lines_of_the_release_before_and_of_this_one_are_one_trail() {
             to: Nanos::new(ESTIMATE + BY).expect("an amount"),
             hold_life: Duration::from_secs(100),
         };
-        let extended = extend.execute(&store).await.expect("an answer");
+        let extended = extend.execute(&name.keys(), &store).await.expect("an answer");
         assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
         assert_eq!(settle_as_before(&site, &name, ESTIMATE, 1), "mismatch", "{round}");
         assert_eq!(

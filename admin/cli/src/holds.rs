@@ -117,11 +117,11 @@ async fn resolve(
         how,
         extension: None,
         measured: None,
+        ended_by: Some(EndedBy::Operator {
+            reason: reason.clone(),
+        }),
     };
-    let operator = EndedBy::Operator {
-        reason: reason.clone(),
-    };
-    match settle.execute_for(&operator, &context.store).await? {
+    match settle.execute(&settle.name.keys(), None, &context.store).await? {
         Settled::Done => Ok(Report::new(
             format!(
                 "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",

@@ -97,7 +97,7 @@ impl Authorizer {
                 ledger: Arc::clone(&ledger),
                 as_of: view.as_of(),
             };
-            let reply = match request.execute_with(keys, &self.store).await {
+            let reply = match request.execute(keys, &self.store).await {
                 Ok(reply) => reply,
                 Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
             };

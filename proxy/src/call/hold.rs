@@ -119,8 +119,9 @@ impl HoldSettler {
             how,
             extension,
             measured,
+            ended_by: None,
         };
-        let error = match settle.execute_with(&keys, &self.store).await {
+        let error = match settle.execute(&keys, None, &self.store).await {
             Ok(Settled::Missing) => None,
             Ok(settled) if self.health.is_still(&origin.ledger).await => {
                 self.metrics.settled(settled, &settle);

@@ -274,7 +274,10 @@ impl History {
 async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
-        Some(settle) => settle.execute_as_of(as_of, store).await.map(Accepted::Settled),
+        Some(settle) => {
+            let settled = settle.execute(&settle.name.keys(), Some(as_of), store).await;
+            settled.map(Accepted::Settled)
+        }
         None => void(store, &item.name(), as_of).await.map(Accepted::Voided),
     }
 }

@@ -71,6 +71,8 @@ impl Item {
             how,
             extension,
             measured,
+            // Only an edge queues settlements.
+            ended_by: _,
         } = settle;
         Self::Settle {
             name: to_words(name),
@@ -160,6 +162,7 @@ impl Item {
             how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
             extension: extension_nanos.map(Nanos::from_stored),
             measured: measured.as_deref().and_then(Measured::parse),
+            ended_by: None,
         })
     }
 }

@@ -60,7 +60,7 @@ impl Person {
             to: Nanos::new(2 * ESTIMATE).expect("an amount"),
             hold_life: LONG,
         };
-        let extended = extend.execute(store).await.expect("an answer");
+        let extended = extend.execute(&open.keys(), store).await.expect("an answer");
         assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
         assert_eq!(
             void(store, &open, AsOf::default()).await.expect("an answer"),

@@ -90,8 +90,12 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 how: HoldOutcome::Settled,
                 extension: None,
                 measured: None,
+                ended_by: None,
             };
-            assert!(matches!(settle.execute(&store).await.unwrap(), Settled::Done));
+            assert!(matches!(
+                settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+                Settled::Done
+            ));
         }
     });
     for _ in 0..CHECKS {

@@ -54,9 +54,13 @@ async fn call(fixture: &Fixture) {
         how: HoldOutcome::Settled,
         extension: None,
         measured: None,
+        ended_by: None,
     };
     assert!(matches!(
-        settle.execute(&fixture.store).await.unwrap(),
+        settle
+            .execute(&settle.name.keys(), None, &fixture.store)
+            .await
+            .unwrap(),
         Settled::Done
     ));
 }

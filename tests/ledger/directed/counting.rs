@@ -225,7 +225,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
             plan: &plan,
             charge: None,
         };
-        match request.execute(&bench.scripts.store).await {
+        match request.execute(&call.name.keys(), &bench.scripts.store).await {
             Ok(answer) if answer.outcome == Outcome::Stale && answer.view == AccountView::default() => {}
             other => return Err(format!("{lost} lost: {other:?}")),
         }

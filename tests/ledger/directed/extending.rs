@@ -416,7 +416,9 @@ async fn extended(
         to: usd(extension.to),
         hold_life: extension.hold_life,
     };
-    request.execute(&bench.scripts.store).await
+    request
+        .execute(&extension.name.keys(), &bench.scripts.store)
+        .await
 }
 
 /// Counters stay exact up to and beyond 2^53, where doubles lose the last digit.

@@ -121,7 +121,7 @@ async fn unknown_account(bench: &Bench<'_>) -> Checked {
     let settle = settlement(call.name.clone(), 10, 4);
     let as_of = AsOf::default();
     let store = &bench.scripts.store;
-    let settled = settle.execute_as_of(as_of, store).await;
+    let settled = settle.execute(&settle.name.keys(), Some(as_of), store).await;
     let voided = void(store, &call.name, as_of).await;
     let keys: Result<u64, _> = store.command(&redis::cmd("DBSIZE")).await;
     match (settled, voided, keys) {

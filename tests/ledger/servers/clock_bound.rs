@@ -107,7 +107,9 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         let settle = settlement(settled.clone(), 100, 150);
         for error in [
             payer.authorize(&wrong, &payer.new_name(), 100).await.unwrap_err(),
-            settle.execute(&wrong).await.unwrap_err(),
+            settle
+                .execute(&settled.keys(), None, &wrong)
+                .await.unwrap_err(),
             void(&wrong, &voided, AsOf::default()).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::ClockDiffers(_)), "{error:?}");
@@ -116,7 +118,7 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         assert_eq!(dump(&store).await.unwrap(), before);
     }
     let settle = settlement(settled, 100, 150);
-    assert_eq!(settle.execute(&store).await.unwrap(), Settled::Done);
+    assert_eq!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Done);
     void(&store, &voided, AsOf::default()).await.unwrap();
     assert_eq!(payer.charged().await, 150);
 }
@@ -137,7 +139,7 @@ async fn a_day_that_the_clock_left_and_came_back_to_is_charged_as_before() {
         assert_eq!(payer.agent.counters().await.day_nanos, 100, "after {days} days");
     }
     let settle = settlement(held, 100, 40);
-    assert_eq!(settle.execute(&store).await.unwrap(), Settled::Done);
+    assert_eq!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Done);
     assert_eq!(payer.agent.counters().await.day_nanos, 40);
 }
 

@@ -75,7 +75,10 @@ impl Growing {
         let cost = at as u64 * 50_021;
         let settle = settle_either(grown.name.clone(), estimate, extension, cost);
         assert_eq!(
-            settle.execute(&self.stores[at % EDGES]).await.unwrap(),
+            settle
+                .execute(&grown.name.keys(), None, &self.stores[at % EDGES])
+                .await
+                .unwrap(),
             Settled::Done
         );
         cost
@@ -152,7 +155,7 @@ async fn extend(
         to: usd(to),
         hold_life: Duration::from_secs(60),
     };
-    request.execute(store).await
+    request.execute(&name.keys(), store).await
 }
 
 fn settle_either(name: HoldName, estimate: u64, extension: u64, cost: u64) -> Settle {
@@ -186,7 +189,10 @@ async fn an_extension_whose_reply_is_lost_is_repeated_or_settled() {
         }
         assert_eq!(payer.charged().await, spent + 150);
         let settle = settle_either(name, 100, 150, 30);
-        let settled = eventually("an answer", RECONNECT, async || settle.execute(&store).await.ok()).await;
+        let settled = eventually("an answer", RECONNECT, async || {
+            settle.execute(&settle.name.keys(), None, &store).await.ok()
+        })
+        .await;
         spent += 30;
         assert_eq!((settled, payer.charged().await), (Settled::Done, spent));
     }
@@ -210,7 +216,10 @@ async fn an_extension_that_arrives_late_charges_nothing() {
         assert!(error.may_have_run() && wire.is_holding(), "{error:?}");
         let after = if is_settled {
             let settle = settle_either(name, 100, 150, 30);
-            assert_eq!(settle.execute(&direct).await.unwrap(), Settled::Done);
+            assert_eq!(
+                settle.execute(&settle.name.keys(), None, &direct).await.unwrap(),
+                Settled::Done
+            );
             before - 70
         } else {
             for (from, to) in [(100, 150), (150, 170)] {
@@ -249,6 +258,9 @@ async fn an_extension_that_cannot_run_changes_nothing() {
     assert_eq!(payer.charged().await, 100);
     let _: String = redis.command(&["RENAME", "aside", &due]);
     let settle = settle_either(name, 100, 150, 30);
-    assert_eq!(settle.execute(&store).await.unwrap(), Settled::Done);
+    assert_eq!(
+        settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+        Settled::Done
+    );
     assert_eq!(payer.charged().await, 30);
 }

@@ -34,12 +34,18 @@ async fn whole_life(store: &Store, payer: &Payer) {
         to: usd(100),
         hold_life: TIMEOUT,
     };
-    let extended = extend.execute(store).await.unwrap();
+    let extended = extend.execute(&settled.keys(), store).await.unwrap();
     assert!(matches!(extended, Extended::Extended { .. }), "{extended:?}");
     assert_eq!(payer.charged().await, 100);
     let settle = settlement(settled, 100, 30);
-    assert!(matches!(settle.execute(store).await.unwrap(), Settled::Done));
-    assert_eq!(settle.execute(store).await.unwrap(), Settled::Missing);
+    assert!(matches!(
+        settle.execute(&settle.name.keys(), None, store).await.unwrap(),
+        Settled::Done
+    ));
+    assert_eq!(
+        settle.execute(&settle.name.keys(), None, store).await.unwrap(),
+        Settled::Missing
+    );
     let voided = payer.approve(store, 100).await;
     assert_eq!(
         void(store, &voided, AsOf::default()).await.unwrap(),
@@ -61,7 +67,10 @@ async fn whole_life(store: &Store, payer: &Payer) {
     assert_eq!(reap(store, &swept[0]).await.unwrap(), Reaped::Gone);
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (37, 1));
     let late = settlement(kept, 7, 1);
-    assert!(matches!(late.execute(store).await.unwrap(), Settled::Done));
+    assert!(matches!(
+        late.execute(&late.name.keys(), None, store).await.unwrap(),
+        Settled::Done
+    ));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));
 }
 

@@ -77,7 +77,7 @@ impl Extender {
                 to,
                 hold_life: self.hold_life,
             };
-            let outcome = extend.execute_with(&hold.keys, &self.store).await;
+            let outcome = extend.execute(&hold.keys, &self.store).await;
             match outcome.map_err(|error| reply_lost(&error, hold, to))? {
                 Extended::Extended { as_of } => {
                     hold.estimate = to;

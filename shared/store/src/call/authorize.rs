@@ -146,16 +146,11 @@ pub struct AuthorizeReply {
 }
 
 impl Authorize<'_> {
-    /// Executes the script.
+    /// Executes the script. `hold` has the keys of `name`.
     ///
     /// # Errors
     /// [`StoreError`]. If the script [may have run](StoreError::may_have_run), the caller must void the id.
-    pub async fn execute(&self, store: &Store) -> Result<AuthorizeReply, StoreError> {
-        self.execute_with(&self.name.keys(), store).await
-    }
-
-    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<AuthorizeReply, StoreError> {
+    pub async fn execute(&self, hold: &HoldKeys, store: &Store) -> Result<AuthorizeReply, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let (realm, account) = (&hold.realm, hold.realm.keys());
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));

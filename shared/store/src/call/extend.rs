@@ -69,17 +69,13 @@ pub enum Extended {
 }
 
 impl Extend<'_> {
-    /// Executes the script. Safe to retry after a lost reply: a hold at `to` is not raised again.
+    /// Executes the script. `hold` has the keys of `name`. Safe to retry after a lost reply: a hold at `to` is not raised
+    /// again.
     ///
     /// # Errors
     /// [`StoreError::LacksWrites`] if the account is older than `view`, or does not exist; nothing changed then. After
     /// any other error that [may have run](StoreError::may_have_run) the hold is at `from` or `to`.
-    pub async fn execute(&self, store: &Store) -> Result<Extended, StoreError> {
-        self.execute_with(&self.name.keys(), store).await
-    }
-
-    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    pub async fn execute_with(&self, hold: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
+    pub async fn execute(&self, hold: &HoldKeys, store: &Store) -> Result<Extended, StoreError> {
         debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let keys = ExtendKeys {
             account: &hold.account,

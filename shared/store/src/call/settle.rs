@@ -38,6 +38,8 @@ pub struct Settle {
     pub extension: Option<Nanos>,
     /// Measurements of the call for the audit log; `None` if unknown.
     pub measured: Option<Measured>,
+    /// Named in the audit log; `None` if the hold's edge settles.
+    pub ended_by: Option<EndedBy>,
 }
 
 domain::words! {
@@ -45,8 +47,8 @@ domain::words! {
     pub enum Settled {
         /// The counters moved by the difference, and the hold is removed.
         Done = "done",
-        /// There is no such hold: it was settled or voided. Without [`execute_as_of`](Settle::execute_as_of) the store
-        /// may also be another ledger, or have lost the hold.
+        /// There is no such hold: it was settled or voided. Without a version in [`execute`](Settle::execute) the store may
+        /// also be another ledger, or have lost the hold.
         Missing = "missing",
         /// The hold has neither of the expected estimates; nothing changed.
         Mismatch = "mismatch",
@@ -54,35 +56,12 @@ domain::words! {
 }
 
 impl Settle {
-    /// Executes the script.
-    /// Safe to retry.
-    pub async fn execute(&self, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_with(&self.name.keys(), store).await
-    }
-
-    /// Like [`execute`](Self::execute), with the precomputed keys of `name`.
-    pub async fn execute_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(keys, None, None, store).await
-    }
-
-    /// Like [`execute`](Self::execute), but accepts a missing hold only from an account whose version is at least
-    /// `as_of`.
-    pub async fn execute_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(&self.name.keys(), Some(as_of), None, store)
-            .await
-    }
-
-    /// Like [`execute`](Self::execute), for somebody else than the hold's edge: the audit log names `ended_by`.
-    pub async fn execute_for(&self, ended_by: &EndedBy, store: &Store) -> Result<Settled, StoreError> {
-        self.execute_keyed(&self.name.keys(), None, Some(ended_by), store)
-            .await
-    }
-
-    async fn execute_keyed(
+    /// Executes the script. Safe to retry. `keys` are those of `name`. With `as_of`, a missing hold is accepted only from
+    /// an account whose version is at least that.
+    pub async fn execute(
         &self,
         keys: &HoldKeys,
         as_of: Option<AsOf>,
-        ended_by: Option<&EndedBy>,
         store: &Store,
     ) -> Result<Settled, StoreError> {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
@@ -90,7 +69,7 @@ impl Settle {
         let cost = self.cost.get().to_string();
         let measured = self.measured.as_ref().map(Measured::to_word);
         let extension = self.extension.map(|nanos| nanos.get().to_string());
-        let ended_by = ended_by.map(EndedBy::to_word);
+        let ended_by = self.ended_by.as_ref().map(EndedBy::to_word);
         let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
         let args = SettleArgs {
             allow_id: &self.name.allow_id,

@@ -200,7 +200,7 @@ impl SeedAgent {
             charge: Some(&charge),
         };
         let answer = authorize
-            .execute(&self.account.seed.store)
+            .execute(&name.keys(), &self.account.seed.store)
             .await
             .expect("a decision");
         assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
