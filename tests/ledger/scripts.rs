@@ -9,7 +9,7 @@ use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;
 use store::script::names::Names;
-use store::script::{Script, WhenFull, with_fragments};
+use store::script::{Kind, Script, WhenFull, with_fragments};
 
 pub const CLOCK_LUA: &str = include_str!("../../shared/store/src/script/clock.lua");
 /// Keeps scripts from using a clock that is far from this process's. The checks of `servers/clock_bound.rs` notice
@@ -140,12 +140,24 @@ impl Texts {
         ];
         let own = with_fragments(&self.authorize, &fragments);
         let parts = [clock, &[&self.period, &self.cap, &own]].concat();
-        Script::new("authorize", WhenFull::Refuse, Names::default(), &parts)
+        Script::new(
+            "authorize",
+            Kind::Timed,
+            WhenFull::Refuse,
+            Names::default(),
+            &parts,
+        )
     }
 
     fn denial_window_with(&self, clock: &str) -> Script {
         let parts = [clock, CHANGE, &self.denial_window];
-        Script::new("denial_window", WhenFull::Run, DENIAL_WINDOW.inputs(), &parts)
+        Script::new(
+            "denial_window",
+            Kind::Change,
+            WhenFull::Run,
+            DENIAL_WINDOW.inputs(),
+            &parts,
+        )
     }
 
     /// The changed scripts, in place of those of the product.
@@ -153,12 +165,12 @@ impl Texts {
         let lacks_writes = [("lacks_writes.lua", self.lacks_writes.as_str())];
         let end = |name, own: &str| {
             let parts = [CLOCK, &self.resolve, &with_fragments(own, &lacks_writes)];
-            Script::new(name, WhenFull::Run, Names::default(), &parts)
+            Script::new(name, Kind::Timed, WhenFull::Run, Names::default(), &parts)
         };
         let extend = [CLOCK, &self.cap, &self.extend];
         [
             self.authorize_with(&[&self.clock, CLOCK_BOUND_LUA]),
-            Script::new("extend", WhenFull::Refuse, Names::default(), &extend),
+            Script::new("extend", Kind::Timed, WhenFull::Refuse, Names::default(), &extend),
             end("settle", &self.settle),
             end("void", &self.void),
             end("reap", &self.reap),
@@ -171,13 +183,13 @@ impl Texts {
         let scripts = self.scripts().into_iter();
         let store = scripts.fold(store.clone(), |store, script| store.replacing(script));
         let reap = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
-        let reap = Script::new("reap", WhenFull::Run, Names::default(), &reap);
+        let reap = Script::new("reap", Kind::Timed, WhenFull::Run, Names::default(), &reap);
         let clock = self.clock.replace(TIME, "{ARGV[at], ARGV[at + 1]}");
         let period = [SHOW_PERIODS[0], &clock, &self.period, SHOW_PERIODS[1]];
         Scripts {
             at_deadline: store.replacing(reap),
             store,
-            period: Script::new("period", WhenFull::Run, Names::default(), &period),
+            period: Script::new("period", Kind::Timeless, WhenFull::Run, Names::default(), &period),
             texts: self.clone(),
         }
     }

@@ -11,7 +11,7 @@ use store::api_key::script::count::{Allowed, Counted, WindowState, count};
 use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
 use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::{Kind, Script, WhenFull};
 use store::threshold::notice::Notice;
 
 const COUNT: &str = include_str!("../../shared/store/src/api_key/count.lua");
@@ -334,7 +334,13 @@ async fn notices(store: &Store) -> Checked {
 async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
     let clock = format!("local now_ms, call, format = {NOW_MS}, redis.call, string.format\n");
     let parts = [&clock, text];
-    let store = store.replacing(Script::new(script, WhenFull::Run, Names::default(), &parts));
+    let store = store.replacing(Script::new(
+        script,
+        Kind::Timeless,
+        WhenFull::Run,
+        Names::default(),
+        &parts,
+    ));
     match script {
         "api_key_count" => counts(&store).await,
         "threshold_notice" => notices(&store).await,

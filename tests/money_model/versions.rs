@@ -9,9 +9,9 @@ use harness::scripts::{execute, mutants};
 use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
 use store::authority::{Authority, Lack};
 use store::keys::AccountKeys;
+use store::script::Script;
 use store::script::all::all;
 use store::script::change::{Scope, VERSION_STEP};
-use store::script::{Script, WhenFull};
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
 use store::user::{Stored, User};
 use store::versions::AccountVersion;
@@ -272,10 +272,11 @@ async fn each_small_change_of_that_is_noticed() {
         let with = |script: &Script, own: &str| {
             let change = concat!(
                 include_str!("../../shared/store/src/script/clock.lua"),
+                include_str!("../../shared/store/src/script/clock_bound.lua"),
                 include_str!("../../shared/store/src/script/change.lua")
             );
             let text = mutant.text.replace("--@ change\n", &[change, own].concat());
-            Script::new(script.name(), WhenFull::Run, script.inputs(), &[&text])
+            script.with_source(&format!("#!lua flags=allow-oom\n{text}"))
         };
         let accept = include_str!("../../shared/store/src/account/accept.lua");
         let changed = store

@@ -11,7 +11,7 @@ use serde_json::json;
 use store::account::script::{NewAccount, UserAdded, add_user, create};
 use store::keys::user_lookup;
 use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::{self, Script, WhenFull};
 use store::user::User;
 use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
@@ -182,6 +182,7 @@ async fn an_account_that_a_full_store_refuses_is_not_named() {
     // The list of accounts is written before the store is full.
     let noted = Script::new(
         "lookup_note",
+        script::Kind::Timeless,
         WhenFull::Run,
         Names::default(),
         &["return {'noted'}"],

@@ -16,8 +16,7 @@ use store::call::hold::{AsOf, HoldName};
 use store::call::reap::sweep;
 use store::call::settle::{SETTLE, Settle, Settled};
 use store::call::void::{VOID, Voided, void};
-use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::Script;
 
 /// `settle` of the previous release.
 const EARLIER_SETTLE: &str = include_str!("earlier/settle.lua");
@@ -26,17 +25,12 @@ const OTHERS_CALLS: u64 = 60;
 
 /// The other version's handle on the site's store.
 fn other_version(site: &Site) -> Store {
-    let changed = |script: &Script, when_full| {
-        let (_shebang, text) = script.source().split_once('\n').expect("a script");
-        let text = format!("{text}\n-- of another version\n");
-        let other = Script::new(script.name(), when_full, Names::default(), &[&text]);
-        assert_ne!(other.source(), script.source());
-        other
-    };
+    let changed =
+        |script: &Script| script.with_source(&format!("{}\n-- of another version\n", script.source()));
     let store = site.redis.store();
-    let store = store.replacing(changed(&AUTHORIZE, WhenFull::Refuse));
-    let store = store.replacing(changed(&SETTLE, WhenFull::Run));
-    store.replacing(changed(&VOID, WhenFull::Run))
+    let store = store.replacing(changed(&AUTHORIZE));
+    let store = store.replacing(changed(&SETTLE));
+    store.replacing(changed(&VOID))
 }
 
 /// A call of the site's agent, approved by the version behind `store`.
@@ -118,8 +112,20 @@ async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
         };
         let name = approved(&site, opens, ESTIMATE).await;
         let settle = settle(name, ESTIMATE, OTHERS_COST);
-        assert_eq!(settle.execute(&settle.name.keys(), None, ends).await.expect("an answer"), Settled::Done);
-        assert_eq!(settle.execute(&settle.name.keys(), None, opens).await.expect("an answer"), Settled::Missing);
+        assert_eq!(
+            settle
+                .execute(&settle.name.keys(), None, ends)
+                .await
+                .expect("an answer"),
+            Settled::Done
+        );
+        assert_eq!(
+            settle
+                .execute(&settle.name.keys(), None, opens)
+                .await
+                .expect("an answer"),
+            Settled::Missing
+        );
         let name = approved(&site, opens, ESTIMATE).await;
         assert_eq!(
             void(ends, &name, AsOf::default()).await.expect("an answer"),
@@ -157,7 +163,13 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
         .expect("the holds");
     assert_eq!(open.len(), 1);
     let first = settle(open[0].hold.name.clone(), ESTIMATE, OTHERS_COST);
-    assert_eq!(first.execute(&first.name.keys(), None, &other).await.expect("an answer"), Settled::Done);
+    assert_eq!(
+        first
+            .execute(&first.name.keys(), None, &other)
+            .await
+            .expect("an answer"),
+        Settled::Done
+    );
     let _: () = site.redis.command(&["SCRIPT", "FLUSH"]);
     gate.notify_one();
     assert_eq!(call.await.expect("a call").status, 200);

@@ -9,6 +9,7 @@ use redis::{Arg, FromRedisValue};
 script! {
     /// Executes reads. The server refuses a write in it.
     pub static READ = "read",
+    kind: Timeless,
     source: [include_str!("atomic_read/read.lua")],
     when_full: ReadOnly,
     keys: struct ReadKeys: String { reads[..] },

@@ -1,7 +1,6 @@
 //! Twin of `attempts/take.lua`: counts attempts before the credential is checked (decision D9).
 
 use crate::keys::{Tries, attempts};
-use crate::script::change::CLOCK;
 use crate::script::script;
 use crate::{Store, StoreError};
 use std::time::Duration;
@@ -9,7 +8,8 @@ use std::time::Duration;
 script! {
     /// Takes one attempt.
     pub static TAKE_ATTEMPT = "attempts_take",
-    source: [CLOCK, include_str!("attempts/take.lua")],
+    kind: Timed,
+    source: [include_str!("attempts/take.lua")],
     when_full: Refuse,
     keys: struct TakeKeys<'a>: &'a str { attempts },
     /// `span` is in ms.

@@ -1,7 +1,6 @@
 //! Twin of `number.lua`: draws the numbers of wallets and escrows.
 
 use crate::keys::{Bucket, Series};
-use crate::script::change::CLOCK;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
@@ -9,7 +8,8 @@ use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
 script! {
     /// Draws a number.
     pub static DRAW = "number_draw",
-    source: [CLOCK, include_str!("number/number.lua")],
+    kind: Timed,
+    source: [include_str!("number/number.lua")],
     when_full: Refuse,
     keys: struct DrawKeys<'a>: &'a str { counter },
     /// `epoch` is in ms.

@@ -9,6 +9,7 @@ script! {
     /// Replaces the imported prices. Confirmed for durability, since no account's version would reveal that a server
     /// lost the import.
     pub static REPLACE_PRICES = "replace_prices",
+    kind: Timeless,
     source: [include_str!("prices/replace.lua")],
     when_full: Refuse,
     marks: [confirmed],

@@ -4,7 +4,7 @@ pub mod reseal;
 pub mod sealed;
 
 use crate::keys;
-use crate::script::change::{BUDGET, CHANGE, Event, Scope};
+use crate::script::change::{BUDGET, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -12,7 +12,8 @@ use serde_json::json;
 script! {
     /// Stores a provider key.
     pub static STORE = "provider_key_store",
-    source: [CHANGE, BUDGET, include_str!("provider_key/store.lua")],
+    kind: Change,
+    source: [BUDGET, include_str!("provider_key/store.lua")],
     when_full: Refuse,
     marks: [with_budgets],
     /// `sealed_agents` lists the agents with a provider key.

@@ -8,11 +8,13 @@
 pub mod all;
 pub mod change;
 mod declare;
+pub mod kind;
 pub mod names;
 pub mod plan_limit;
 pub(crate) mod reply;
 
 pub(crate) use declare::script;
+pub use kind::Kind;
 use names::{Name, Names};
 use redis::Cmd;
 
@@ -34,72 +36,70 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
+    kind: Kind,
     confirmed: bool,
     budgets: bool,
-    versioned: bool,
-    bounds_clock: bool,
     inputs: Names,
     source: String,
     sha1: String,
 }
 
-/// Marks a script that changes an account: the function of `change.lua` that increments the account's version.
-const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
-/// Marks a source that already contains the wrapper, as in tests with a changed wrapper.
-const WRAPPED: &str = "local function change()";
-/// Marks a script that compares the store's clock with its caller's: the fragment `clock_bound.lua`.
-const BOUNDS_THE_CLOCK: &str = "local ahead, bound = now_ms";
 /// Start of every script.
 const PRELUDE: &str = include_str!("script/prelude.lua");
 /// Wrapper of scripts that change an account.
 const VERSIONED: &str = include_str!("script/versioned.lua");
 
 impl Script {
-    /// Builds a script from shared fragments and its own file, in this order. They refer to keys and arguments by the
-    /// names in `inputs`. A script that changes an account is wrapped in `versioned.lua`: it then refuses an account
-    /// that lost writes, and replies with the account's version.
-    pub fn new(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
+    /// Builds a script from the parts of its source, which refer to keys and arguments by the names in `inputs`. A
+    /// change is wrapped in `versioned.lua`.
+    pub fn new(name: &'static str, kind: Kind, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
             WhenFull::ReadOnly => "#!lua flags=no-writes\n",
         };
         let own = parts.concat();
-        let versioned = own.contains(CHANGES_AN_ACCOUNT);
-        let own = if versioned && !own.contains(WRAPPED) {
-            with_fragments(VERSIONED, &[("change", &own)])
-        } else {
-            own
+        let own = match kind {
+            Kind::Timeless | Kind::Timed => own,
+            Kind::Change => with_fragments(VERSIONED, &[("change", &own)]),
         };
         let source = [shebang, PRELUDE, &inputs.resolve(&own)].concat();
-        let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self {
             name,
+            kind,
             confirmed: false,
             budgets: false,
-            versioned,
-            bounds_clock: own.contains(BOUNDS_THE_CLOCK),
             inputs,
+            sha1: sha1(&source),
             source,
-            sha1,
         }
     }
 
-    /// Builds a script that is declared by [`script!`]. One that changes an account receives the inputs of every change
-    /// before its own keys and arguments.
+    /// Builds a script that is declared by [`script!`].
     pub(crate) fn declared(
         name: &'static str,
+        kind: Kind,
         when_full: WhenFull,
-        keys: &'static [Name],
-        args: &'static [Name],
+        (keys, args): (&'static [Name], &'static [Name]),
         parts: &[&str],
     ) -> Self {
-        let inputs = if parts.iter().any(|part| part.contains(CHANGES_AN_ACCOUNT)) {
-            Names::of_change(keys, args)
-        } else {
-            Names::new(keys, args)
+        let inputs = match kind {
+            Kind::Timeless | Kind::Timed => Names::new(keys, args),
+            Kind::Change => Names::of_change(keys, args),
         };
-        Self::new(name, when_full, inputs, parts)
+        let parts = [&[kind.beginning()], parts].concat();
+        Self::new(name, kind, when_full, inputs, &parts)
+    }
+
+    /// Returns the script with another source.
+    #[must_use]
+    pub fn with_source(&self, source: &str) -> Self {
+        let source = self.inputs.resolve(source);
+        Self {
+            sha1: sha1(&source),
+            source,
+            ..*self
+        }
     }
 
     /// Marks a script whose reply waits for the durability that `store.durability` requires, so that a lost server
@@ -129,16 +129,21 @@ impl Script {
         self.budgets
     }
 
+    /// Returns the script's kind.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Returns whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script)
     /// then sends the known version and records the replied one.
     pub const fn is_versioned(&self) -> bool {
-        self.versioned
+        matches!(self.kind, Kind::Change)
     }
 
-    /// Whether it takes the time of the process that calls, and how far the store's clock may be from it.
+    /// Returns whether it takes the time of the process that calls, and how far the store's clock may be from it.
     /// [`Store::script`](crate::Store::script) sends both.
     pub const fn bounds_clock(&self) -> bool {
-        self.bounds_clock
+        !matches!(self.kind, Kind::Timeless)
     }
 
     /// Returns the names by which the source calls keys and arguments.
@@ -180,6 +185,10 @@ impl Script {
         }
         cmd
     }
+}
+
+fn sha1(source: &str) -> String {
+    redis::Script::new(source).get_hash().to_owned()
 }
 
 /// Replaces each line `--@ <name>` of `source` by the fragment with that name, which is then compiled only in that

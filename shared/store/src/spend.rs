@@ -9,8 +9,8 @@ use crate::call::authorize::RUN_LIFE;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
-    AGENT_EXISTS, BUDGET, CAP, CHANGE, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD,
-    PRUNE, RUN, Scope,
+    AGENT_EXISTS, BUDGET, CAP, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
+    RUN, Scope,
 };
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -25,8 +25,9 @@ use std::sync::LazyLock;
 script! {
     /// Checks and executes a spend.
     pub static SPEND = "spend",
+    kind: Change,
     source: [
-        CHANGE, BUDGET, PERIOD, PRUNE, CAP, LIVE_RUNS, RUN, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
+        BUDGET, PERIOD, PRUNE, CAP, LIVE_RUNS, RUN, MONEY, INTENT, INTENT_BUDGET, AGENT_EXISTS, LOW_BALANCE,
         include_str!("spend/spend.lua"),
     ],
     when_full: Refuse,

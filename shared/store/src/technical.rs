@@ -9,6 +9,7 @@ use std::time::Duration;
 script! {
     /// Counts one request. Runs on a full store: a session that freezes an agent is counted like any other.
     pub static TECHNICAL = "technical_count",
+    kind: Timeless,
     source: [include_str!("technical/technical.lua")],
     when_full: Run,
     /// Requests in a window.

@@ -2,7 +2,7 @@
 
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::change::{BUDGET, CAUSED, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -19,8 +19,9 @@ const CHECKS: &str = include_str!("transfer/checks.lua");
 script! {
     /// Within one account.
     pub static OWN = "transfer_own",
+    kind: Change,
     source: [
-        CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
+        BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/own.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
@@ -34,8 +35,9 @@ script! {
 script! {
     /// To another account.
     pub static OUT = "transfer_out",
+    kind: Change,
     source: [
-        CHANGE, BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
+        BUDGET, CAUSED, MONEY, ONCE, REFUSALS, LOW_BALANCE, CHECKS, include_str!("transfer/out.lua"),
     ],
     when_full: Refuse,
     marks: [confirmed, with_budgets],

@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::Store;
 use store::script::all::all;
 use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::{Kind, Script, WhenFull};
 
 /// Stores and threads of [`survivors`].
 const WORKERS: usize = 2;
@@ -55,7 +55,13 @@ pub async fn execute<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result
 /// The same store for a process that crashes at the script `name`: that script and all later steps do not run.
 pub fn crashing_at(store: &Store, name: &'static str) -> Store {
     let parts = ["return {'crash'}"];
-    store.replacing(Script::new(name, WhenFull::Run, Names::default(), &parts))
+    store.replacing(Script::new(
+        name,
+        Kind::Timeless,
+        WhenFull::Run,
+        Names::default(),
+        &parts,
+    ))
 }
 
 /// The period of the store's clock.

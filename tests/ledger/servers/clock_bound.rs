@@ -12,7 +12,7 @@ use store::call::settle::Settled;
 use store::call::void::void;
 use store::script::all::all;
 use store::script::names::Names;
-use store::script::{Script, WhenFull};
+use store::script::{Kind, Script, WhenFull};
 use store::{Store, StoreError};
 
 /// `store.max_clock_difference_ms` by default, in seconds.
@@ -25,10 +25,9 @@ const MOST: usize = 60;
 /// The script with a clock that is ahead by `seconds`.
 fn moved(script: &Script, seconds: i64) -> Script {
     const CLOCK: &str = "local clock = call('TIME')\n";
-    let (_shebang, text) = script.source().split_once('\n').expect("a script");
-    assert_eq!(text.matches(CLOCK).count(), 1, "{}", script.name());
-    let text = text.replace(CLOCK, &format!("{CLOCK}clock[1] = clock[1] + {seconds}\n"));
-    Script::new(script.name(), WhenFull::Run, Names::default(), &[&text])
+    assert_eq!(script.source().matches(CLOCK).count(), 1, "{}", script.name());
+    let moved = format!("{CLOCK}clock[1] = clock[1] + {seconds}\n");
+    script.with_source(&script.source().replace(CLOCK, &moved))
 }
 
 /// A store whose clock is ahead by `seconds` for every script, and the clock of whoever calls as well: both are on one
@@ -38,15 +37,8 @@ fn moved_with_its_callers(store: &Store, seconds: i64) -> Store {
     let scripts = all().into_iter().filter(|script| script.bounds_clock());
     scripts.fold(store.clone(), |store, script| {
         let moved = moved(script, seconds);
-        let (_shebang, text) = moved.source().split_once('\n').expect("a script");
-        assert_eq!(text.matches(REFUSAL).count(), 1, "{}", script.name());
-        let text = text.replace(REFUSAL, "if false then");
-        store.replacing(Script::new(
-            script.name(),
-            WhenFull::Run,
-            Names::default(),
-            &[&text],
-        ))
+        assert_eq!(moved.source().matches(REFUSAL).count(), 1, "{}", script.name());
+        store.replacing(moved.with_source(&moved.source().replace(REFUSAL, "if false then")))
     })
 }
 
@@ -107,9 +99,7 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         let settle = settlement(settled.clone(), 100, 150);
         for error in [
             payer.authorize(&wrong, &payer.new_name(), 100).await.unwrap_err(),
-            settle
-                .execute(&settled.keys(), None, &wrong)
-                .await.unwrap_err(),
+            settle.execute(&settled.keys(), None, &wrong).await.unwrap_err(),
             void(&wrong, &voided, AsOf::default()).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::ClockDiffers(_)), "{error:?}");
@@ -118,7 +108,10 @@ async fn a_second_with_a_wrong_clock_leaves_nothing_behind() {
         assert_eq!(dump(&store).await.unwrap(), before);
     }
     let settle = settlement(settled, 100, 150);
-    assert_eq!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Done);
+    assert_eq!(
+        settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+        Settled::Done
+    );
     void(&store, &voided, AsOf::default()).await.unwrap();
     assert_eq!(payer.charged().await, 150);
 }
@@ -139,7 +132,10 @@ async fn a_day_that_the_clock_left_and_came_back_to_is_charged_as_before() {
         assert_eq!(payer.agent.counters().await.day_nanos, 100, "after {days} days");
     }
     let settle = settlement(held, 100, 40);
-    assert_eq!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Done);
+    assert_eq!(
+        settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+        Settled::Done
+    );
     assert_eq!(payer.agent.counters().await.day_nanos, 40);
 }
 
@@ -151,7 +147,7 @@ fn checked(redis: &Redis, bound_lua: &str) -> Result<(), String> {
         bound_lua,
         "return format('%d %s', #ARGV, ARGV[#ARGV])\n",
     ];
-    let script = Script::new("bound", WhenFull::Run, Names::default(), &text);
+    let script = Script::new("bound", Kind::Timeless, WhenFull::Run, Names::default(), &text);
     let run = |ahead: i64, bound: &str| -> String {
         let at = (NOW_MS - ahead).to_string();
         let answer = redis.try_command::<String>(&["EVAL", script.source(), "0", "a", "b", &at, bound]);

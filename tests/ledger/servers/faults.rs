@@ -60,7 +60,10 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         assert!(!error.may_have_run() && error.broken_script().is_none());
     }
     let settle = settlement(settled, 100, 150);
-    assert!(matches!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Done));
+    assert!(matches!(
+        settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+        Settled::Done
+    ));
     assert_eq!(
         void(&store, &voided, AsOf::default()).await.unwrap(),
         Voided::Refunded
@@ -92,13 +95,19 @@ async fn a_settlement_that_breaks_off_moves_nothing_twice() {
                 let _: u64 = redis.command(&["HSET", &keys.record(), "live_audit_seq", "no number"]);
             }
             let settle = settlement(name, 100, 30);
-            let error = settle.execute(&settle.name.keys(), None, &store).await.unwrap_err();
+            let error = settle
+                .execute(&settle.name.keys(), None, &store)
+                .await
+                .unwrap_err();
             assert!(
                 error.broken_script().is_some() && error.may_have_run(),
                 "{error:?}"
             );
             for _ in 0..3 {
-                assert_eq!(settle.execute(&settle.name.keys(), None, &store).await.unwrap(), Settled::Missing);
+                assert_eq!(
+                    settle.execute(&settle.name.keys(), None, &store).await.unwrap(),
+                    Settled::Missing
+                );
             }
             let charged = payer.charged().await;
             assert!(

@@ -40,7 +40,14 @@ impl Recipe {
 
     /// The script with its text replaced.
     pub fn made_of(&self, text: &str) -> Script {
-        Script::new(self.script(), WhenFull::Run, self.product.inputs(), &[text])
+        let product = self.product;
+        Script::new(
+            product.name(),
+            product.kind(),
+            WhenFull::Run,
+            product.inputs(),
+            &[text],
+        )
     }
 
     /// The texts of the parts, with positions in place of names, so that each position is mutated too.

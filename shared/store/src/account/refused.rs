@@ -32,6 +32,7 @@ const LOST: &str = "lost_writes";
 script! {
     /// Writes the list. Runs on a full store, which is when the list is needed.
     pub static REFUSE = "refuse",
+    kind: Timeless,
     source: [include_str!("refuse.lua")],
     when_full: Run,
     keys: struct RefuseKeys<'a>: &'a str { refused },

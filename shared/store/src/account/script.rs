@@ -2,7 +2,7 @@
 
 use crate::keys::{self, AccountKeys};
 use crate::lookup::script::note;
-use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
+use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::script::script;
 use crate::user::User;
 use crate::user::email::EmailOwner;
@@ -13,7 +13,8 @@ use serde_json::json;
 script! {
     /// Creates an account.
     pub static CREATE = "account_create",
-    source: [CLOCK, include_str!("create.lua")],
+    kind: Timed,
+    source: [include_str!("create.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct CreateKeys: String { account, audit_log, users },
@@ -23,7 +24,8 @@ script! {
 script! {
     /// Changes the plan.
     pub static SET_PLAN = "account_set_plan",
-    source: [CHANGE, include_str!("set_plan.lua")],
+    kind: Change,
+    source: [include_str!("set_plan.lua")],
     when_full: Refuse,
     args: struct SetPlanArgs<'a>: &'a str { plan, expected },
 }
@@ -31,14 +33,16 @@ script! {
 script! {
     /// Accepts an account after a failover.
     pub static ACCEPT = "account_accept",
-    source: [CHANGE, include_str!("accept.lua")],
+    kind: Change,
+    source: [include_str!("accept.lua")],
     when_full: Refuse,
 }
 
 script! {
     /// Adds a user.
     pub static ADD_USER = "account_add_user",
-    source: [CHANGE, include_str!("add_user.lua")],
+    kind: Change,
+    source: [include_str!("add_user.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct AddUserKeys: String { users },

@@ -1,6 +1,6 @@
 //! Twin of `freeze.lua`: freeze and unfreeze an agent.
 
-use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope};
+use crate::script::change::{AGENT_EXISTS, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -8,7 +8,8 @@ use serde_json::json;
 script! {
     /// Freezes or unfreezes an agent.
     pub static AGENT_FREEZE = "agent_freeze",
-    source: [CHANGE, AGENT_EXISTS, include_str!("freeze.lua")],
+    kind: Change,
+    source: [AGENT_EXISTS, include_str!("freeze.lua")],
     when_full: Run,
     keys: struct FreezeKeys: String { agent, agent_keys, frozen_agents },
     args: struct FreezeArgs<'a>: &'a str { change, authority, agent },

@@ -3,7 +3,7 @@
 use crate::escrow::open_escrows;
 use crate::keys::{AccountKeys, TRANSACTION_LISTS, closed_holder};
 use crate::script::change::{
-    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
+    ATTEMPTS, BUDGET, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown, unexpected_reply,
 };
 use crate::script::plan_limit::PlanLimit;
 use crate::script::reply::Reply;
@@ -17,7 +17,8 @@ use serde_json::json;
 script! {
     /// Creates an agent.
     pub static CREATE = "agent_create",
-    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    kind: Change,
+    source: [BUDGET, include_str!("create.lua")],
     when_full: Refuse,
     marks: [with_budgets, confirmed],
     keys: struct CreateKeys: String { agent, agents, place },
@@ -27,7 +28,8 @@ script! {
 script! {
     /// Changes its wallet row.
     pub static UPDATE = "agent_update",
-    source: [CHANGE, FIELDS, include_str!("update.lua")],
+    kind: Change,
+    source: [FIELDS, include_str!("update.lua")],
     when_full: Refuse,
     keys: struct UpdateKeys: String { agent },
     args: struct UpdateArgs<'a>: &'a str { fields[..] },
@@ -36,7 +38,8 @@ script! {
 script! {
     /// Deletes it.
     pub static DELETE = "agent_delete",
-    source: [CHANGE, include_str!("delete.lua")],
+    kind: Change,
+    source: [include_str!("delete.lua")],
     when_full: Run,
     keys: struct DeleteKeys: String {
         agent, agents, policies, policy, active_keys, agent_keys, sealed_agents, closed_wallet, open_escrows,

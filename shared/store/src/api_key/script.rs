@@ -5,7 +5,7 @@ pub mod count;
 use crate::api_key::{API_KEYS_MAX, ApiKey};
 use crate::keys;
 use crate::lookup::{ApiKeyOwner, Issue};
-use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope};
+use crate::script::change::{ATTEMPTS, BUDGET, Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use crypto::sha256_hex;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 script! {
     /// Creates a key.
     pub static CREATE = "api_key_create",
-    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    kind: Change,
+    source: [BUDGET, include_str!("create.lua")],
     when_full: Refuse,
     marks: [with_budgets, confirmed],
     /// `revoked` is any key if none is to be removed.
@@ -31,7 +32,8 @@ script! {
 script! {
     /// Revokes a key.
     pub static REVOKE = "api_key_revoke",
-    source: [CHANGE, include_str!("revoke.lua")],
+    kind: Change,
+    source: [include_str!("revoke.lua")],
     when_full: Run,
     keys: struct RevokeKeys: String { api_key },
 }

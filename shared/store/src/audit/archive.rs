@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 script! {
     /// Removes archived entries. Runs on a full store, since it frees memory.
     pub static ARCHIVE = "archive",
+    kind: Timeless,
     source: [include_str!("archive.lua")],
     when_full: Run,
     keys: struct ArchiveKeys: String { audit_log, hashes, base, segments, archived_counts, lists[..] },
@@ -18,6 +19,7 @@ script! {
 script! {
     /// Removes look-ups of archived decisions.
     pub static FORGET = "forget",
+    kind: Timeless,
     source: [include_str!("forget.lua")],
     when_full: Run,
     keys: struct ForgetKeys<'a>: &'a str { base, decisions[..] },

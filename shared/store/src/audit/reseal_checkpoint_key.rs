@@ -7,6 +7,7 @@ use crate::{Store, StoreError};
 script! {
     /// Replaces the sealed checkpoint key.
     pub static RESEAL_CHECKPOINT_KEY = "reseal_checkpoint_key",
+    kind: Timeless,
     source: [include_str!("reseal_checkpoint_key.lua")],
     when_full: Refuse,
     /// The store's record.

@@ -16,6 +16,7 @@ use std::time::Duration;
 script! {
     /// Seals a batch of entries. Runs on a full store, since only sealed entries can be archived.
     pub static SEAL = "seal",
+    kind: Timeless,
     source: [include_str!("seal.lua")],
     when_full: Run,
     /// `indexes` are days, then lists of numbers, then texts of decisions.

@@ -1,6 +1,5 @@
 //! Twin of `blocked/change.lua`: blocks and unblocks addresses.
 
-use crate::script::change::CLOCK;
 use crate::script::script;
 use crate::{Store, StoreError, keys};
 use domain::blocked::{BLOCKED_MAX, canonical};
@@ -10,7 +9,8 @@ script! {
     /// Blocks or unblocks a range. Runs on a full store: blocking must not wait for memory. Confirmed for durability,
     /// since no account's version would reveal that a server lost the block.
     pub static BLOCKED = "blocked_change",
-    source: [CLOCK, include_str!("change.lua")],
+    kind: Timed,
+    source: [include_str!("change.lua")],
     when_full: Run,
     marks: [confirmed],
     keys: struct ChangeKeys<'a>: &'a str { blocked },

@@ -2,7 +2,7 @@
 
 use crate::call::hold::{AsOf, HoldKeys, HoldName, memo};
 use crate::keys;
-use crate::script::change::{CAP, CLOCK, LIVE_RUNS, PERIOD, PRUNE, RUN};
+use crate::script::change::{CAP, LIVE_RUNS, PERIOD, PRUNE, RUN};
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::budget::Budget;
@@ -23,7 +23,8 @@ const RARE: &[(&str, &str)] = &[
 script! {
     /// Decides a call and charges its estimate.
     pub static AUTHORIZE = "authorize",
-    source: [CLOCK, PERIOD, CAP, &with_fragments(include_str!("authorize.lua"), RARE)],
+    kind: Timed,
+    source: [PERIOD, CAP, &with_fragments(include_str!("authorize.lua"), RARE)],
     when_full: Refuse,
     /// The keys of a run are any keys of the account if the run has no name.
     keys: struct AuthorizeKeys<'a>: &'a str {

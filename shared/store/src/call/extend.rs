@@ -2,7 +2,7 @@
 
 use crate::call::authorize::AccountView;
 use crate::call::hold::{AsOf, HoldKeys, HoldName};
-use crate::script::change::{CAP, CLOCK};
+use crate::script::change::CAP;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial::Denial;
@@ -13,7 +13,8 @@ use std::time::Duration;
 script! {
     /// Raises the estimate of an open hold.
     pub static EXTEND = "extend",
-    source: [CLOCK, CAP, include_str!("extend.lua")],
+    kind: Timed,
+    source: [CAP, include_str!("extend.lua")],
     when_full: Refuse,
     keys: struct ExtendKeys<'a>: &'a str { account, active_keys, agent, hold, due, run },
     /// The key, the known view of the account, the limit of its plan, and the estimates before and after in nano-USD.
@@ -69,8 +70,8 @@ pub enum Extended {
 }
 
 impl Extend<'_> {
-    /// Executes the script. `hold` has the keys of `name`. Safe to retry after a lost reply: a hold at `to` is not raised
-    /// again.
+    /// Executes the script. `hold` has the keys of `name`. Safe to retry after a lost reply: a hold at `to` is not
+    /// raised again.
     ///
     /// # Errors
     /// [`StoreError::LacksWrites`] if the account is older than `view`, or does not exist; nothing changed then. After

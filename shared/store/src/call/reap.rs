@@ -2,7 +2,7 @@
 
 use crate::call::hold::{EndKeys, Hold};
 use crate::keys::Bucket;
-use crate::script::change::{CLOCK, END_HOLD};
+use crate::script::change::END_HOLD;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::entry::EndedBy;
@@ -11,7 +11,8 @@ use std::time::Duration;
 script! {
     /// Turns a hold past its deadline into a kept one.
     pub static REAP = "reap",
-    source: [CLOCK, END_HOLD, include_str!("reap.lua")],
+    kind: Timed,
+    source: [END_HOLD, include_str!("reap.lua")],
     when_full: Run,
     keys: EndKeys,
     /// The life of a kept hold is in ms. `ended_by` is the word of [`EndedBy`].

@@ -1,7 +1,7 @@
 //! Twin of `settle.lua`: replaces the estimate of a hold by the real cost.
 
 use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
-use crate::script::change::{CLOCK, END_HOLD};
+use crate::script::change::END_HOLD;
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::{EndedBy, HoldOutcome};
@@ -11,7 +11,8 @@ use domain::money::Nanos;
 script! {
     /// Replaces the estimate of a hold by the real cost.
     pub static SETTLE = "settle",
-    source: [CLOCK, END_HOLD, &with_fragments(include_str!("settle.lua"), &[LACKS_WRITES])],
+    kind: Timed,
+    source: [END_HOLD, &with_fragments(include_str!("settle.lua"), &[LACKS_WRITES])],
     when_full: Run,
     keys: EndKeys,
     /// Amounts are nano-USD. `measured` is the word of [`Measured`] or empty, `ended_by` that of
@@ -47,8 +48,8 @@ domain::words! {
     pub enum Settled {
         /// The counters moved by the difference, and the hold is removed.
         Done = "done",
-        /// There is no such hold: it was settled or voided. Without a version in [`execute`](Settle::execute) the store may
-        /// also be another ledger, or have lost the hold.
+        /// There is no such hold: it was settled or voided. Without a version in [`execute`](Settle::execute) the store
+        /// may also be another ledger, or have lost the hold.
         Missing = "missing",
         /// The hold has neither of the expected estimates; nothing changed.
         Mismatch = "mismatch",
@@ -56,8 +57,8 @@ domain::words! {
 }
 
 impl Settle {
-    /// Executes the script. Safe to retry. `keys` are those of `name`. With `as_of`, a missing hold is accepted only from
-    /// an account whose version is at least that.
+    /// Executes the script. Safe to retry. `keys` are those of `name`. With `as_of`, a missing hold is accepted only
+    /// from an account whose version is at least that.
     pub async fn execute(
         &self,
         keys: &HoldKeys,

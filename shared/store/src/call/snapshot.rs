@@ -2,7 +2,7 @@
 
 use crate::call::authorize::RUN_LIFE;
 use crate::keys::{self, IntentIndex, Realm};
-use crate::script::change::{AGENT_EXISTS, CLOCK, LIVE_RUNS, PERIOD, unexpected_reply};
+use crate::script::change::{AGENT_EXISTS, LIVE_RUNS, PERIOD, unexpected_reply};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::budget::{Budget, Budgets};
@@ -14,7 +14,8 @@ use domain::spend_cap::{SpendSnapshot, WalletSnapshot};
 script! {
     /// Reads what a call or a spend would be checked against.
     pub static SNAPSHOT = "snapshot",
-    source: [CLOCK, PERIOD, AGENT_EXISTS, LIVE_RUNS, include_str!("snapshot.lua")],
+    kind: Timed,
+    source: [PERIOD, AGENT_EXISTS, LIVE_RUNS, include_str!("snapshot.lua")],
     when_full: ReadOnly,
     keys: struct SnapshotKeys<'a>: &'a str {
         account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions

@@ -1,7 +1,7 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
 use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
-use crate::script::change::{CLOCK, END_HOLD};
+use crate::script::change::END_HOLD;
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 script! {
     /// Voids a hold, even one that does not exist yet.
     pub static VOID = "void",
-    source: [CLOCK, END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
+    kind: Timed,
+    source: [END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
     when_full: Run,
     keys: EndKeys,
     /// The tombstone's life is in ms.

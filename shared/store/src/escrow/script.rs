@@ -18,7 +18,7 @@ pub use step::RESOLVE;
 use crate::escrow::{Escrow, EscrowStatus, Party};
 use crate::intent::NewIntent;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, INTENT, INTENT_BUDGET, Scope};
+use crate::script::change::{BUDGET, Event, INTENT, INTENT_BUDGET, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
@@ -30,7 +30,8 @@ use serde_json::{Value, json};
 script! {
     /// Stores a refused intent, and nothing else.
     pub static BLOCKED = "intent_blocked",
-    source: [CHANGE, BUDGET, INTENT, INTENT_BUDGET, include_str!("blocked.lua")],
+    kind: Change,
+    source: [BUDGET, INTENT, INTENT_BUDGET, include_str!("blocked.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: struct BlockedKeys: String { intent, intent_index[6], claim },
@@ -40,6 +41,7 @@ script! {
 script! {
     /// Claims a caller's idempotency key for a request that another account's bucket decides.
     pub static CLAIM = "intent_claim",
+    kind: Timeless,
     source: [include_str!("claim.lua")],
     when_full: Refuse,
     marks: [confirmed],

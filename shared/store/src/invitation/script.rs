@@ -3,7 +3,7 @@
 use crate::account::script::USERS_MAX;
 use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::session::script::NewSession;
 use crate::session::{self, Session};
@@ -17,7 +17,8 @@ use std::time::Duration;
 script! {
     /// Creates an invitation.
     pub static CREATE = "invitation_create",
-    source: [CHANGE, include_str!("create.lua")],
+    kind: Change,
+    source: [include_str!("create.lua")],
     when_full: Refuse,
     keys: struct CreateKeys: String { users, invitations },
     /// `life` is in ms.
@@ -27,7 +28,8 @@ script! {
 script! {
     /// Revokes an invitation.
     pub static REVOKE = "invitation_revoke",
-    source: [CHANGE, include_str!("revoke.lua")],
+    kind: Change,
+    source: [include_str!("revoke.lua")],
     when_full: Run,
     keys: struct RevokeKeys: String { invitations },
     args: struct RevokeArgs<'a>: &'a str { email, invitation },
@@ -36,7 +38,8 @@ script! {
 script! {
     /// Accepts an invitation.
     pub static ACCEPT = "invitation_accept",
-    source: [CHANGE, include_str!("accept.lua")],
+    kind: Change,
+    source: [include_str!("accept.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct AcceptKeys: String { users, invitations, sessions, last_logins },

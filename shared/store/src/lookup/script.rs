@@ -7,6 +7,7 @@ use crate::{Store, StoreError};
 script! {
     /// Adds a user to an e-mail. Runs on a full store: a later script refuses the user.
     pub static JOIN = "lookup_join",
+    kind: Timeless,
     source: [include_str!("join.lua")],
     when_full: Run,
     marks: [confirmed],
@@ -17,6 +18,7 @@ script! {
 script! {
     /// Removes a user from an e-mail. Runs on a full store.
     pub static LEAVE = "lookup_leave",
+    kind: Timeless,
     source: [include_str!("leave.lua")],
     when_full: Run,
     marks: [confirmed],
@@ -27,6 +29,7 @@ script! {
 script! {
     /// Makes a look-up permanent.
     pub static KEEP = "lookup_keep",
+    kind: Timeless,
     source: [include_str!("keep.lua")],
     when_full: Run,
     marks: [confirmed],
@@ -37,6 +40,7 @@ script! {
 script! {
     /// Adds to a set.
     pub static NOTE = "lookup_note",
+    kind: Timeless,
     source: [include_str!("note.lua")],
     when_full: Refuse,
     marks: [confirmed],

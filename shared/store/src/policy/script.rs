@@ -1,7 +1,7 @@
 //! Twins of `policy/*.lua`: set and delete policies. A change takes effect in the same step.
 
 use crate::policy::PolicyRecord;
-use crate::script::change::{BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown};
+use crate::script::change::{BUDGET, Event, FIELDS, FieldChange, Scope, Shown, field_args, shown};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -11,7 +11,8 @@ const STRICTEST: &str = include_str!("strictest.lua");
 script! {
     /// Creates or changes a policy.
     pub static SET = "policy_set",
-    source: [CHANGE, BUDGET, FIELDS, STRICTEST, include_str!("set.lua")],
+    kind: Change,
+    source: [BUDGET, FIELDS, STRICTEST, include_str!("set.lua")],
     when_full: Refuse,
     marks: [with_budgets],
     /// `target` is the agent, or the hash of account-wide policies for one of those.
@@ -25,7 +26,8 @@ script! {
 script! {
     /// Deletes a policy.
     pub static DELETE = "policy_delete",
-    source: [CHANGE, STRICTEST, include_str!("delete.lua")],
+    kind: Change,
+    source: [STRICTEST, include_str!("delete.lua")],
     when_full: Run,
     keys: PolicyKeys,
     args: struct DeleteArgs<'a>: &'a str { policy_id, reach },

@@ -12,6 +12,7 @@ script! {
     /// Offers a table to the archive. Not confirmed for durability, for which an edge has no rights: it offers the
     /// table again.
     pub static KEEP_TABLE = "price_table_keep",
+    kind: Timeless,
     source: [include_str!("keep.lua")],
     when_full: Refuse,
     keys: struct KeepKeys<'a>: &'a str { tables },

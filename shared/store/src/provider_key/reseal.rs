@@ -1,7 +1,7 @@
 //! Twin of `reseal.lua`: rotation of the master key for one provider key.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -9,7 +9,8 @@ use serde_json::json;
 script! {
     /// Replaces an agent's sealed provider key.
     pub static RESEAL = "reseal",
-    source: [CHANGE, include_str!("reseal.lua")],
+    kind: Change,
+    source: [include_str!("reseal.lua")],
     when_full: Refuse,
     keys: struct ResealKeys: String { agent },
     /// `old` and `new` are sealed texts.

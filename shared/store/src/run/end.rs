@@ -1,7 +1,7 @@
 //! Twin of `end.lua`: end a run (decision D38).
 
 use crate::run::RunStatus;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -9,7 +9,8 @@ use serde_json::json;
 script! {
     /// Ends a run.
     pub static RUN_END = "run_end",
-    source: [CHANGE, include_str!("end.lua")],
+    kind: Change,
+    source: [include_str!("end.lua")],
     when_full: Refuse,
     keys: struct EndKeys: String { run },
     args: struct EndArgs<'a>: &'a str { status },

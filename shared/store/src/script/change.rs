@@ -14,41 +14,32 @@ use serde_json::{Map, Value, json};
 pub(crate) const BUDGET: &str = include_str!("budget.lua");
 /// The count of transactions that an account caused; needs [`BUDGET`].
 pub(crate) const CAUSED: &str = include_str!("caused.lua");
-/// The store's clock, and its bound: how far it may be from this process's. Before [`BUDGET`], whose argument is before
-/// those of the bound.
-pub(crate) const CLOCK: &str = concat!(include_str!("clock.lua"), include_str!("clock_bound.lua"));
-/// The day and month; needs [`CLOCK`].
+/// The day and month; for a timed script.
 pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
 pub(crate) const PRUNE: &str = include_str!("prune.lua");
 /// Increment of an account's version by a change; a call increments it by 1. Equals `CHANGE_STEP` in `change.lua`.
 pub const VERSION_STEP: u64 = 1 << 20;
 
-/// Start and end of a change; includes the clock.
-pub(crate) const CHANGE: &str = concat!(
-    include_str!("clock.lua"),
-    include_str!("clock_bound.lua"),
-    include_str!("change.lua")
-);
 /// The limits of Cap and plan, in their order.
 pub(crate) const CAP: &str = include_str!("cap.lua");
-/// The count of runs that have not ended; needs [`CLOCK`].
+/// The count of runs that have not ended; for a timed script.
 pub(crate) const LIVE_RUNS: &str = include_str!("live_runs.lua");
-/// Named runs; needs [`CLOCK`].
+/// Named runs; for a timed script.
 pub(crate) const RUN: &str = include_str!("run.lua");
-/// The end of a hold; needs [`CLOCK`].
+/// The end of a hold; for a timed script.
 pub(crate) const END_HOLD: &str = include_str!("end_hold.lua");
-/// Wallets and transactions; needs [`CHANGE`].
+/// Wallets and transactions; for a change.
 pub(crate) const MONEY: &str = include_str!("money.lua");
-/// The audit line of a debit; needs [`CHANGE`].
+/// The audit line of a debit; for a change.
 pub(crate) const LOW_BALANCE: &str = include_str!("low_balance.lua");
-/// Intents; needs [`CHANGE`].
+/// Intents; for a change.
 pub(crate) const INTENT: &str = include_str!("intent.lua");
 /// The budgets of intents; needs [`BUDGET`].
 pub(crate) const INTENT_BUDGET: &str = include_str!("intent_budget.lua");
-/// Count of stored refusals; needs [`CHANGE`] and [`BUDGET`].
+/// Count of stored refusals; for a change, needs [`BUDGET`].
 pub(crate) const REFUSALS: &str = include_str!("refusals.lua");
-/// The record of a transfer or deposit; needs [`CHANGE`].
+/// The record of a transfer or deposit; for a change.
 pub(crate) const ONCE: &str = include_str!("once.lua");
 /// Checks whether an agent exists.
 pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");

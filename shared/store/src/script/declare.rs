@@ -6,7 +6,8 @@
 /// script! {
 ///     /// Counts one request. Runs on a full store, since revocations are counted like any request.
 ///     pub static COUNT = "api_key_count",
-///     source: [CLOCK, include_str!("../api_key/count.lua")],
+///     kind: Timed,
+///     source: [include_str!("../api_key/count.lua")],
 ///     when_full: Run,
 ///     keys: struct CountKeys: String { requests, api_key },
 ///     /// `window` is in ms.
@@ -14,8 +15,8 @@
 /// }
 /// ```
 ///
-/// * `source`: the parts of the source, in order. A script with `change.lua` receives the keys and arguments of every
-///   change of an account before its own.
+/// * `kind`: a variant of [`Kind`](super::Kind).
+/// * `source`: the parts of the source after the fragments of its kind, in order.
 /// * `when_full`: a variant of [`WhenFull`](super::WhenFull).
 /// * `marks`, optional: methods of [`Script`](super::Script), such as `[confirmed, with_budgets]`.
 /// * `keys`, `args`: a struct as for [`inputs!`](super::names::inputs), or the name of one declared elsewhere; omitted
@@ -24,24 +25,26 @@ macro_rules! script {
     (
         $(#[$doc:meta])+
         $vis:vis static $script:ident = $name:literal,
+        kind: $kind:ident,
         source: [$($part:expr),+ $(,)?],
         when_full: $when_full:ident,
         marks: [$($mark:ident),+],
         $($inputs:tt)*
     ) => {
         $crate::script::script! {
-            @keys { $(#[$doc])+ $vis $script $name [$($part),+] $when_full [$($mark)+] } $($inputs)*
+            @keys { $(#[$doc])+ $vis $script $name $kind [$($part),+] $when_full [$($mark)+] } $($inputs)*
         }
     };
     (
         $(#[$doc:meta])+
         $vis:vis static $script:ident = $name:literal,
+        kind: $kind:ident,
         source: [$($part:expr),+ $(,)?],
         when_full: $when_full:ident,
         $($inputs:tt)*
     ) => {
         $crate::script::script! {
-            @keys { $(#[$doc])+ $vis $script $name [$($part),+] $when_full [] } $($inputs)*
+            @keys { $(#[$doc])+ $vis $script $name $kind [$($part),+] $when_full [] } $($inputs)*
         }
     };
 
@@ -72,13 +75,14 @@ macro_rules! script {
     (@args $script:tt [$keys:expr]) => { $crate::script::script! { @static $script [$keys] [&[]] } };
 
     (@static
-        { $(#[$doc:meta])+ $vis:vis $script:ident $name:literal [$($part:expr),+] $when_full:ident [$($mark:ident)*] }
+        { $(#[$doc:meta])+ $vis:vis $script:ident $name:literal $kind:ident [$($part:expr),+] $when_full:ident [$($mark:ident)*] }
         [$keys:expr] [$args:expr]
     ) => {
         $(#[$doc])+
         $vis static $script: std::sync::LazyLock<$crate::script::Script> = std::sync::LazyLock::new(|| {
+            let kind = $crate::script::Kind::$kind;
             let when_full = $crate::script::WhenFull::$when_full;
-            $crate::script::Script::declared($name, when_full, $keys, $args, &[$($part),+])$(.$mark())*
+            $crate::script::Script::declared($name, kind, when_full, ($keys, $args), &[$($part),+])$(.$mark())*
         });
     };
 }
@@ -86,12 +90,11 @@ pub(crate) use script;
 
 #[cfg(test)]
 mod tests {
-    use crate::script::change::{CHANGE, CLOCK};
-
     script! {
         /// Has all parts.
         static WHOLE = "whole",
-        source: [CLOCK, "-- KEYS.visits ARGV.life"],
+        kind: Timed,
+        source: ["-- KEYS.visits ARGV.life"],
         when_full: ReadOnly,
         marks: [confirmed, with_budgets],
         keys: struct VisitKeys<'a>: &'a str { account, visits },
@@ -101,7 +104,8 @@ mod tests {
     script! {
         /// Shares its keys with the other script, and is a change.
         static SHARED = "shared",
-        source: [CHANGE, "-- KEYS.visits\n"],
+        kind: Change,
+        source: ["-- KEYS.visits\n"],
         when_full: Run,
         keys: VisitKeys,
     }

@@ -90,11 +90,11 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::WhenFull;
     use crate::script::names::Names;
+    use crate::script::{Kind, WhenFull};
 
     fn reply(words: &[&str]) -> Reply {
-        let script = Script::new("spend", WhenFull::Run, Names::default(), &[]);
+        let script = Script::new("spend", Kind::Timeless, WhenFull::Run, Names::default(), &[]);
         Reply::new(&script, words.iter().map(|word| (*word).to_owned()).collect())
     }
 

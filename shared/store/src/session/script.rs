@@ -1,7 +1,7 @@
 //! Twins of `session/*.lua`: open, use and end sessions of dashboard users.
 
 use crate::keys::{self, AccountKeys};
-use crate::script::change::{CHANGE, CLOCK, Event, Scope, unexpected_reply};
+use crate::script::change::{Event, Scope, unexpected_reply};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace, forget};
@@ -17,7 +17,8 @@ use std::time::Duration;
 script! {
     /// Reads a session and records its use.
     pub static USE = "session_use",
-    source: [CLOCK, include_str!("use.lua")],
+    kind: Timed,
+    source: [include_str!("use.lua")],
     when_full: Run,
     keys: struct UseKeys: String { account, sessions, users },
     /// Times are in ms.
@@ -27,7 +28,8 @@ script! {
 script! {
     /// Opens a session.
     pub static OPEN = "session_open",
-    source: [CHANGE, include_str!("open.lua")],
+    kind: Change,
+    source: [include_str!("open.lua")],
     when_full: Refuse,
     keys: struct OpenKeys: String { users, sessions, last_logins, reset },
     /// `life` is in ms.
@@ -39,7 +41,8 @@ script! {
 script! {
     /// Ends sessions.
     pub static END = "session_end",
-    source: [CHANGE, include_str!("end.lua")],
+    kind: Change,
+    source: [include_str!("end.lua")],
     when_full: Run,
     keys: struct EndKeys: String { sessions },
     args: struct EndArgs<'a>: &'a str { session_id, which },

@@ -2,7 +2,7 @@
 
 use super::intent_args::fields_of;
 use crate::intent::{Decision, IntentPlace, IntentRecord};
-use crate::script::change::{CHANGE, Event, INTENT, Scope};
+use crate::script::change::{Event, INTENT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::intent::Reason;
@@ -11,7 +11,8 @@ use serde_json::json;
 script! {
     /// Denies a waiting spend.
     pub static DENY = "spend_deny",
-    source: [CHANGE, INTENT, include_str!("deny.lua")],
+    kind: Change,
+    source: [INTENT, include_str!("deny.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct DenyKeys: String { intent, intent_index[5], pending_intents },

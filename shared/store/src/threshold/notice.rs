@@ -2,7 +2,6 @@
 //! audit entry, since it follows from existing entries.
 
 use crate::keys::Realm;
-use crate::script::change::CLOCK;
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::period::{DAY_MS, Period};
@@ -12,7 +11,8 @@ use domain::threshold::{Threshold, Watched};
 script! {
     /// Records a notice, once.
     pub static NOTICE = "threshold_notice",
-    source: [CLOCK, include_str!("notice.lua")],
+    kind: Timed,
+    source: [include_str!("notice.lua")],
     when_full: Refuse,
     keys: struct NoticeKeys<'a>: &'a str { notices },
     args: struct NoticeArgs<'a>: &'a str { field, kept_until },

@@ -4,7 +4,7 @@ use crate::escrow::Party;
 use crate::escrow::script::list_with_payee;
 use crate::intent::IntentPlace;
 use crate::keys::{AccountKeys, Realm, USER};
-use crate::script::change::{CHANGE, INTENT, MONEY, Scope, unexpected_reply};
+use crate::script::change::{INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
 use crate::transit::Transit;
@@ -15,7 +15,8 @@ use std::time::Duration;
 script! {
     /// Delivers a row.
     pub static ARRIVE = "transit_arrive",
-    source: [CHANGE, MONEY, INTENT, include_str!("arrive.lua")],
+    kind: Change,
+    source: [MONEY, INTENT, include_str!("arrive.lua")],
     when_full: Run,
     marks: [confirmed],
     keys: struct ArriveKeys: String {

@@ -1,7 +1,7 @@
 //! Twins of `user/*.lua`: changes of a user, unsuccessful actions, password resets.
 
 use crate::keys;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::session::forget;
 use crate::user::{Stored, User};
@@ -13,7 +13,8 @@ use std::time::Duration;
 script! {
     /// Changes or removes a user.
     pub static CHANGE_USER = "user_change",
-    source: [CHANGE, include_str!("change.lua")],
+    kind: Change,
+    source: [include_str!("change.lua")],
     when_full: Run,
     keys: struct ChangeKeys: String { users, sessions, last_logins, reset, api_keys[..] },
     args: struct ChangeArgs<'a>: &'a str { email, old, new, needs_owner, ending, user_id },
@@ -22,14 +23,16 @@ script! {
 script! {
     /// Records an attempt.
     pub static NOTE = "user_note",
-    source: [CHANGE, include_str!("note.lua")],
+    kind: Change,
+    source: [include_str!("note.lua")],
     when_full: Refuse,
 }
 
 script! {
     /// Issues a password reset.
     pub static ISSUE_RESET = "user_issue_reset",
-    source: [CHANGE, include_str!("issue_reset.lua")],
+    kind: Change,
+    source: [include_str!("issue_reset.lua")],
     when_full: Refuse,
     keys: struct IssueResetKeys: String { users, reset },
     /// `life` is in ms.

@@ -7,6 +7,7 @@ use redis::Cmd;
 script! {
     /// Writes the key that a confirmation waits for.
     pub static FENCE = "fence",
+    kind: Timeless,
     source: [include_str!("fence.lua")],
     when_full: Run,
     keys: struct FenceKeys<'a>: &'a str { fence },

@@ -9,6 +9,7 @@ use crate::{Store, StoreError};
 script! {
     /// Records an account's version.
     pub static WITNESS = "witness",
+    kind: Timeless,
     source: [include_str!("witness.lua")],
     when_full: Run,
     keys: struct WitnessKeys<'a>: &'a str { witnessed },

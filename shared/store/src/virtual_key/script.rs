@@ -2,7 +2,7 @@
 
 use crate::keys;
 use crate::lookup::{Issue, VirtualKeyOwner};
-use crate::script::change::{BUDGET, CHANGE, Event, Scope};
+use crate::script::change::{BUDGET, Event, Scope};
 use crate::script::plan_limit::PlanLimit;
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -12,7 +12,8 @@ use serde_json::json;
 script! {
     /// Creates a key.
     pub static CREATE = "virtual_key_create",
-    source: [CHANGE, BUDGET, include_str!("create.lua")],
+    kind: Change,
+    source: [BUDGET, include_str!("create.lua")],
     when_full: Refuse,
     marks: [with_budgets, confirmed],
     /// `active_keys` are those of the account.
@@ -24,7 +25,8 @@ script! {
 script! {
     /// Revokes a key.
     pub static REVOKE = "virtual_key_revoke",
-    source: [CHANGE, include_str!("revoke.lua")],
+    kind: Change,
+    source: [include_str!("revoke.lua")],
     when_full: Run,
     keys: VirtualKeyKeys,
     args: struct RevokeArgs<'a>: &'a str { key_id },
@@ -33,6 +35,7 @@ script! {
 script! {
     /// Removes revoked keys.
     pub static FORGET = "virtual_key_forget",
+    kind: Timeless,
     source: [include_str!("forget.lua")],
     when_full: Run,
     /// `active_keys` are those of the account.

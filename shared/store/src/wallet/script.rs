@@ -1,7 +1,7 @@
 //! Twin of `wallet/open.lua`: the account's own wallet, opened at first need.
 
 use crate::keys::USER;
-use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, unexpected_reply};
+use crate::script::change::{ATTEMPTS, Event, Scope, unexpected_reply};
 use crate::script::script;
 use crate::wallet::{NewPlace, Wallet};
 use crate::{Store, StoreError};
@@ -10,7 +10,8 @@ use serde_json::json;
 script! {
     /// Opens the user wallet.
     pub static OPEN = "wallet_open",
-    source: [CHANGE, include_str!("open.lua")],
+    kind: Change,
+    source: [include_str!("open.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct OpenKeys: String { wallet, place },

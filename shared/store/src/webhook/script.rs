@@ -7,7 +7,7 @@ pub mod redeliver;
 
 use crate::keys::DeliverySet;
 use crate::keys::Realm;
-use crate::script::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args};
+use crate::script::change::{Event, FIELDS, FieldChange, Scope, field_args};
 use crate::script::script;
 use crate::webhook::{WEBHOOKS_MAX, WebhookRecord};
 use crate::{Store, StoreError};
@@ -22,7 +22,8 @@ const TRIM: &str = include_str!("trim.lua");
 script! {
     /// Registers a webhook.
     pub static CREATE = "webhook_create",
-    source: [CHANGE, include_str!("create.lua")],
+    kind: Change,
+    source: [include_str!("create.lua")],
     when_full: Refuse,
     keys: struct CreateKeys: String { webhooks, webhook },
     /// `fields` are those of the record and their values.
@@ -32,7 +33,8 @@ script! {
 script! {
     /// Changes a webhook.
     pub static UPDATE = "webhook_update",
-    source: [CHANGE, FIELDS, READY, include_str!("update.lua")],
+    kind: Change,
+    source: [FIELDS, READY, include_str!("update.lua")],
     when_full: Refuse,
     keys: struct UpdateKeys: String { webhook, ready, due, parked },
     /// `overlap` is in ms, `changes` are for `fields.lua`.
@@ -42,7 +44,8 @@ script! {
 script! {
     /// Deletes a webhook.
     pub static DELETE = "webhook_delete",
-    source: [CHANGE, include_str!("delete.lua")],
+    kind: Change,
+    source: [include_str!("delete.lua")],
     when_full: Run,
     /// The keys from `due` to `failed`, and from `violations` on, are removed.
     keys: struct DeleteKeys: String {
@@ -54,7 +57,8 @@ script! {
 script! {
     /// Creates a test event.
     pub static TEST = "webhook_test",
-    source: [CHANGE, include_str!("test.lua")],
+    kind: Change,
+    source: [include_str!("test.lua")],
     when_full: Refuse,
     keys: struct WebhookKey: String { webhook },
 }
@@ -62,7 +66,8 @@ script! {
 script! {
     /// Stores a resealed secret.
     pub static RESEAL = "webhook_reseal",
-    source: [CHANGE, include_str!("reseal.lua")],
+    kind: Change,
+    source: [include_str!("reseal.lua")],
     when_full: Refuse,
     keys: WebhookKey,
     /// `old` and `new` are sealed texts.

@@ -2,7 +2,6 @@
 //! records its last use.
 
 use crate::keys::AccountKeys;
-use crate::script::change::CLOCK;
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -11,7 +10,8 @@ use domain::rate::Rate;
 script! {
     /// Counts one request. Runs on a full store, since revocations are counted like any request.
     pub static COUNT = "api_key_count",
-    source: [CLOCK, include_str!("../count.lua")],
+    kind: Timed,
+    source: [include_str!("../count.lua")],
     when_full: Run,
     keys: struct CountKeys: String { requests, api_key },
     /// `window` is in ms.

@@ -1,7 +1,7 @@
 //! Twin of `denial_window.lua`: writes the record of an ended rate window (decision D70).
 
 use crate::call::denial_windows::Counted;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use domain::denial_window::KIND;
@@ -10,7 +10,8 @@ script! {
     /// Records an ended rate window. Runs on a full store: it removes about as many bytes as it writes, and the record
     /// can be archived.
     pub static DENIAL_WINDOW = "denial_window",
-    source: [CHANGE, include_str!("../denial_window.lua")],
+    kind: Change,
+    source: [include_str!("../denial_window.lua")],
     when_full: Run,
     /// `counted_denials` is the hash of the bucket.
     keys: struct WindowKeys: String { counted_denials },

@@ -2,7 +2,7 @@
 
 use crate::deposit::Deposit;
 use crate::keys::agent_of_owner;
-use crate::script::change::{CHANGE, Event, Scope};
+use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
 use serde_json::json;
@@ -10,7 +10,8 @@ use serde_json::json;
 script! {
     /// Cancels a pending deposit.
     pub static CANCEL = "deposit_cancel",
-    source: [CHANGE, include_str!("../cancel.lua")],
+    kind: Change,
+    source: [include_str!("../cancel.lua")],
     when_full: Refuse,
     marks: [confirmed],
     keys: struct CancelKeys: String { wallet, deposit },

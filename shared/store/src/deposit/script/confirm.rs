@@ -5,7 +5,7 @@ use crate::deposit::Deposit;
 use crate::intent::NewIntent;
 use crate::keys::agent_of_owner;
 use crate::once::Once;
-use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope};
+use crate::script::change::{BUDGET, Event, MONEY, ONCE, REFUSALS, Scope};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transfer::record_args;
@@ -18,7 +18,8 @@ use std::time::Duration;
 script! {
     /// Confirms a deposit.
     pub static CONFIRM = "deposit_confirm",
-    source: [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
+    kind: Change,
+    source: [BUDGET, MONEY, ONCE, REFUSALS, include_str!("../confirm.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     keys: DepositKeys,

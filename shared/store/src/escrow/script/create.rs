@@ -7,7 +7,7 @@ use crate::escrow::Party;
 use crate::intent::NewIntent;
 use crate::keys::{Bucket, Series};
 use crate::number;
-use crate::script::change::{ATTEMPTS, BUDGET, CHANGE, Event, INTENT, INTENT_BUDGET, unexpected_reply};
+use crate::script::change::{ATTEMPTS, BUDGET, Event, INTENT, INTENT_BUDGET, unexpected_reply};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transit::Transit;
@@ -19,7 +19,8 @@ use domain::number::Number;
 script! {
     /// Creates an escrow.
     pub static CREATE = "escrow_create",
-    source: [CHANGE, BUDGET, INTENT, INTENT_BUDGET, include_str!("../create.lua")],
+    kind: Change,
+    source: [BUDGET, INTENT, INTENT_BUDGET, include_str!("../create.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     /// `payee` is the payer's wallet if the payee is in another account.

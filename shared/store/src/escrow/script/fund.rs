@@ -4,7 +4,7 @@
 use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
 use crate::intent::NewIntent;
-use crate::script::change::{BUDGET, CAUSED, CHANGE, Event, INTENT, INTENT_BUDGET, LOW_BALANCE, MONEY};
+use crate::script::change::{BUDGET, CAUSED, Event, INTENT, INTENT_BUDGET, LOW_BALANCE, MONEY};
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
@@ -24,7 +24,8 @@ const REASONS: &[Reason] = &[
 script! {
     /// Moves the payer's money into an escrow.
     pub static FUND = "escrow_fund",
-    source: [CHANGE, BUDGET, CAUSED, MONEY, INTENT, INTENT_BUDGET, LOW_BALANCE, include_str!("../fund.lua")],
+    kind: Change,
+    source: [BUDGET, CAUSED, MONEY, INTENT, INTENT_BUDGET, LOW_BALANCE, include_str!("../fund.lua")],
     when_full: Refuse,
     marks: [confirmed, with_budgets],
     /// The last two are the payer's if the payee is in another account.

@@ -11,6 +11,7 @@ use domain::number::Number;
 script! {
     /// Adds an escrow to the list of a payee in another account.
     pub static LIST = "escrow_list",
+    kind: Timeless,
     source: [include_str!("../list.lua")],
     when_full: Run,
     marks: [confirmed],

@@ -4,7 +4,6 @@ use super::{Endpoint, READY, TRIM};
 use crate::connection::batch::Batch;
 use crate::keys::{Bucket, DeliverySet};
 use crate::read::Read;
-use crate::script::change::CLOCK;
 use crate::script::reply::Reply;
 use crate::script::script;
 use crate::webhook::delivery::Delivery;
@@ -14,7 +13,8 @@ use std::time::Duration;
 script! {
     /// Leases a webhook and takes deliveries.
     pub static TAKE = "webhook_take",
-    source: [CLOCK, READY, include_str!("../take.lua")],
+    kind: Timed,
+    source: [READY, include_str!("../take.lua")],
     when_full: Run,
     keys: struct TakeKeys: String { account, ready, webhook, due, parked, deliveries },
     /// Times are in ms.
@@ -24,7 +24,8 @@ script! {
 script! {
     /// Records the outcome of an attempt.
     pub static FINISH = "webhook_finish",
-    source: [CLOCK, TRIM, include_str!("../finish.lua")],
+    kind: Timed,
+    source: [TRIM, include_str!("../finish.lua")],
     when_full: Run,
     keys: struct FinishKeys: String { account, due, parked, deliveries, delivered, failed },
     /// `before` and `after` are texts of the delivery; `pause` is in ms.
@@ -34,7 +35,8 @@ script! {
 script! {
     /// Ends a lease.
     pub static RELEASE = "webhook_release",
-    source: [CLOCK, READY, include_str!("../release.lua")],
+    kind: Timed,
+    source: [READY, include_str!("../release.lua")],
     when_full: Run,
     keys: struct ReleaseKeys: String { account, ready, webhook, due, parked },
     args: struct ReleaseArgs<'a>: &'a str { mode, member, token },

@@ -4,7 +4,6 @@
 use super::cursor::Cursor;
 use super::{Endpoint, READY, TRIM};
 use crate::keys::{DeliverySet, Realm};
-use crate::script::change::CLOCK;
 use crate::script::names::Inputs;
 use crate::script::{Script, script};
 use crate::webhook::delivery::{Delivery, DeliveryEvent};
@@ -18,7 +17,8 @@ const MADE: &str = include_str!("../made.lua");
 script! {
     /// Dispatches events. Refused on a full store; the cursor waits.
     pub static DISPATCH = "webhook_dispatch",
-    source: [CLOCK, READY, TRIM, MADE, include_str!("../dispatch.lua")],
+    kind: Timed,
+    source: [READY, TRIM, MADE, include_str!("../dispatch.lua")],
     when_full: Refuse,
     /// `webhooks` are [`WEBHOOK_KEYS`] for each webhook.
     keys: struct DispatchKeys: String { account, ready, violations, waiting, waiting_order, webhooks[..] },
@@ -33,7 +33,8 @@ script! {
 script! {
     /// Dispatches coalesced violations. Refused on a full store; they wait.
     pub static DISPATCH_COALESCED = "webhook_dispatch_coalesced",
-    source: [CLOCK, READY, TRIM, MADE, include_str!("../dispatch_coalesced.lua")],
+    kind: Timed,
+    source: [READY, TRIM, MADE, include_str!("../dispatch_coalesced.lua")],
     when_full: Refuse,
     keys: DispatchKeys,
     /// `groups` are followed by the deliveries of each webhook.

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, READY};
 use crate::keys::DeliverySet;
-use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope};
+use crate::script::change::{ATTEMPTS, Event, Scope};
 use crate::script::script;
 use crate::webhook::delivery::{Deliveries, StoredDelivery, delivery_id};
 use crate::{Store, StoreError};
@@ -12,7 +12,8 @@ use serde_json::json;
 script! {
     /// Makes a delivery due again.
     pub static REDELIVER = "webhook_redeliver",
-    source: [CHANGE, READY, include_str!("../redeliver.lua")],
+    kind: Change,
+    source: [READY, include_str!("../redeliver.lua")],
     when_full: Refuse,
     keys: struct RedeliverKeys: String { webhook, ready, due, parked, deliveries, delivered, failed },
     /// `before` and `after` are texts of the delivery.
