@@ -9,6 +9,7 @@ use crate::call::call_request::{CallRequest, Run};
 use crate::edge::connections::Connections;
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
+use crate::metrics::connections::ConnectionMetrics;
 use crate::pending::Pending;
 use crate::server::components::{Components, Parts};
 use crate::upstream::{Upstream, Upstreams};
@@ -252,6 +253,9 @@ impl Fixture {
         let settings = settings.map(|(name, value)| (format!("TOLLGATE_{name}"), value));
         let settings = load_from(None, settings.into_iter()).unwrap();
         drop(rustls::crypto::ring::default_provider().install_default());
+        let registrar = Registrar::new("tollgate_proxy");
+        let metrics = Metrics::new(&registrar, &settings.providers()).unwrap();
+        let of_callers = ConnectionMetrics::new(&registrar).unwrap();
         let upstreams = Upstreams::new(&settings, 100).unwrap();
         upstreams.default_upstream().target().resolve().await;
         let parts = Parts {
@@ -260,12 +264,10 @@ impl Fixture {
             plans: settings.plans().unwrap(),
             upstreams,
             pending: Arc::new(Pending::open(&folder, 9).unwrap()),
-            connections: Arc::new(Connections::new(9, 9, Vec::new())),
+            connections: Arc::new(Connections::new(9, 9, Vec::new(), of_callers)),
             settings,
         };
         let store = Store::from_settings(&parts.settings.store).unwrap();
-        let registrar = Registrar::new("tollgate_proxy");
-        let metrics = Metrics::new(&registrar, &parts.settings.providers()).unwrap();
         Self {
             components: Components::new(parts, store, Arc::new(metrics)),
             registrar,

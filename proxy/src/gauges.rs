@@ -6,11 +6,11 @@ use crate::admission::Admission;
 use crate::buffer_budget::BufferBudget;
 use crate::edge::connections::Connections;
 use crate::key_owners::KeyOwners;
+use crate::metrics::connections::ConnectionMetrics;
 use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
-use connections::limit::ReachedLimit;
 use prometheus::IntCounter;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
@@ -52,10 +52,6 @@ telemetry::metrics! {
         callers: gauge("connections"),
         /// Limit of callers' connections (proxy.max_connections, or what open files leave).
         callers_max: gauge("connections_max"),
-        /// Connections closed at once: all (proxy.max_connections), address (proxy.max_connections_per_address).
-        callers_refused: counters("connections_refused_total", "limit", ReachedLimit::LABELS),
-        /// Connections without a known caller's request, closed for new ones at a limit.
-        closed_for_others: counter("connections_closed_for_others_total"),
         /// Ranges of addresses that the store lost and this server keeps blocked; block them again.
         blocked_kept: gauge("blocked_ranges_kept"),
         /// Memory reserved by request bodies.
@@ -68,6 +64,8 @@ telemetry::metrics! {
         connections: counters("upstream_connections_total", "kind", CONNECTIONS),
         /// End of the edge's certificate (proxy.tls_cert), in seconds since 1970; 0 without TLS.
         pub certificate_ends: gauge("certificate_expires_timestamp_seconds"),
+        /// Counted where connections are accepted.
+        pub of_callers: ConnectionMetrics,
         process: ProcessMetrics,
         logs: LogMetrics,
         spans: SpanMetrics,
@@ -131,10 +129,6 @@ impl Gauges {
         for (counter, count) in self.connections.iter().zip(sources.upstreams.connected()) {
             raise(counter, count);
         }
-        for (counter, count) in self.callers_refused.iter().zip(sources.connections.refused()) {
-            raise(counter, count);
-        }
-        raise(&self.closed_for_others, sources.connections.closed_for_others());
         raise(&self.pending_dropped, sources.pending.dropped());
         self.process.update();
         self.logs.refresh();

@@ -2,6 +2,7 @@
 //! docs/reference/observability.md lists them. Every series exists from the start and is held as a handle, so recording
 //! needs no look-up.
 
+pub mod connections;
 pub mod ledger;
 pub mod streams;
 pub mod upstreams;

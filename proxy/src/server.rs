@@ -83,8 +83,12 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     };
     let descriptors = Descriptors::divide(open_files::raise(), configured);
     let trusted = settings.network.trusted_proxies.clone();
-    let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
-    let connections = Arc::new(connections);
+    let connections = Arc::new(Connections::new(
+        descriptors.callers,
+        descriptors.of_address,
+        trusted,
+        telemetry.gauges.of_callers.clone(),
+    ));
     let (tls, certificate) = tls::acceptor(&proxy)?.unzip();
     let certificate_ends = certificate.as_ref().map_or(0, Certificate::ends_s);
     telemetry.gauges.certificate_ends.set(certificate_ends);

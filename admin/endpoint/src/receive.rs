@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl BodyMemory {
 
     /// Returns the memory that bodies use, in bytes.
     pub fn taken(&self) -> usize {
-        self.lock().total
+        self.taken.lock().total
     }
 
     /// Returns the maximum memory of the bodies of one account, and of one caller of it, in bytes.
@@ -71,10 +71,6 @@ impl BodyMemory {
         let account = self.max / ACCOUNT_SHARE;
         let caller = account / CALLER_SHARE;
         (account, if caller < BODY_MAX { BODY_MAX } else { caller })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ReservedBytes> {
-        self.taken.lock()
     }
 }
 
@@ -95,7 +91,7 @@ impl Reserved {
     /// 429 if the share of the caller or of the account is used up, 503 if all memory for bodies is.
     fn grow(&mut self, more: usize) -> Result<(), Problem> {
         let max = self.memory.max;
-        let mut taken = self.memory.lock();
+        let mut taken = self.memory.taken.lock();
         let of = |taken: &HashMap<Arc<str>, usize>, id: &Arc<str>| taken.get(id).copied().unwrap_or(0);
         let (account_max, caller_max) = self.memory.shares();
         let message = if of(&taken.by_caller, &self.caller) + more > caller_max {
@@ -125,7 +121,7 @@ impl Drop for Reserved {
         if self.bytes == 0 {
             return;
         }
-        let mut taken = self.memory.lock();
+        let mut taken = self.memory.taken.lock();
         taken.total -= self.bytes;
         give_back(&mut taken.by_account, &self.account, self.bytes);
         give_back(&mut taken.by_caller, &self.caller, self.bytes);
@@ -247,7 +243,7 @@ mod tests {
         all[3].grow(1000).unwrap();
         drop(all);
         assert_eq!(memory.taken(), 0);
-        let taken = memory.lock();
+        let taken = memory.taken.lock();
         assert!(taken.by_account.is_empty() && taken.by_caller.is_empty());
     }
 

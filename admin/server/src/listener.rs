@@ -70,7 +70,7 @@ pub(super) async fn serve(
                 continue;
             }
         };
-        let place = match limits.connections.admit(Some(peer.ip())).await {
+        let place = match limits.connections.admit(peer.ip()).await {
             Ok(place) => place,
             Err(refused) => {
                 metrics.refused[refused as usize].inc();

@@ -15,18 +15,14 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// Creates a denial with nothing but its reason.
-    pub fn denied(denial: Denial) -> Self {
+    /// Creates the denial of a call that cannot be decided or sent (503).
+    pub fn unavailable() -> Self {
+        let denial = Denial::ServiceUnavailable;
         let kind = id_kind(denial);
         let id = kind
             .mint(clock::now_ms())
             .unwrap_or_else(|_| kind.prefix().to_owned());
         Self::Denied(Box::new(Denied::new(denial, id)))
-    }
-
-    /// Creates the denial of a call that cannot be decided or sent (503).
-    pub fn unavailable() -> Self {
-        Self::denied(Denial::ServiceUnavailable)
     }
 
     /// Creates the refusal of a key that does not exist, or no longer exists (401).

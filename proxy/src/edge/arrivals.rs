@@ -4,7 +4,7 @@
 use super::connections::Connections;
 use async_trait::async_trait;
 use connections::limit::OpenConnection;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use pingora::listeners::ConnectionFilter;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,7 +30,7 @@ impl Arrivals {
 
     /// Returns the place of a connection from `peer` whose task starts, once.
     pub fn started(&self, peer: IpAddr) -> Option<OpenConnection> {
-        let mut places = self.lock();
+        let mut places = self.places.lock();
         let Entry::Occupied(mut of_peer) = places.entry(peer) else {
             return None;
         };
@@ -45,10 +45,6 @@ impl Arrivals {
     pub fn closed_for_another(&self) {
         self.connections.closed_for_another();
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Vec<OpenConnection>>> {
-        self.places.lock()
-    }
 }
 
 #[async_trait]
@@ -59,10 +55,10 @@ impl ConnectionFilter for Arrivals {
             return false;
         };
         // No await after this: what is counted is started.
-        let Ok(place) = self.connections.admit(Some(peer)).await else {
+        let Ok(place) = self.connections.admit(peer).await else {
             return false;
         };
-        self.lock().entry(peer).or_default().push(place);
+        self.places.lock().entry(peer).or_default().push(place);
         true
     }
 }
@@ -70,10 +66,13 @@ impl ConnectionFilter for Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::connections::ConnectionMetrics;
+    use telemetry::registrar::Registrar;
 
     #[tokio::test]
     async fn each_accepted_connection_has_one_place_for_its_task() {
-        let connections = Arc::new(Connections::new(2, 2, Vec::new()));
+        let metrics = ConnectionMetrics::new(&Registrar::new("x")).unwrap();
+        let connections = Arc::new(Connections::new(2, 2, Vec::new(), metrics));
         let arrivals = Arrivals::new(Arc::clone(&connections));
         let peers = ["192.0.2.1:1", "192.0.2.2:1"].map(|peer| peer.parse::<SocketAddr>().unwrap());
         for peer in &peers {
@@ -83,7 +82,7 @@ mod tests {
         assert_eq!(connections.open(), 2);
         let tasks = peers.map(|peer| arrivals.started(peer.ip()).unwrap());
         assert!(arrivals.started(peers[0].ip()).is_none());
-        assert!(arrivals.lock().is_empty(), "nothing is kept");
+        assert!(arrivals.places.lock().is_empty(), "nothing is kept");
         let _at_work = tasks.each_ref().map(|task| task.requests().begin().unwrap());
         assert!(
             !arrivals.should_accept(Some(&peers[0])).await,

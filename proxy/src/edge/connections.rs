@@ -1,5 +1,6 @@
 //! Callers' connections: the limits of [`connections::limit`], counts of refused connections, and a log line.
 
+use crate::metrics::connections::ConnectionMetrics;
 use connections::limit::{ConnectionLimit, OpenConnection, ReachedLimit};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -13,19 +14,17 @@ const WARN_EVERY_S: u64 = 60;
 #[derive(Debug)]
 pub struct Connections {
     limit: ConnectionLimit,
-    refused: [AtomicU64; 2],
-    closed_for_others: AtomicU64,
+    metrics: ConnectionMetrics,
     started: Instant,
     warned_at_s: AtomicU64,
 }
 
 impl Connections {
     /// Creates the limits: at most `max` connections, and `max_per_address` from each address outside of `trusted`.
-    pub fn new(max: usize, max_per_address: usize, trusted: Vec<IpNet>) -> Self {
+    pub fn new(max: usize, max_per_address: usize, trusted: Vec<IpNet>, metrics: ConnectionMetrics) -> Self {
         Self {
             limit: ConnectionLimit::new(max, max_per_address, trusted),
-            refused: Default::default(),
-            closed_for_others: AtomicU64::new(0),
+            metrics,
             started: Instant::now(),
             // The first refusal is logged immediately.
             warned_at_s: AtomicU64::new(u64::MAX),
@@ -36,9 +35,9 @@ impl Connections {
     ///
     /// # Errors
     /// The limit that is reached.
-    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
+    pub async fn admit(&self, peer: IpAddr) -> Result<OpenConnection, ReachedLimit> {
         self.limit.admit(peer).await.inspect_err(|limit| {
-            self.refused[*limit as usize].fetch_add(1, Ordering::Relaxed);
+            self.metrics.refused[*limit as usize].inc();
             self.warn(*limit);
         })
     }
@@ -53,20 +52,9 @@ impl Connections {
         self.limit.max()
     }
 
-    /// Returns the counts of refused connections, in the order of [`ReachedLimit::LABELS`].
-    pub fn refused(&self) -> [u64; 2] {
-        [ReachedLimit::All, ReachedLimit::Address]
-            .map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
-    }
-
     /// Counts an idle connection that was closed to make room for a new one.
     pub fn closed_for_another(&self) {
-        self.closed_for_others.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the count of idle connections that were closed to make room for new ones.
-    pub fn closed_for_others(&self) -> u64 {
-        self.closed_for_others.load(Ordering::Relaxed)
+        self.metrics.closed_for_others.inc();
     }
 
     /// Logs a refusal at most once every [`WARN_EVERY_S`], so that a flood does not fill the log.
@@ -96,23 +84,27 @@ impl Connections {
 mod tests {
     use super::*;
     use futures::FutureExt as _;
+    use prometheus::IntCounter;
+    use telemetry::registrar::Registrar;
 
     #[test]
     fn refused_connections_are_counted_by_limit() {
-        let all = Connections::new(2, 1, Vec::new());
-        let admit = |peer| {
-            all.admit(peer)
+        let metrics = ConnectionMetrics::new(&Registrar::new("x")).unwrap();
+        let all = Connections::new(2, 1, Vec::new(), metrics);
+        let from = |address: &str| {
+            all.admit(address.parse().unwrap())
                 .now_or_never()
                 .expect("no connection is being closed")
         };
-        let from = |address: &str| admit(Some(address.parse().unwrap()));
         let first = from("203.0.113.1").unwrap();
         let _at_work = first.requests().begin().unwrap();
         assert_eq!(from("203.0.113.1").unwrap_err(), ReachedLimit::Address);
         let second = from("203.0.113.2").unwrap();
         let _at_work = second.requests().begin().unwrap();
         assert_eq!(from("203.0.113.3").unwrap_err(), ReachedLimit::All);
-        assert_eq!(admit(None).unwrap_err(), ReachedLimit::All);
-        assert_eq!((all.open(), all.max(), all.refused()), (2, 2, [2, 1]));
+        assert_eq!(from("203.0.113.4").unwrap_err(), ReachedLimit::All);
+        assert_eq!((all.open(), all.max()), (2, 2));
+        let refused: Vec<u64> = all.metrics.refused.iter().map(IntCounter::get).collect();
+        assert_eq!(refused, [2, 1], "in the order of their labels");
     }
 }

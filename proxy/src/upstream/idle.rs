@@ -3,7 +3,7 @@
 
 use super::connection_budget::ConnectionPermit;
 use futures::FutureExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use pingora::protocols::Stream;
 use pingora::upstreams::peer::HttpPeer;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ impl Idle {
     /// Takes a usable connection to the peer, as far as this can be judged without waiting.
     pub fn take(&self, peer: &HttpPeer) -> Option<Connected> {
         loop {
-            let mut idle = self.lock().pop_back()?;
+            let mut idle = self.0.lock().pop_back()?;
             if idle.peer._address == peer._address && idle.is_usable() {
                 return Some(idle.connected);
             }
@@ -53,7 +53,7 @@ impl Idle {
     /// Keeps a connection whose answer was read to its end.
     pub fn keep(&self, peer: Arc<HttpPeer>, connected: Connected) {
         let since = Instant::now();
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let oldest = (all.len() == CONNECTIONS_MAX).then(|| all.pop_front());
         all.push_back(IdleConnection {
             connected,
@@ -66,11 +66,7 @@ impl Idle {
 
     /// Closes connections that were idle too long or were closed by the provider.
     pub fn sweep(&self) {
-        self.lock().retain_mut(IdleConnection::is_usable);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
-        self.0.lock()
+        self.0.lock().retain_mut(IdleConnection::is_usable);
     }
 }
 
@@ -135,7 +131,7 @@ mod tests {
     /// Keeps the connection and waits until a sweep closes it.
     async fn wait_until_closed(idle: &Idle, connected: Connected) {
         idle.keep(peer(1), connected);
-        while !idle.lock().is_empty() {
+        while !idle.0.lock().is_empty() {
             tokio::task::yield_now().await;
             idle.sweep();
         }
@@ -148,9 +144,9 @@ mod tests {
         let (stream, _other_end) = connection().await;
         idle.keep(peer(1), stream);
         idle.sweep();
-        assert_eq!(idle.lock().len(), 1);
-        idle.lock()[0].since -= KEPT;
+        assert_eq!(idle.0.lock().len(), 1);
+        idle.0.lock()[0].since -= KEPT;
         idle.sweep();
-        assert_eq!(idle.lock().len(), 0);
+        assert_eq!(idle.0.lock().len(), 0);
     }
 }

@@ -10,7 +10,7 @@
 mod place;
 
 use ipnet::IpNet;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use place::ConnectionPlace;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -114,24 +114,22 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes a place for a connection from `peer`, closing an idle connection if necessary. Without an address only the
-    /// total limit applies. Waits while [`CLOSING_MAX`] connections are being closed.
+    /// Takes a place for a connection from `peer`, closing an idle connection if necessary. Waits while [`CLOSING_MAX`]
+    /// connections are being closed.
     ///
     /// # Errors
     /// The limit that is reached.
-    pub async fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
+    pub async fn admit(&self, peer: IpAddr) -> Result<OpenConnection, ReachedLimit> {
         let shared = &self.shared;
         let may_close = shared
             .closing
             .acquire()
             .await
             .map_err(|_closed| ReachedLimit::All)?;
-        let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
-        let client = peer
-            .map(|peer| peer.to_canonical())
-            .filter(|peer| !is_proxy(peer));
-        let counted_as = client.map(site);
-        let mut open = shared.lock();
+        let peer = peer.to_canonical();
+        let is_proxy = shared.trusted_proxies.iter().any(|net| net.contains(&peer));
+        let counted_as = (!is_proxy).then(|| site(peer));
+        let mut open = shared.open.lock();
         let of_address = counted_as.and_then(|address| open.by_address.get(&address));
         if of_address.is_some_and(|count| *count >= shared.max_per_address) {
             open.make_room(counted_as, shared.max)
@@ -157,7 +155,7 @@ impl ConnectionLimit {
 
     /// Returns the count of open connections.
     pub fn open(&self) -> usize {
-        self.shared.lock().places.len()
+        self.shared.open.lock().places.len()
     }
 }
 
@@ -215,12 +213,6 @@ impl Keeper {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock()
     }
 }
 
@@ -312,7 +304,7 @@ impl Open {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         // Connections are closed for others under the same lock.
-        let mut open = self.shared.lock();
+        let mut open = self.shared.open.lock();
         match self.place.is_closed() {
             true => self.shared.closing.add_permits(1),
             false => open.free(&self.place),

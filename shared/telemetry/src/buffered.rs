@@ -2,7 +2,7 @@
 //! decision; warnings and errors are written at once. If the reader of stderr stops, or its disk is full, only log
 //! lines are lost: logging only appends to a bounded buffer, and lines that do not fit are dropped and counted.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
@@ -97,17 +97,13 @@ impl LineBuffer {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
-    }
-
     fn drop_lines(&self, reason: DropReason, count: u64) {
         self.dropped[reason as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     /// Appends a line, or drops it if too many wait.
     fn append(&self, line: &[u8], at_once: bool) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.lines.len() + line.len() > WAITING_MAX {
             drop(waiting);
             return self.drop_lines(DropReason::Overflow, 1);
@@ -121,7 +117,7 @@ impl LineBuffer {
     }
 
     fn flush(&self) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let wanted = waiting.appended;
         waiting.is_urgent = true;
         self.urgent.notify_one();
@@ -133,14 +129,14 @@ impl LineBuffer {
     fn write_to(&self, sink: &mut impl Write) -> ! {
         let (mut lines, mut is_torn) = (Vec::new(), false);
         loop {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             let rests = |waiting: &mut Waiting| !waiting.is_urgent;
             self.urgent.wait_while_for(&mut waiting, rests, EVERY);
             std::mem::swap(&mut waiting.lines, &mut lines);
             waiting.is_urgent = false;
             drop(waiting);
             is_torn = self.write_lines(sink, &lines, is_torn);
-            self.lock().done += lines.len() as u64;
+            self.waiting.lock().done += lines.len() as u64;
             self.written.notify_all();
             lines.clear();
             lines.shrink_to(2 * WRITTEN_AT);
@@ -269,7 +265,7 @@ mod tests {
         std::thread::spawn(move || writer.write_to(&mut sink));
 
         buffer.append(b"first\n", true);
-        while !buffer.lock().lines.is_empty() {
+        while !buffer.waiting.lock().lines.is_empty() {
             sleep(PAUSE);
         }
         // The writer is blocked with the first line; the others fill the buffer to its last byte.
@@ -278,13 +274,13 @@ mod tests {
             buffer.append(&line, false);
         }
         assert_eq!(
-            (buffer.lock().lines.len(), dropped(&buffer)),
+            (buffer.waiting.lock().lines.len(), dropped(&buffer)),
             (WAITING_MAX, [0, 0])
         );
         buffer.append(b"\n", true);
         buffer.append(&line, false);
         assert_eq!(
-            (buffer.lock().lines.len(), dropped(&buffer)),
+            (buffer.waiting.lock().lines.len(), dropped(&buffer)),
             (WAITING_MAX, [2, 0])
         );
         let began = Instant::now();
@@ -299,7 +295,7 @@ mod tests {
         lets_go.send(()).unwrap();
         buffer.flush();
         assert_eq!(written.try_recv().unwrap(), b"last\n");
-        let waiting = buffer.lock();
+        let waiting = buffer.waiting.lock();
         assert_eq!(waiting.appended, waiting.done);
     }
 

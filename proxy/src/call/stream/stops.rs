@@ -3,7 +3,7 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn until_stopped(mut stopped: watch::Receiver<bool>) {
 impl Stops {
     /// Watches the key of a stream, until the returned value is dropped.
     pub fn watch(&self, owner: &VirtualKeyOwner) -> Stop {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let watched = all.entry(owner.key_id().to_owned()).or_insert_with(|| Watched {
             owner: owner.clone(),
             stopped: watch::Sender::new(false),
@@ -76,20 +76,16 @@ impl Stops {
 
     /// Returns the owners of keys whose streams are not stopped yet. Forgets those without streams.
     fn in_use(&self) -> Vec<VirtualKeyOwner> {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         all.retain(|_, watched| watched.stopped.receiver_count() > 0);
         all.values().map(|watched| watched.owner.clone()).collect()
     }
 
     /// Stops the streams of a key. Later streams of the same key are watched again.
     fn stop(&self, owner: &VirtualKeyOwner) {
-        if let Some(watched) = self.lock().remove(owner.key_id()) {
+        if let Some(watched) = self.0.lock().remove(owner.key_id()) {
             watched.stopped.send_replace(true);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Watched>> {
-        self.0.lock()
     }
 }
 

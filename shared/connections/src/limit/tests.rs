@@ -4,12 +4,12 @@ use super::*;
 use futures::FutureExt as _;
 use std::pin::pin;
 
-fn peer(text: &str) -> Option<IpAddr> {
-    Some(text.parse().unwrap())
+fn peer(text: &str) -> IpAddr {
+    text.parse().unwrap()
 }
 
 /// Takes a place without waiting.
-fn admit(limit: &ConnectionLimit, peer: Option<IpAddr>) -> Result<OpenConnection, ReachedLimit> {
+fn admit(limit: &ConnectionLimit, peer: IpAddr) -> Result<OpenConnection, ReachedLimit> {
     limit
         .admit(peer)
         .now_or_never()
@@ -29,7 +29,7 @@ fn is_closed(connection: &OpenConnection) -> bool {
 
 /// Lets the pause between two choices pass.
 fn later(limit: &ConnectionLimit) {
-    let mut open = limit.shared.lock();
+    let mut open = limit.shared.open.lock();
     open.chosen.at = None;
     open.chosen_of_address.at = None;
 }
@@ -37,8 +37,8 @@ fn later(limit: &ConnectionLimit) {
 /// Makes the current pauses last.
 fn at_once(limit: &ConnectionLimit) {
     let ends = Instant::now() + Duration::from_secs(60);
-    let mut open = limit.shared.lock();
-    for of in [None, peer("192.0.2.1")] {
+    let mut open = limit.shared.open.lock();
+    for of in [None, Some(peer("192.0.2.1"))] {
         let at = &mut open.chosen(of).at;
         *at = at.map(|_| ends);
     }
@@ -118,7 +118,7 @@ fn a_few_connections_of_one_address_are_no_more_than_one_of_another() {
     let limit = ConnectionLimit::new(4 * PARTS, 2 * PARTS, Vec::new());
     let addresses = 0..u32::try_from(4 * PARTS - 2).unwrap();
     let flood: Vec<_> = addresses
-        .map(|n| admit(&limit, Some(IpAddr::V4((n << 8).into()))).unwrap())
+        .map(|n| admit(&limit, IpAddr::V4((n << 8).into())).unwrap())
         .collect();
     std::thread::sleep(Duration::from_millis(2));
     let caller = [(); 2].map(|()| admit(&limit, peer("192.0.2.1")).unwrap());
@@ -142,7 +142,7 @@ fn choosing_who_goes_is_done_for_some_at_once_and_not_all_the_time() {
         (CHOSEN_AT_ONCE, CHOSEN_AT_ONCE, 10)
     );
     drop(closed);
-    limit.shared.lock().chosen.at = Some(Instant::now() + Duration::from_secs(60));
+    limit.shared.open.lock().chosen.at = Some(Instant::now() + Duration::from_secs(60));
     assert_eq!(admit(&limit, peer("192.0.2.2")).unwrap_err(), ReachedLimit::All);
     later(&limit);
     assert!(admit(&limit, peer("192.0.2.2")).is_ok());
@@ -183,7 +183,7 @@ proptest::proptest! {
             match (what, which) {
                 (0, _) => {
                     later(&limit);
-                    let places = |limit: &ConnectionLimit| limit.shared.lock().places.len();
+                    let places = |limit: &ConnectionLimit| limit.shared.open.lock().places.len();
                     let before = places(&limit);
                     match admit(&limit, peer(&format!("192.0.2.{address}"))) {
                         Ok(place) => open.push((place, None)),
@@ -199,7 +199,7 @@ proptest::proptest! {
             for (place, request) in &open {
                 proptest::prop_assert!(request.is_none() || !is_closed(place));
             }
-            let shared = limit.shared.lock();
+            let shared = limit.shared.open.lock();
             proptest::prop_assert!(shared.places.len() <= max);
             proptest::prop_assert!(shared.by_address.values().all(|count| (1..=max_per_address).contains(count)));
             proptest::prop_assert_eq!(shared.by_address.values().sum::<usize>(), shared.places.len());
@@ -226,7 +226,7 @@ proptest::proptest! {
         }
         at_once(&limit);
         for number in 0..newcomers {
-            let newcomer = admit(&limit, Some(IpAddr::from([198, 51, 100, u8::try_from(number).unwrap()])));
+            let newcomer = admit(&limit, IpAddr::from([198, 51, 100, u8::try_from(number).unwrap()]));
             proptest::prop_assert!(newcomer.is_ok(), "{newcomer:?}");
         }
         drop((others, requests));
@@ -255,8 +255,8 @@ fn a_trusted_proxy_counts_in_all_only() {
 fn nothing_is_remembered_of_addresses_without_a_connection() {
     let limit = ConnectionLimit::new(2, 2, Vec::new());
     for n in 0..100_u32 {
-        drop(admit(&limit, Some(IpAddr::V4(n.into()))).unwrap());
+        drop(admit(&limit, IpAddr::V4(n.into())).unwrap());
     }
-    assert!(limit.shared.lock().by_address.is_empty());
+    assert!(limit.shared.open.lock().by_address.is_empty());
     assert_eq!(limit.open(), 0);
 }
