@@ -8,7 +8,7 @@ mod list;
 pub(crate) use doc::section;
 use list::list;
 
-use super::once::{identify, require_earlier};
+use super::once::{Identity, identify, require_earlier};
 use super::wallet::name::{ATTEMPTS, canonical, find};
 use crate::state::{ApiState, Call};
 use clock::now_ms;
@@ -23,11 +23,9 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Problem, Reply, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::time::Duration;
 use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
 use store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
 use store::intent::IntentRecord;
-use store::once::Once;
 use utoipa::ToSchema;
 
 operations! {
@@ -50,11 +48,7 @@ struct DepositRequest {
     currency: &'static str,
     reference: String,
     state: DepositState,
-    once: Once,
-    /// The record, if the request was made before.
-    record: Option<IntentRecord>,
-    /// Lifetime of the record; `None` without a key.
-    record_life: Option<Duration>,
+    identity: Identity,
 }
 
 /// The `request` field of the record.
@@ -127,7 +121,7 @@ pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
     let request = DepositRequest::read(&call, &body).await?;
-    if let Some(record) = &request.record {
+    if let Some(record) = &request.identity.record {
         return replay(&call, record).await;
     }
     require_plain(&call, &request.reference).await?;
@@ -148,13 +142,13 @@ pub async fn confirm(call: Call) -> Answer {
     let request = json!(StoredRequest {
         reference: reference.clone()
     });
-    let (once, record, record_life) = identify(&call, &body, "deposit_confirm", &request).await?;
-    if let Some(record) = record {
-        return replay_confirmation(&call, &record, &reference).await;
+    let identity = identify(&call, &body, "deposit_confirm", &request).await?;
+    if let Some(record) = &identity.record {
+        return replay_confirmation(&call, record, &reference).await;
     }
     let confirmation = Confirmation {
-        once: &once,
-        record_life,
+        once: &identity.once,
+        record_life: identity.record_life,
         reference: &reference,
         request: &request.to_string(),
         at_ms: now_ms(),
@@ -162,7 +156,7 @@ pub async fn confirm(call: Call) -> Answer {
     match confirmation.execute(&call.state.store, &call.scope()).await? {
         Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
         Confirmed::Known => {
-            let record = require_earlier(&call, &once).await?;
+            let record = require_earlier(&call, &identity.once).await?;
             replay_confirmation(&call, &record, &reference).await
         }
         Confirmed::Missing => Err(Problem::new(
@@ -222,16 +216,14 @@ impl DepositRequest {
         };
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
-        let (once, record, record_life) = identify(call, body, "deposit", &request).await?;
+        let identity = identify(call, body, "deposit", &request).await?;
         Ok(Self {
             wallet,
             amount,
             currency,
             reference,
             state,
-            once,
-            record,
-            record_life,
+            identity,
         })
     }
 }
@@ -245,8 +237,8 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
     };
     let now = now_ms();
     let deposit = NewDeposit {
-        once: &request.once,
-        record_life: request.record_life,
+        once: &request.identity.once,
+        record_life: request.identity.record_life,
         wallet: &found.place,
         closed: found.is_closed(),
         amount: request.amount,
@@ -269,7 +261,7 @@ async fn attempt(call: &Call, request: &DepositRequest) -> Result<Option<Answer>
             Err(Problem::new(Code::IdempotencyKeyReused, message))
         }
         Made::TooMuch => Err(Code::BalanceLimit.into()),
-        Made::Known => replay(call, &require_earlier(call, &request.once).await?).await,
+        Made::Known => replay(call, &require_earlier(call, &request.identity.once).await?).await,
         Made::Changed => return Ok(None),
     };
     Ok(Some(answer))

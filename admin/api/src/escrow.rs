@@ -8,12 +8,12 @@ mod answer;
 mod view;
 
 use super::calls::filter::value;
-use super::once::{IntentId, earlier};
+use super::once::{Identity, IntentId, earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{FoundWallet, canonical, find, of_query};
 use crate::state::{ApiState, Call};
 use endpoint::{Answer, Code, Fields, Problem, Reply, Text, operations, whole_number};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use store::StoreError;
 use store::escrow::script::{CallOutcome, NewEscrow, Requester, Verdict, decide, fund as fund_escrow};
@@ -54,8 +54,8 @@ async fn make(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let once = intent_id.once("escrow/create", &request)?;
-    if let Some(record) = intent_id.before(call, &once).await? {
+    let Identity { once, record, .. } = intent_id.identify(call, "escrow/create", &request).await?;
+    if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
     let from = find(call, "fromWalletId", &from).await?;
@@ -102,8 +102,8 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
     body.require_only_with_key(&["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let once = intent_id.once("escrow/fund", &request)?;
-    if let Some(record) = intent_id.before(call, &once).await? {
+    let Identity { once, record, .. } = intent_id.identify(call, "escrow/fund", &request).await?;
+    if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
@@ -126,47 +126,49 @@ async fn pay_in(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer 
 pub async fn release(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    let answer = async {
-        body.require_only_with_key(&["escrowId"])?;
-        let number = body.number("escrowId")?;
-        let request = json!({ "escrowId": number.to_string() });
-        let once = intent_id.once("escrow/release", &request)?;
-        resolve(&call, &intent_id, &once, number, Verdict::Release).await
-    };
-    intent_id.add_to(answer.await)
+    intent_id.add_to(pay_out(&call, &body, &intent_id).await)
+}
+
+async fn pay_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+    body.require_only_with_key(&["escrowId"])?;
+    let number = body.number("escrowId")?;
+    let request = json!({ "escrowId": number.to_string() });
+    resolve(
+        call,
+        intent_id,
+        ("escrow/release", &request),
+        number,
+        Verdict::Release,
+    )
+    .await
 }
 
 /// `POST /escrow/dispute`
 pub async fn dispute(call: Call) -> Answer {
     let body = call.body()?;
     let intent_id = IntentId::read(&call, &body).await?;
-    let answer = async {
-        body.require_only_with_key(&["escrowId", "reason"])?;
-        let number = body.number("escrowId")?;
-        let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
-        let reason = reason.filter(|reason| !reason.is_empty());
-        let request = json!({ "escrowId": number.to_string(), "reason": reason });
-        let once = intent_id.once("escrow/dispute", &request)?;
-        resolve(
-            &call,
-            &intent_id,
-            &once,
-            number,
-            Verdict::Dispute(reason.as_deref()),
-        )
-        .await
-    };
-    intent_id.add_to(answer.await)
+    intent_id.add_to(object(&call, &body, &intent_id).await)
+}
+
+async fn object(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
+    body.require_only_with_key(&["escrowId", "reason"])?;
+    let number = body.number("escrowId")?;
+    let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let request = json!({ "escrowId": number.to_string(), "reason": reason });
+    let verdict = Verdict::Dispute(reason.as_deref());
+    resolve(call, intent_id, ("escrow/dispute", &request), number, verdict).await
 }
 
 async fn resolve(
     call: &Call,
     intent_id: &IntentId,
-    once: &Once,
+    (route, request): (&'static str, &Value),
     number: u64,
     verdict: Verdict<'_>,
 ) -> Answer {
-    if let Some(record) = intent_id.before(call, once).await? {
+    let Identity { once, record, .. } = intent_id.identify(call, route, request).await?;
+    if let Some(record) = record {
         return answer::replay(call, &record).await;
     }
     let escrow = existing(call, number).await?;
@@ -178,14 +180,14 @@ async fn resolve(
     }
     match decide(
         &call.state.store,
-        &requester(call, once, intent_id.at_ms),
+        &requester(call, &once, intent_id.at_ms),
         &escrow,
         verdict,
     )
     .await?
     {
         CallOutcome::Done(()) => answer::resolved(number, verdict, &once.id),
-        other => unsuccessful(call, once, Some(number), &other).await,
+        other => unsuccessful(call, &once, Some(number), &other).await,
     }
 }
 

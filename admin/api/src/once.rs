@@ -29,6 +29,16 @@ pub(super) struct IntentId {
     pub(super) at_ms: u64,
 }
 
+/// The identity of a request that was read.
+pub(super) struct Identity {
+    /// Id and fingerprint.
+    pub(super) once: Once,
+    /// The record, if the request was made before.
+    pub(super) record: Option<IntentRecord>,
+    /// Lifetime of the record of a transfer or deposit; `None` without a key.
+    pub(super) record_life: Option<Duration>,
+}
+
 impl IntentId {
     /// Reads the idempotency key, as [`IntentId::of_key`] does, and the store's clock.
     ///
@@ -63,12 +73,31 @@ impl IntentId {
         })
     }
 
-    /// Returns the identity of the request: the id, and the fingerprint of `request`, which contains every relevant
-    /// field, with amounts as nano-USD in strings.
+    /// Returns the identity of the request. `request` contains every relevant field, with amounts as nano-USD in
+    /// strings.
+    ///
+    /// # Errors
+    /// Those of [`once`](Self::once) and [`before`](Self::before).
+    pub(super) async fn identify(
+        &self,
+        call: &Call,
+        route: &'static str,
+        request: &Value,
+    ) -> Result<Identity, Problem> {
+        let once = self.once(route, request)?;
+        let record = self.before(call, &once).await?;
+        Ok(Identity {
+            once,
+            record,
+            record_life: self.has_key.then_some(call.state.idempotency_life),
+        })
+    }
+
+    /// Returns the id and the fingerprint of `request`.
     ///
     /// # Errors
     /// 422 `IDEMPOTENCY_KEY_REUSED` if the body names an intent of another request.
-    pub(super) fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
+    fn once(&self, route: &'static str, request: &Value) -> Result<Once, Problem> {
         let once = Once::named(self.id.clone(), self.spare_id.clone(), (route, request));
         match &self.found {
             RequestLookup::Record(record) if record.fingerprint != once.fingerprint => {
@@ -86,7 +115,7 @@ impl IntentId {
     ///
     /// # Errors
     /// 503 if the record does not have the durability required for repeating an answer.
-    pub(super) async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    async fn before(&self, call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
         let RequestLookup::Record(record) = &self.found else {
             return Ok(None);
         };
@@ -111,23 +140,19 @@ impl IntentId {
     }
 }
 
-/// Returns the identity of a request whose refusals name no intent, its record if it was made before, and the lifetime
-/// of a new record, which is `None` without a key.
+/// Returns the identity of a request whose refusals name no intent.
 ///
 /// # Errors
-/// Those of [`IntentId::of_key`], [`IntentId::once`] and [`IntentId::before`].
+/// Those of [`IntentId::of_key`] and [`IntentId::identify`].
 pub(super) async fn identify(
     call: &Call,
     body: &Fields<'_>,
     route: &'static str,
     request: &Value,
-) -> Result<(Once, Option<IntentRecord>, Option<Duration>), Problem> {
+) -> Result<Identity, Problem> {
     let spare_id = Kind::Intent.mint(now_ms())?;
     let keyed = IntentId::of_key(call, body, &spare_id, async { Ok(now_ms()) }).await?;
-    let once = keyed.once(route, request)?;
-    let record = keyed.before(call, &once).await?;
-    let record_life = keyed.has_key.then_some(call.state.idempotency_life);
-    Ok((once, record, record_life))
+    keyed.identify(call, route, request).await
 }
 
 /// Reads the record of this request, if it was made before.

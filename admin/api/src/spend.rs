@@ -12,7 +12,7 @@ pub(super) use answer::{AllowedSpend, Settled, denied, settled};
 pub(super) use doc::{decided, fields, of_other_wallet};
 pub(super) use request::{Request, SpendPlan, Stored};
 
-use super::once::{IntentId, require_earlier};
+use super::once::{Identity, IntentId, require_earlier};
 use crate::state::{ApiState, Call};
 use answer::{pending, replay};
 use domain::id::Kind;
@@ -44,8 +44,8 @@ pub async fn spend(call: Call) -> Answer {
 
 async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answer {
     let request = Request::read(body)?;
-    let once = intent_id.once(ROUTE, &request.canonical())?;
-    if let Some(record) = intent_id.before(call, &once).await? {
+    let Identity { once, record, .. } = intent_id.identify(call, ROUTE, &request.canonical()).await?;
+    if let Some(record) = record {
         return replay(&record);
     }
     let now = intent_id.at_ms;

@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::once::{identify, require_earlier};
+use super::once::{Identity, identify, require_earlier};
 use super::spend::require_harmless;
 use super::wallet::name::{ATTEMPTS, FoundWallet, canonical, find};
 use crate::state::{ApiState, Call};
@@ -17,9 +17,7 @@ use endpoint::doc::is;
 use endpoint::{Answer, Code, Fields, Problem, Reply, Text, WalletName, operations};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::time::Duration;
 use store::intent::IntentRecord;
-use store::once::Once;
 use store::transfer::{NewTransfer, Transferred};
 use store::wallet::{BALANCE_BY_OTHERS_MAX, BALANCE_MAX};
 use utoipa::ToSchema;
@@ -48,11 +46,7 @@ struct TransferRequest {
     amount: Nanos,
     currency: &'static str,
     memo: Option<String>,
-    once: Once,
-    /// The record, if the request was made before.
-    record: Option<IntentRecord>,
-    /// Lifetime of the record; `None` without a key.
-    record_life: Option<Duration>,
+    identity: Identity,
 }
 
 /// The `request` field of the record.
@@ -107,7 +101,7 @@ struct TransferAnswer<'a> {
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
     let request = TransferRequest::read(&call, &body).await?;
-    if let Some(record) = &request.record {
+    if let Some(record) = &request.identity.record {
         return replay(record);
     }
     for _ in 0..ATTEMPTS {
@@ -127,16 +121,14 @@ impl TransferRequest {
         let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
-        let (once, record, record_life) = identify(call, body, "transfer", &request).await?;
+        let identity = identify(call, body, "transfer", &request).await?;
         Ok(Self {
             from,
             to,
             amount,
             currency,
             memo,
-            once,
-            record,
-            record_life,
+            identity,
         })
     }
 }
@@ -173,8 +165,8 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
     let now = now_ms();
     let (transaction, arrival) = (Kind::Transaction.mint(now)?, Kind::Transaction.mint(now)?);
     let transfer = NewTransfer {
-        once: &request.once,
-        record_life: request.record_life,
+        once: &request.identity.once,
+        record_life: request.identity.record_life,
         from: &from.place,
         to: &to.place,
         amount: request.amount,
@@ -202,7 +194,7 @@ async fn attempt(call: &Call, request: &TransferRequest) -> Result<Option<Answer
         Transferred::Blocked(reason) => Err(refusal(reason, closed)),
         Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
         Transferred::TooMuch => Err(Code::BalanceLimit.into()),
-        Transferred::Known => replay(&require_earlier(call, &request.once).await?),
+        Transferred::Known => replay(&require_earlier(call, &request.identity.once).await?),
         Transferred::Changed => return Ok(None),
     };
     Ok(Some(answer))
