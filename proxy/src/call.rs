@@ -271,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_whose_caller_disconnects_is_settled() {
         let fixture = Fixture::new().await;
-        assert!(fixture.health.is_usable().await);
+        assert!(fixture.health.is_trusted().await);
         approve(&fixture);
         let mut call = Box::pin(call(&fixture));
         let (request, mut provider) = tokio::select! {

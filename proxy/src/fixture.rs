@@ -212,7 +212,7 @@ pub fn on_own_runtime() -> (Runtime, Fixture) {
         .build()
         .unwrap();
     let fixture = runtime.block_on(Fixture::new());
-    assert!(runtime.block_on(fixture.health.is_usable()));
+    assert!(runtime.block_on(fixture.health.is_trusted()));
     (runtime, fixture)
 }
 
@@ -282,7 +282,7 @@ impl Fixture {
     /// known.
     pub async fn with_decision(reply: Reply) -> Self {
         let fixture = Self::new().await;
-        assert!(fixture.health.is_usable().await);
+        assert!(fixture.health.is_trusted().await);
         let view = AccountView {
             generation: 1,
             version: 7,

@@ -11,7 +11,7 @@ use store::blocked::BlockedCopy;
 pub struct Readiness {
     /// Not ready while draining.
     pub admission: Arc<Admission>,
-    /// Not ready while the store is unsafe or unreachable.
+    /// Not ready while the store is untrusted or unreachable.
     pub health: Arc<StoreHealth>,
     /// Not ready until the blocked addresses are loaded.
     pub blocked: Arc<BlockedCopy>,
@@ -64,7 +64,7 @@ mod tests {
                 }
             });
             if missing != Some(0) {
-                assert!(fixture.health.is_usable().await);
+                assert!(fixture.health.is_trusted().await);
             }
             if missing != Some(1) {
                 fixture.blocked.refresh(&fixture.store).await;

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use store::Store;
 use store::lost_connections::LostConnections;
-use store::sanity::{self, MasterKeyCheck, StoreRecord, UnsafeStore};
+use store::sanity::{self, MasterKeyCheck, StoreRecord, UntrustedStore};
 use store::write_refusal::SteadyRefusal;
 use tokio::time::{interval, timeout};
 
-/// Interval of the background check, which detects an unsafe store. The next script detects a wiped one.
+/// Interval of the background check, which detects an untrusted store. The next script detects a wiped one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a call waits for the cluster node that holds the ledger's record, if the node was unreachable at the last
@@ -31,7 +31,7 @@ pub struct StoreHealth {
     key_owners: Arc<KeyOwners>,
     provider_keys: Arc<ProviderKeys>,
     record: ArcSwapOption<StoreRecord>,
-    is_unsafe: AtomicBool,
+    is_untrusted: AtomicBool,
     is_reachable: AtomicBool,
     lost_connections: LostConnections,
     /// Held during the full check of a call. Concurrent calls share its result.
@@ -45,7 +45,7 @@ pub struct StoreHealth {
     record_read: Arc<tokio::sync::Mutex<()>>,
     /// The store has another ledger than before, and the cached key owners belong to the old one.
     has_changed_ledger: AtomicBool,
-    /// Why the store is unsafe or unreachable.
+    /// Why the store is untrusted or unreachable.
     outage: Outage,
     /// Whether the store accepts no writes. This alone changes no decision: the store refuses the script of a call, and
     /// settlements and other writes that a full store still accepts are sent.
@@ -69,7 +69,7 @@ impl StoreHealth {
             key_owners,
             provider_keys,
             record: ArcSwapOption::default(),
-            is_unsafe: AtomicBool::default(),
+            is_untrusted: AtomicBool::default(),
             is_reachable: AtomicBool::default(),
             lost_connections: LostConnections::default(),
             full_check: tokio::sync::Mutex::default(),
@@ -85,12 +85,12 @@ impl StoreHealth {
 
     /// Returns whether the store may be used at all. Checks it if nothing is known yet, or if a connection broke since
     /// the last check.
-    pub async fn is_usable(self: &Arc<Self>) -> bool {
+    pub async fn is_trusted(self: &Arc<Self>) -> bool {
         if self.is_checked() {
             if self.is_record_away.load(Ordering::Acquire) {
                 self.read_record_again().await;
             }
-            return !self.is_unsafe.load(Ordering::Acquire);
+            return !self.is_untrusted.load(Ordering::Acquire);
         }
         // Boxed: the case is rare, and this future needs more space than the one that awaits it.
         Box::pin(self.check_once(self.store.timeout())).await
@@ -115,7 +115,7 @@ impl StoreHealth {
             return false;
         }
         if self.is_checked() {
-            return !self.is_unsafe.load(Ordering::Acquire);
+            return !self.is_untrusted.load(Ordering::Acquire);
         }
         let lost_connections = LostConnections::count();
         let checked = sanity::check(&self.store).await;
@@ -126,13 +126,13 @@ impl StoreHealth {
         has_passed
     }
 
-    /// Like [`StoreHealth::is_usable`], for a call that checked before its body was read, which may have taken long.
+    /// Like [`StoreHealth::is_trusted`], for a call that checked before its body was read, which may have taken long.
     /// Checks the store only if a connection broke meanwhile.
-    pub async fn is_still_usable(self: &Arc<Self>) -> bool {
+    pub async fn is_still_trusted(self: &Arc<Self>) -> bool {
         if self.lost_connections.since_check(&self.store) {
-            return Box::pin(self.is_usable()).await;
+            return Box::pin(self.is_trusted()).await;
         }
-        !self.is_unsafe.load(Ordering::Acquire)
+        !self.is_untrusted.load(Ordering::Acquire)
     }
 
     /// Returns the ledger's record as of the last check.
@@ -143,7 +143,7 @@ impl StoreHealth {
     /// Reads the ledger's record now; `None` if the store is not usable. Checks the store in full if a connection
     /// broke.
     pub async fn read_ledger(self: &Arc<Self>) -> Option<Arc<StoreRecord>> {
-        if self.is_usable().await && self.can_decide_now().await {
+        if self.is_trusted().await && self.can_decide_now().await {
             self.ledger()
         } else {
             None
@@ -152,7 +152,7 @@ impl StoreHealth {
 
     /// Returns whether the store that has just replied is this ledger. Checks it only if a connection broke.
     pub async fn is_still(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
-        if self.lost_connections.since_check(&self.store) && !Box::pin(self.is_usable()).await {
+        if self.lost_connections.since_check(&self.store) && !Box::pin(self.is_trusted()).await {
             return false;
         }
         let now = self.record.load();
@@ -178,7 +178,7 @@ impl StoreHealth {
     pub async fn can_decide_now(&self) -> bool {
         let read = sanity::record(&self.store).await;
         if self.store.is_cluster() && is_unreachable(&read) {
-            let is_known = self.record.load().is_some() && !self.is_unsafe.load(Ordering::Acquire);
+            let is_known = self.record.load().is_some() && !self.is_untrusted.load(Ordering::Acquire);
             return is_known && self.store.is_partly_there().await;
         }
         self.apply(read, None)
@@ -186,7 +186,7 @@ impl StoreHealth {
 
     /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` was read before
     /// a full check; `None` if only the record was read.
-    fn apply(&self, checked: Result<StoreRecord, UnsafeStore>, lost_connections: Option<u64>) -> bool {
+    fn apply(&self, checked: Result<StoreRecord, UntrustedStore>, lost_connections: Option<u64>) -> bool {
         if self.store.is_cluster() && is_unreachable(&checked) {
             // One node of several is unreachable. The next background check tells whether others are.
             return false;
@@ -198,13 +198,13 @@ impl StoreHealth {
         {
             self.lost_connections.record_passed(lost_connections);
         }
-        has_passed && !self.is_unsafe.load(Ordering::Acquire)
+        has_passed && !self.is_untrusted.load(Ordering::Acquire)
     }
 
     /// Returns whether calls can be decided, as of the last check.
     pub fn is_ready(&self) -> bool {
         self.is_reachable.load(Ordering::Acquire)
-            && !self.is_unsafe.load(Ordering::Acquire)
+            && !self.is_untrusted.load(Ordering::Acquire)
             && self.record.load().is_some()
             && self.can_approve()
     }
@@ -246,7 +246,7 @@ impl StoreHealth {
     }
 
     /// Records the result of a check. Returns whether the store passed it.
-    fn record_check(&self, checked: Result<StoreRecord, UnsafeStore>) -> bool {
+    fn record_check(&self, checked: Result<StoreRecord, UntrustedStore>) -> bool {
         self.is_reachable
             .store(!is_unreachable(&checked), Ordering::Release);
         if let Err(error) = &checked {
@@ -269,7 +269,7 @@ impl StoreHealth {
             }
             Err(error) if error.is_unreachable() => false,
             Err(_) => {
-                self.is_unsafe.store(true, Ordering::Release);
+                self.is_untrusted.store(true, Ordering::Release);
                 self.is_record_away.store(false, Ordering::Release);
                 false
             }
@@ -285,9 +285,9 @@ impl StoreHealth {
         }
     }
 
-    /// Ends the outage, unless the store was found to be unsafe and the background check has not confirmed the end.
+    /// Ends the outage, unless the store was found to be untrusted and the background check has not confirmed the end.
     fn end_outage(&self) {
-        if !self.is_unsafe.load(Ordering::Acquire) {
+        if !self.is_untrusted.load(Ordering::Acquire) {
             self.outage.end();
         }
     }
@@ -328,14 +328,14 @@ impl StoreHealth {
         self.forget_changed_ledger();
         if has_passed {
             self.lost_connections.record_passed(lost_connections);
-            self.is_unsafe.store(false, Ordering::Release);
+            self.is_untrusted.store(false, Ordering::Release);
             self.end_outage();
         }
     }
 }
 
-fn is_unreachable(checked: &Result<StoreRecord, UnsafeStore>) -> bool {
-    checked.as_ref().is_err_and(UnsafeStore::is_unreachable)
+fn is_unreachable(checked: &Result<StoreRecord, UntrustedStore>) -> bool {
+    checked.as_ref().is_err_and(UntrustedStore::is_unreachable)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use domain::money::Nanos;
 use endpoint::{CURRENCIES, WalletName};
 use serde_json::json;
 use store::deposit::script::{Cancelled, Confirmed, Made, NewDeposit, cancel, confirm};
-use store::deposit::{Deposit as Record, DepositPlace, DepositState};
+use store::deposit::{AnnouncedDeposit, Deposit as Record, DepositState};
 use store::keys::Realm;
 use store::once::Once;
 use store::script::change::Scope;
@@ -188,7 +188,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 
 impl DepositName {
     async fn confirm(self, context: &Context) -> Result<Report, Failure> {
-        let realm = self.place(context).await?;
+        let realm = self.realm(context).await?;
         let scope = Scope::of_operator(realm.account(), realm.mode());
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
@@ -203,7 +203,7 @@ impl DepositName {
     }
 
     async fn cancel(self, context: &Context) -> Result<Report, Failure> {
-        let realm = self.place(context).await?;
+        let realm = self.realm(context).await?;
         let scope = Scope::of_operator(realm.account(), realm.mode());
         match cancel(&context.store, &scope, &self.reference).await? {
             Cancelled::Done { deposit, again } => {
@@ -222,32 +222,32 @@ impl DepositName {
     }
 
     /// The account and mode of the deposit, which must be clear.
-    async fn place(&self, context: &Context) -> Result<Realm, Failure> {
+    async fn realm(&self, context: &Context) -> Result<Realm, Failure> {
         if let Some(account) = &self.account {
             context.account(account).await?;
             if let Some(mode) = self.mode {
                 return Ok(Realm::new(account, mode));
             }
         }
-        let (mut places, are_all) = match &self.account {
+        let (mut announced, are_all) = match &self.account {
             Some(account) => (self.modes(context, account).await?, true),
-            None => Record::places(&context.store, &self.reference).await?,
+            None => Record::announced(&context.store, &self.reference).await?,
         };
-        places.retain(|place| self.mode.is_none_or(|wanted| wanted == place.realm.mode()));
-        match places.as_slice() {
+        announced.retain(|deposit| self.mode.is_none_or(|wanted| wanted == deposit.realm.mode()));
+        match announced.as_slice() {
             [] => Err(self.missing()),
-            [place] if are_all => Ok(place.realm.clone()),
+            [deposit] if are_all => Ok(deposit.realm.clone()),
             several => Err(self.ambiguous(several)),
         }
     }
 
-    fn ambiguous(&self, places: &[DepositPlace]) -> Failure {
-        let named = places.iter().map(|place| {
+    fn ambiguous(&self, announced: &[AnnouncedDeposit]) -> Failure {
+        let named = announced.iter().map(|deposit| {
             format!(
                 "{} ({}, {})",
-                place.realm.account(),
-                place.realm.mode(),
-                place.state
+                deposit.realm.account(),
+                deposit.realm.mode(),
+                deposit.state
             )
         });
         let message = format!(
@@ -259,13 +259,13 @@ impl DepositName {
     }
 
     /// Returns the modes in which `account` has, or had, a pending deposit with the reference.
-    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<DepositPlace>, Failure> {
+    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<AnnouncedDeposit>, Failure> {
         let mut known = Vec::new();
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
             let deposit = Record::read(&context.store, &realm, &self.reference).await?;
             let announced = deposit.filter(Record::was_announced);
             let state = announced.map(|deposit| deposit.state);
-            known.extend(state.map(|state| DepositPlace { realm, state }));
+            known.extend(state.map(|state| AnnouncedDeposit { realm, state }));
         }
         Ok(known)
     }

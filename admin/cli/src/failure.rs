@@ -5,7 +5,7 @@ use server::ServeError;
 use settings::{BadSettings, StoreSettings};
 use std::path::Path;
 use std::process::ExitCode;
-use store::sanity::UnsafeStore;
+use store::sanity::UntrustedStore;
 use store::{Store, StoreError};
 use telemetry::error_chain;
 
@@ -140,20 +140,20 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<UnsafeStore> for Failure {
-    fn from(error: UnsafeStore) -> Self {
+impl From<UntrustedStore> for Failure {
+    fn from(error: UntrustedStore) -> Self {
         match &error {
-            UnsafeStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            UnsafeStore::Store(source) => Self {
+            UntrustedStore::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
+            UntrustedStore::Store(source) => Self {
                 no_store: source.is_server_failure(),
                 ..Self::refused("STORE", error_chain(&error))
             },
-            UnsafeStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
-            UnsafeStore::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
-            UnsafeStore::ClockDiffers(_) | UnsafeStore::NoClock(_) => {
+            UntrustedStore::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
+            UntrustedStore::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
+            UntrustedStore::ClockDiffers(_) | UntrustedStore::NoClock(_) => {
                 Self::refused("STORE_CLOCK", error.to_string())
             }
-            UnsafeStore::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
+            UntrustedStore::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

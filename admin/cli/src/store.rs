@@ -106,7 +106,7 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
 async fn check(context: &Context) -> Result<Report, Failure> {
     let record = &context.record;
     if let Some(what) = &record.restored {
-        return Err(sanity::UnsafeStore::Restored(what.clone()).into());
+        return Err(sanity::UntrustedStore::Restored(what.clone()).into());
     }
     if let Some(refusal) = record.refuses_writes() {
         return Err(Failure::refused("STORE_TAKES_NO_WRITES", refusal.to_string()));

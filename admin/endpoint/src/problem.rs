@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
 use store::authority::Lack;
-use store::sanity::UnsafeStore;
+use store::sanity::UntrustedStore;
 use store_health::{NotSealed, NotTrusted};
 use telemetry::error_chain;
 
@@ -327,9 +327,9 @@ pub fn over_budget_message(budget: Budget, most: u64) -> String {
     )
 }
 
-impl From<UnsafeStore> for Problem {
-    fn from(error: UnsafeStore) -> Self {
-        if let UnsafeStore::Store(error) = error {
+impl From<UntrustedStore> for Problem {
+    fn from(error: UntrustedStore) -> Self {
+        if let UntrustedStore::Store(error) = error {
             return error.into();
         }
         tracing::error!(error = %error_chain(&error), "store not to be trusted");

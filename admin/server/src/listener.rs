@@ -70,8 +70,8 @@ pub(super) async fn serve(
                 continue;
             }
         };
-        let place = match limits.connections.admit(peer.ip()).await {
-            Ok(place) => place,
+        let slot = match limits.connections.admit(peer.ip()).await {
+            Ok(slot) => slot,
             Err(refused) => {
                 metrics.refused[refused as usize].inc();
                 continue;
@@ -83,7 +83,7 @@ pub(super) async fn serve(
             Peer(peer),
             router.clone(),
             limits.client_timeout,
-            (place, metrics.clone()),
+            (slot, metrics.clone()),
             stopping.clone(),
         );
         let open = metrics.open.clone();
@@ -102,11 +102,11 @@ async fn one(
     peer: Peer,
     router: Router,
     timeout: Duration,
-    (place, metrics): (OpenConnection, ConnectionMetrics),
+    (slot, metrics): (OpenConnection, ConnectionMetrics),
     mut stopping: watch::Receiver<bool>,
 ) {
     drop(stream.set_nodelay(true));
-    let requests = place.requests();
+    let requests = slot.requests();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
@@ -136,7 +136,7 @@ async fn one(
     let stopped = async { drop(stopping.wait_for(|stop| *stop).await) };
     let ended = tokio::select! {
         ended = &mut connection => Some(ended),
-        () = place.closed_for_another() => return metrics.closed_for_others.inc(),
+        () = slot.closed_for_another() => return metrics.closed_for_others.inc(),
         () = stopped => None,
     };
     let ended = match ended {

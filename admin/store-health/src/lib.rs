@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::account::Account;
 use store::lost_connections::LostConnections;
-use store::sanity::{self, MasterKeyCheck, StoreRecord, UnsafeStore, WrongMasterKey};
+use store::sanity::{self, MasterKeyCheck, StoreRecord, UntrustedStore, WrongMasterKey};
 use store::write_refusal::{RefusalCode, SteadyRefusal};
 use store::{Store, StoreError};
 use telemetry::error_chain;
@@ -23,7 +23,7 @@ pub enum NotTrusted {
     Known,
     /// It was checked just now.
     #[error(transparent)]
-    Found(UnsafeStore),
+    Found(UntrustedStore),
 }
 
 /// Why a secret was not sealed.
@@ -61,16 +61,16 @@ pub struct StoreHealth {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    Sane,
+    Trusted,
     /// It does not reply, or was not checked yet. A request may check it.
-    Away(String),
+    Unreachable(String),
     /// It replies but cannot be trusted.
     Untrusted(String),
 }
 
 impl Default for StoreHealth {
     fn default() -> Self {
-        let state = State::Away("the store was not checked yet".to_owned());
+        let state = State::Unreachable("the store was not checked yet".to_owned());
         Self {
             state: ArcSwap::from_pointee(state),
             lost_connections: LostConnections::default(),
@@ -96,7 +96,7 @@ impl StoreHealth {
     pub fn reason(&self) -> Option<String> {
         let refusal = || self.refusal.current();
         match &**self.state.load() {
-            State::Sane => refusal()
+            State::Trusted => refusal()
                 .filter(|refusal| refusal.code != RefusalCode::OutOfMemory)
                 .map(|refusal| refusal.to_string())
                 .or_else(|| self.master_key.last().err().map(|error| error.to_string()))
@@ -104,7 +104,7 @@ impl StoreHealth {
                     let lacks = self.lacks_rights.load(Ordering::Acquire);
                     lacks.then(|| OTHER_USER.to_owned())
                 }),
-            State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
+            State::Unreachable(reason) | State::Untrusted(reason) => Some(reason.clone()),
         }
     }
 
@@ -136,8 +136,8 @@ impl StoreHealth {
     /// Performs a full check, and records the result.
     ///
     /// # Errors
-    /// [`UnsafeStore`] if it does not reply, or cannot be trusted.
-    pub async fn check(&self, store: &Store) -> Result<StoreRecord, UnsafeStore> {
+    /// [`UntrustedStore`] if it does not reply, or cannot be trusted.
+    pub async fn check(&self, store: &Store) -> Result<StoreRecord, UntrustedStore> {
         let lost_connections = LostConnections::count();
         let outcome = sanity::check(store).await;
         if self.update(outcome.as_ref().map(|_| ())) {
@@ -182,7 +182,7 @@ impl StoreHealth {
 
     /// Returns whether a check has succeeded, none has failed since, and no connection was lost. Some nodes of a
     /// cluster may be unreachable.
-    pub fn is_sound(&self, store: &Store) -> bool {
+    pub fn is_trusted(&self, store: &Store) -> bool {
         self.require_trust().is_ok()
             && self.lost_connections.has_passed()
             && !self.lost_connections.since_check(store)
@@ -191,27 +191,27 @@ impl StoreHealth {
     fn require_trust(&self) -> Result<(), NotTrusted> {
         match &**self.state.load() {
             State::Untrusted(_) => Err(NotTrusted::Known),
-            State::Sane | State::Away(_) => Ok(()),
+            State::Trusted | State::Unreachable(_) => Ok(()),
         }
     }
 
     /// Records the outcome of a check, and logs a change.
-    fn update(&self, outcome: Result<(), &UnsafeStore>) -> bool {
+    fn update(&self, outcome: Result<(), &UntrustedStore>) -> bool {
         let state = match outcome {
-            Ok(()) => State::Sane,
-            Err(error) if error.is_unreachable() => State::Away(error_chain(error)),
+            Ok(()) => State::Trusted,
+            Err(error) if error.is_unreachable() => State::Unreachable(error_chain(error)),
             Err(error) => State::Untrusted(error_chain(error)),
         };
         if **self.state.load() != state {
             match &state {
-                State::Sane => tracing::info!("the store is sane"),
-                State::Away(reason) => tracing::error!(reason, "the store is away"),
+                State::Trusted => tracing::info!("the store is sane"),
+                State::Unreachable(reason) => tracing::error!(reason, "the store is away"),
                 State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
             }
         }
-        let sane = state == State::Sane;
+        let is_trusted = state == State::Trusted;
         self.state.store(Arc::new(state));
-        sane
+        is_trusted
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
         assert!(health.reason().is_some() && health.require_trust().is_ok());
         assert!(health.update(Ok(())));
         assert_eq!(health.reason(), None);
-        assert!(!health.update(Err(&UnsafeStore::Evicts("allkeys-lru".to_owned()))));
+        assert!(!health.update(Err(&UntrustedStore::Evicts("allkeys-lru".to_owned()))));
         assert!(health.reason().unwrap().contains("allkeys-lru") && health.require_trust().is_err());
         assert!(!health.update(Err(&StoreError::NoAnswer(None).into())));
         assert!(health.reason().is_some() && health.require_trust().is_ok());

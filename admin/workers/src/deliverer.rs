@@ -219,7 +219,7 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, mut stopping: 
         while let Some(endpoint) = fresh.pop() {
             queues.hinted.push(endpoint);
         }
-        if clock_is_right && base.health.is_sound(&base.store) {
+        if clock_is_right && base.health.is_trusted(&base.store) {
             begin(&webhooks, &stopping, &mut slots, &mut turns, &mut queues);
         } else {
             queues.clear();
@@ -290,7 +290,7 @@ async fn scan(
     far: bool,
     clock_is_right: &mut bool,
 ) -> Result<(), StoreError> {
-    if !base.health.is_sound(&base.store) {
+    if !base.health.is_trusted(&base.store) {
         return Ok(());
     }
     let now_ms = read_clock(&base.store, clock_is_right).await?;

@@ -34,7 +34,7 @@ impl Rounds {
     pub(super) async fn next_sound(&mut self, base: &Base) -> bool {
         self.has_begun = true;
         while self.next().await {
-            if base.health.is_sound(&base.store) {
+            if base.health.is_trusted(&base.store) {
                 return true;
             }
         }

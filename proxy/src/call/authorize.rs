@@ -67,7 +67,7 @@ impl Authorizer {
     /// if the reply is lost, since the script may have run.
     ///
     /// # Errors
-    /// [`NoDecision`]: the store is unsafe, unreachable, or lost writes of the account; or the account's plan is
+    /// [`NoDecision`]: the store is untrusted, unreachable, or lost writes of the account; or the account's plan is
     /// unknown.
     pub async fn authorize(
         &self,
@@ -76,7 +76,7 @@ impl Authorizer {
         keys: &HoldKeys,
         requested: Option<ChargeRequest<'_>>,
     ) -> Result<Decision, NoDecision> {
-        if !self.health.is_still_usable().await {
+        if !self.health.is_still_trusted().await {
             return Err(NoDecision);
         }
         let ledger = self.health.ledger().ok_or(NoDecision)?;
@@ -129,9 +129,9 @@ impl Authorizer {
     /// the key without counting the request.
     ///
     /// # Errors
-    /// [`NoDecision`]: the store is unsafe or unreachable, or the account's plan is unknown.
+    /// [`NoDecision`]: the store is untrusted or unreachable, or the account's plan is unknown.
     pub async fn would_reject(&self, key: &KnownKey) -> Result<bool, NoDecision> {
-        if !self.health.is_still_usable().await {
+        if !self.health.is_still_trusted().await {
             return Err(NoDecision);
         }
         let owner = &key.owner;

@@ -147,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn a_provider_key_that_is_no_header_value_sends_and_costs_nothing() {
         let fixture = Fixture::new().await;
-        assert!(fixture.health.is_usable().await);
+        assert!(fixture.health.is_trusted().await);
         let approval = fixture.approval("sk-a\nb: c");
         fixture.on_command(move |command| match () {
             () if runs(command, &AUTHORIZE) => Some(approval.clone()),

@@ -29,10 +29,10 @@ impl Resolver {
     /// Returns the key and its owner.
     ///
     /// # Errors
-    /// 401 if the key does not exist; 503 if the store is unsafe or unreachable, or the imported prices are not yet
+    /// 401 if the key does not exist; 503 if the store is untrusted or unreachable, or the imported prices are not yet
     /// loaded.
     pub async fn key_owner(&self, credential: &Credential) -> Result<Arc<KnownKey>, Rejection> {
-        if !self.health.is_usable().await || !self.prices.are_known_now().await {
+        if !self.health.is_trusted().await || !self.prices.are_known_now().await {
             return Err(Rejection::unavailable());
         }
         let Some(key) = WellFormed::parse(credential.secret.expose_secret().as_bytes()) else {
@@ -127,7 +127,7 @@ mod tests {
     async fn a_store_that_lost_its_ledger_makes_no_key_unknown() {
         for is_away in [false, true] {
             let fixture = Fixture::new().await;
-            assert!(fixture.prices.are_known_now().await && fixture.health.is_usable().await);
+            assert!(fixture.prices.are_known_now().await && fixture.health.is_trusted().await);
             let mut has_looked_up = false;
             fixture.on_command(move |command| {
                 has_looked_up |= command[0] == "GET";

@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Arrivals {
     connections: Arc<Connections>,
-    /// Places by address. Those of one address are alike, so it does not matter which of its tasks gets which.
-    places: Mutex<HashMap<IpAddr, Vec<OpenConnection>>>,
+    /// Slots by address. Those of one address are alike, so it does not matter which of its tasks gets which.
+    slots: Mutex<HashMap<IpAddr, Vec<OpenConnection>>>,
 }
 
 impl Arrivals {
@@ -24,21 +24,21 @@ impl Arrivals {
     pub fn new(connections: Arc<Connections>) -> Self {
         Self {
             connections,
-            places: Mutex::default(),
+            slots: Mutex::default(),
         }
     }
 
-    /// Returns the place of a connection from `peer` whose task starts, once.
+    /// Returns the slot of a connection from `peer` whose task starts, once.
     pub fn started(&self, peer: IpAddr) -> Option<OpenConnection> {
-        let mut places = self.places.lock();
-        let Entry::Occupied(mut of_peer) = places.entry(peer) else {
+        let mut slots = self.slots.lock();
+        let Entry::Occupied(mut of_peer) = slots.entry(peer) else {
             return None;
         };
-        let place = of_peer.get_mut().pop();
+        let slot = of_peer.get_mut().pop();
         if of_peer.get().is_empty() {
             of_peer.remove();
         }
-        place
+        slot
     }
 
     /// Counts an idle connection that was closed to make room for a new one.
@@ -49,16 +49,16 @@ impl Arrivals {
 
 #[async_trait]
 impl ConnectionFilter for Arrivals {
-    /// Takes a place for a connection. Pingora closes it if there is none, and starts its task otherwise.
+    /// Takes a slot for a connection. Pingora closes it if there is none, and starts its task otherwise.
     async fn should_accept(&self, peer: Option<&SocketAddr>) -> bool {
         let Some(peer) = peer.map(SocketAddr::ip) else {
             return false;
         };
         // No await after this: what is counted is started.
-        let Ok(place) = self.connections.admit(peer).await else {
+        let Ok(slot) = self.connections.admit(peer).await else {
             return false;
         };
-        self.places.lock().entry(peer).or_default().push(place);
+        self.slots.lock().entry(peer).or_default().push(slot);
         true
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     use telemetry::registrar::Registrar;
 
     #[tokio::test]
-    async fn each_accepted_connection_has_one_place_for_its_task() {
+    async fn each_accepted_connection_has_one_slot_for_its_task() {
         let metrics = ConnectionMetrics::new(&Registrar::new("x")).unwrap();
         let connections = Arc::new(Connections::new(2, 2, Vec::new(), metrics));
         let arrivals = Arrivals::new(Arc::clone(&connections));
@@ -82,11 +82,11 @@ mod tests {
         assert_eq!(connections.open(), 2);
         let tasks = peers.map(|peer| arrivals.started(peer.ip()).unwrap());
         assert!(arrivals.started(peers[0].ip()).is_none());
-        assert!(arrivals.places.lock().is_empty(), "nothing is kept");
+        assert!(arrivals.slots.lock().is_empty(), "nothing is kept");
         let _at_work = tasks.each_ref().map(|task| task.requests().begin().unwrap());
         assert!(
             !arrivals.should_accept(Some(&peers[0])).await,
-            "all places are taken"
+            "all slots are taken"
         );
         drop(tasks);
         assert_eq!(connections.open(), 0);

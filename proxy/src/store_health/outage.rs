@@ -2,7 +2,7 @@
 
 use parking_lot::{Mutex, MutexGuard};
 use std::mem::discriminant;
-use store::sanity::UnsafeStore;
+use store::sanity::UntrustedStore;
 use telemetry::error_chain;
 
 /// Maximum number of logged reasons in one outage, so that a store with changing faults does not fill the log.
@@ -39,7 +39,7 @@ impl Outage {
     }
 
     /// Records why the store cannot be used. Logs a reason that is new in this outage.
-    pub fn record(&self, error: &UnsafeStore) {
+    pub fn record(&self, error: &UntrustedStore) {
         let mut reason = error_chain(error);
         // The other reasons contain numbers that change with each check.
         let kind = match error.is_unreachable() {
@@ -94,7 +94,7 @@ mod tests {
         }
         assert_eq!(logged(&outage), 2);
         for lost in 1..5 {
-            outage.record(&UnsafeStore::LostWrites(lost));
+            outage.record(&UntrustedStore::LostWrites(lost));
         }
         assert_eq!(logged(&outage), 3, "one for all counts");
         for at in 0..2 * LOGGED_MAX {

@@ -21,7 +21,7 @@ async fn a_reachable_safe_known_store_is_ready() {
     health.check().await;
     assert!(!health.is_ready() && says("refused 1 writes"), "it lost writes");
     fixture.on_command(|_| None);
-    assert!(!health.is_usable().await && says("refused 1 writes"));
+    assert!(!health.is_trusted().await && says("refused 1 writes"));
     fixture.on_command(|_| None);
     health.check().await;
     assert!(health.is_ready());
@@ -40,7 +40,7 @@ async fn a_store_that_takes_no_writes_is_not_ready_and_may_be_used() {
         reason.contains("takes no writes") && reason.contains("OOM"),
         "{reason}"
     );
-    assert!(health.is_usable().await && health.is_still_usable().await);
+    assert!(health.is_trusted().await && health.is_still_trusted().await);
     assert!(health.read_ledger().await.is_some());
     fixture.on_command(|_| None);
     while !health.is_ready() {
@@ -59,7 +59,7 @@ async fn a_process_without_the_stores_master_key_is_not_ready() {
     assert!(!health.is_ready() && !health.can_approve());
     let reason = health.reason().unwrap();
     assert!(reason.contains("master key"), "{reason}");
-    assert!(health.is_usable().await, "settlements need no master key");
+    assert!(health.is_trusted().await, "settlements need no master key");
     for sealed in ["", "v9.01234567.AAAA"] {
         fixture.on_command(move |command| (command[0] == "HGETALL").then(|| sealed_record(sealed)));
         health.check().await;
@@ -71,14 +71,14 @@ async fn a_process_without_the_stores_master_key_is_not_ready() {
 async fn a_store_that_was_away_while_the_body_came_is_checked_before_the_decision() {
     let fixture = Fixture::new().await;
     let health = &fixture.health;
-    assert!(health.is_usable().await);
+    assert!(health.is_trusted().await);
     // The server restarts without its last writes.
     fixture.on_command(|command| (command[0] == "INFO").then(|| info(1)));
-    assert!(health.is_still_usable().await, "no connection broke yet");
+    assert!(health.is_still_trusted().await, "no connection broke yet");
     assert_eq!(fixture.count("INFO"), 1);
     fixture.lose_a_connection().await;
-    assert!(!health.is_still_usable().await);
-    assert!(!health.is_usable().await, "only the background check ends that");
+    assert!(!health.is_still_trusted().await);
+    assert!(!health.is_trusted().await, "only the background check ends that");
 }
 
 /// The connection may have broken after the server replied to the check, so another server may reply next.
@@ -96,7 +96,7 @@ async fn a_connection_that_breaks_during_a_check_requires_another() {
         let checking = tokio::spawn(async move {
             match is_background {
                 true => health.check().await,
-                false => assert!(health.is_usable().await),
+                false => assert!(health.is_trusted().await),
             }
         });
         fixture.wait_for("INFO").await;
@@ -104,13 +104,13 @@ async fn a_connection_that_breaks_during_a_check_requires_another() {
         resume.notify_one();
         checking.await.unwrap();
         let health = &fixture.health;
-        assert!(health.is_usable().await);
+        assert!(health.is_trusted().await);
         assert_eq!(
             fixture.count("INFO"),
             2,
             "checked again, background: {is_background}"
         );
-        assert!(health.is_usable().await);
+        assert!(health.is_trusted().await);
         assert_eq!(fixture.count("INFO"), 2, "once");
     }
 }
@@ -154,7 +154,7 @@ const CALLS: usize = 50;
 /// they made. The store replies to the first check once all calls wait for it, with `reply` if there is one.
 async fn after_a_lost_connection(reply: Option<Reply>) -> (Vec<bool>, usize) {
     let fixture = Fixture::new().await;
-    assert!(fixture.health.is_usable().await);
+    assert!(fixture.health.is_trusted().await);
     let resume = Arc::new(Notify::new());
     let until = Arc::clone(&resume);
     let mut is_held = false;
@@ -167,7 +167,7 @@ async fn after_a_lost_connection(reply: Option<Reply>) -> (Vec<bool>, usize) {
     let before = (fixture.count("HGETALL"), fixture.count("INFO"));
     let calls = (0..CALLS).map(|_| {
         let health = Arc::clone(&fixture.health);
-        async move { health.is_usable().await }
+        async move { health.is_trusted().await }
     });
     let resumed = async {
         while fixture.count("HGETALL") == before.0 {
@@ -215,7 +215,7 @@ async fn a_check_that_is_given_up_blocks_no_other() {
     let fixture = Fixture::new().await;
     fixture.on_command(|command| (command[0] == "INFO").then(|| Reply::After(Arc::default())));
     let health = Arc::clone(&fixture.health);
-    let checking = tokio::spawn(async move { health.is_usable().await });
+    let checking = tokio::spawn(async move { health.is_trusted().await });
     fixture.wait_for("INFO").await;
     checking.abort();
     drop(checking.await);

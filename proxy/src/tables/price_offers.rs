@@ -37,7 +37,7 @@ impl PriceOffers {
     pub async fn offer(&mut self, table: &PriceTable) {
         let is_taken = self.taken_at.is_some_and(|at| at.elapsed() < AGAIN);
         // Nothing is written to a store that may not be the right one; an empty one would not be empty any more.
-        if (is_taken && self.version == table.version()) || !self.health.is_usable().await {
+        if (is_taken && self.version == table.version()) || !self.health.is_trusted().await {
             return;
         }
         let failure = self.send(table).await.err();

@@ -1,17 +1,17 @@
 //! Limits the open connections of a listener: in total, and per client address.
 //!
-//! Both servers take a place for a connection before they serve it. Without a limit one client could use up all file
-//! descriptors, including those for the store and the provider. With only a limit it could occupy every place. So when
-//! all places are taken, an idle connection is closed for the new one: first connections of unknown callers, then
+//! Both servers take a slot for a connection before they serve it. Without a limit one client could use up all file
+//! descriptors, including those for the store and the provider. With only a limit it could occupy every slot. So when
+//! all slots are taken, an idle connection is closed for the new one: first connections of unknown callers, then
 //! connections of an address with a large share, then the longest idle. A connection with a request of a known caller
 //! in flight is never closed. A closed connection has its descriptor until its task ends, so the number of these is
 //! limited too.
 
-mod place;
+mod slot;
 
 use ipnet::IpNet;
 use parking_lot::Mutex;
-use place::ConnectionPlace;
+use slot::ConnectionSlot;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,10 +27,10 @@ const CHOSEN_AT_ONCE: usize = 64;
 /// Maximum number of connections that were closed for others and still have their descriptors. New connections wait
 /// until the tasks of some of these have ended.
 pub const CLOSING_MAX: usize = 64;
-/// Shares of all places: addresses within the same share rank equally.
+/// Shares of all slots: addresses within the same share rank equally.
 const PARTS: usize = 64;
 /// Shortest pause between two choices, per open connection: 5 ms for 10,000 connections. New connections that find no
-/// place meanwhile are refused.
+/// slot meanwhile are refused.
 const PAUSE_EACH: Duration = Duration::from_nanos(500);
 
 /// Counts the open connections of one listener.
@@ -54,8 +54,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Open {
     by_address: HashMap<IpAddr, usize>,
-    /// Taken places, by number, without those of connections being closed.
-    places: HashMap<u64, Arc<ConnectionPlace>>,
+    /// Taken slots, by number, without those of connections being closed.
+    slots: HashMap<u64, Arc<ConnectionSlot>>,
     next: u64,
     /// Next connections to close, of all addresses.
     chosen: Chosen,
@@ -70,7 +70,7 @@ struct Chosen {
     /// The address, if the choice was for one address.
     of: Option<IpAddr>,
     /// Connections are closed from the end of the list.
-    places: Vec<Weak<ConnectionPlace>>,
+    slots: Vec<Weak<ConnectionSlot>>,
     at: Option<Instant>,
 }
 
@@ -88,16 +88,16 @@ impl ReachedLimit {
     pub const LABELS: [&'static str; 2] = ["all", "address"];
 }
 
-/// The place of an open connection; freed when dropped, which must be after the connection's descriptor is closed.
+/// The slot of an open connection; freed when dropped, which must be after the connection's descriptor is closed.
 #[derive(Debug)]
 pub struct OpenConnection {
     shared: Arc<Shared>,
-    place: Arc<ConnectionPlace>,
+    slot: Arc<ConnectionSlot>,
 }
 
-/// A request of a known caller in flight. Keeps its connection's place until dropped.
+/// A request of a known caller in flight. Keeps its connection's slot until dropped.
 #[derive(Debug)]
-pub struct UnderWay(Arc<ConnectionPlace>);
+pub struct UnderWay(Arc<ConnectionSlot>);
 
 impl ConnectionLimit {
     /// Creates a limit. Connections from `trusted_proxies` do not count against `max_per_address`.
@@ -114,7 +114,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes a place for a connection from `peer`, closing an idle connection if necessary. Waits while [`CLOSING_MAX`]
+    /// Takes a slot for a connection from `peer`, closing an idle connection if necessary. Waits while [`CLOSING_MAX`]
     /// connections are being closed.
     ///
     /// # Errors
@@ -135,16 +135,16 @@ impl ConnectionLimit {
             open.make_room(counted_as, shared.max)
                 .ok_or(ReachedLimit::Address)?;
             may_close.forget();
-        } else if open.places.len() >= shared.max {
+        } else if open.slots.len() >= shared.max {
             open.make_room(None, shared.max).ok_or(ReachedLimit::All)?;
             may_close.forget();
         }
-        let place = Arc::new(ConnectionPlace::new(open.next, counted_as, shared.started));
-        open.take(&place);
+        let slot = Arc::new(ConnectionSlot::new(open.next, counted_as, shared.started));
+        open.take(&slot);
         drop(open);
         Ok(OpenConnection {
             shared: Arc::clone(shared),
-            place,
+            slot,
         })
     }
 
@@ -155,35 +155,35 @@ impl ConnectionLimit {
 
     /// Returns the count of open connections.
     pub fn open(&self) -> usize {
-        self.shared.open.lock().places.len()
+        self.shared.open.lock().slots.len()
     }
 }
 
 impl OpenConnection {
     /// Waits until the connection must close to make room for another.
     pub async fn closed_for_another(&self) {
-        self.place.closed().await;
+        self.slot.closed().await;
     }
 
     /// Returns the handle on which requests are recorded.
     pub fn requests(&self) -> Requests {
-        Requests(Arc::clone(&self.place))
+        Requests(Arc::clone(&self.slot))
     }
 }
 
 /// The requests of a connection.
 #[derive(Debug, Clone)]
-pub struct Requests(Arc<ConnectionPlace>);
+pub struct Requests(Arc<ConnectionSlot>);
 
 impl Requests {
-    /// Records a known caller's request: until it ends, its connection keeps its place. `None` if the place was already
+    /// Records a known caller's request: until it ends, its connection keeps its slot. `None` if the slot was already
     /// given away; then the request must not be processed.
     pub fn begin(&self) -> Option<UnderWay> {
         self.0.begin().then(|| UnderWay(Arc::clone(&self.0)))
     }
 }
 
-/// Keeps a connection's place once its request's caller is known.
+/// Keeps a connection's slot once its request's caller is known.
 #[derive(Debug, Default)]
 pub struct Keeper {
     requests: Option<Requests>,
@@ -199,7 +199,7 @@ impl Keeper {
         }
     }
 
-    /// Records that the caller is known. Returns false if the place was already given away; then the request must not
+    /// Records that the caller is known. Returns false if the slot was already given away; then the request must not
     /// be processed.
     pub fn keep(&mut self) -> bool {
         let Some(requests) = &self.requests else {
@@ -217,20 +217,20 @@ impl Drop for UnderWay {
 }
 
 impl Open {
-    fn take(&mut self, place: &Arc<ConnectionPlace>) {
+    fn take(&mut self, slot: &Arc<ConnectionSlot>) {
         self.next += 1;
-        if let Some(address) = place.counted_as {
+        if let Some(address) = slot.counted_as {
             *self.by_address.entry(address).or_insert(0) += 1;
         }
-        self.places.insert(place.number, Arc::clone(place));
+        self.slots.insert(slot.number, Arc::clone(slot));
     }
 
-    /// Frees a place, once.
-    fn free(&mut self, place: &ConnectionPlace) {
-        if self.places.remove(&place.number).is_none() {
+    /// Frees a slot, once.
+    fn free(&mut self, slot: &ConnectionSlot) {
+        if self.slots.remove(&slot.number).is_none() {
             return;
         }
-        let Some(address) = place.counted_as else { return };
+        let Some(address) = slot.counted_as else { return };
         if let Entry::Occupied(mut count) = self.by_address.entry(address) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -242,13 +242,13 @@ impl Open {
     /// Closes an idle connection of this address, or of any address.
     fn make_room(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let chosen = self.chosen(of);
-        if chosen.of != of || chosen.places.is_empty() {
+        if chosen.of != of || chosen.slots.is_empty() {
             self.choose(of, max)?;
         }
-        while let Some(place) = self.chosen(of).places.pop() {
-            let rests = place.upgrade().filter(|place| place.close());
-            if let Some(place) = rests {
-                self.free(&place);
+        while let Some(slot) = self.chosen(of).slots.pop() {
+            let rests = slot.upgrade().filter(|slot| slot.close());
+            if let Some(slot) = rests {
+                self.free(&slot);
                 return Some(());
             }
         }
@@ -266,22 +266,22 @@ impl Open {
     /// Chooses connections to close; `None` if the last choice is too recent.
     fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
-        let pause = PAUSE_EACH * u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let pause = PAUSE_EACH * u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         let chosen_at = self.chosen(of).at;
         if chosen_at.is_some_and(|at| now.saturating_duration_since(at) < pause) {
             return None;
         }
-        let candidates = self.places.values();
-        let candidates = candidates.filter(|place| of.is_none() || place.counted_as == of);
+        let candidates = self.slots.values();
+        let candidates = candidates.filter(|slot| of.is_none() || slot.counted_as == of);
         let parts = |address: &IpAddr| {
             let count = self.by_address.get(address).copied().unwrap_or(0);
             count * PARTS / max.max(1)
         };
         let mut resting: Vec<_> = candidates
-            .filter_map(|place| {
-                let (is_known, since) = place.rests()?;
-                let alike = place.counted_as.as_ref().map_or(0, parts);
-                Some((is_known, Reverse(alike), since, place.number))
+            .filter_map(|slot| {
+                let (is_known, since) = slot.rests()?;
+                let alike = slot.counted_as.as_ref().map_or(0, parts);
+                Some((is_known, Reverse(alike), since, slot.number))
             })
             .collect();
         let many = resting.len().min(CHOSEN_AT_ONCE);
@@ -290,10 +290,10 @@ impl Open {
         }
         resting.truncate(many);
         resting.sort_unstable_by(|one, other| other.cmp(one));
-        let found = resting.iter().filter_map(|(.., number)| self.places.get(number));
+        let found = resting.iter().filter_map(|(.., number)| self.slots.get(number));
         let chosen = Chosen {
             of,
-            places: found.map(Arc::downgrade).collect(),
+            slots: found.map(Arc::downgrade).collect(),
             at: Some(now),
         };
         *self.chosen(of) = chosen;
@@ -305,9 +305,9 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         // Connections are closed for others under the same lock.
         let mut open = self.shared.open.lock();
-        match self.place.is_closed() {
+        match self.slot.is_closed() {
             true => self.shared.closing.add_permits(1),
-            false => open.free(&self.place),
+            false => open.free(&self.slot),
         }
     }
 }

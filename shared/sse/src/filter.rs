@@ -57,12 +57,12 @@ pub struct Filter {
     /// Whether the usage is in the current event.
     usage_is_new: bool,
     /// Position of the usage; `None` until its event ends.
-    usage_place: Option<UsagePlace>,
+    usage_position: Option<UsagePosition>,
 }
 
-/// Place of a `usage` in the stream.
+/// Position of a `usage` in the stream.
 #[derive(Clone, Copy)]
-struct UsagePlace {
+struct UsagePosition {
     /// Bytes of text before the end of the usage's event.
     behind_text: u64,
     /// Whether the usage is in a frame of its own.
@@ -98,7 +98,7 @@ impl Filter {
             usage: None,
             cost_nanos: None,
             usage_is_new: false,
-            usage_place: None,
+            usage_position: None,
         }
     }
 
@@ -122,16 +122,16 @@ impl Filter {
     /// properly, the last event arrived, or the usage has its own frame, which follows the answer. In a response the
     /// usage is in the last event.
     pub fn usage_is_whole(&self, is_complete: bool) -> bool {
-        let Some(place) = self.usage_place else {
+        let Some(position) = self.usage_position else {
             return false;
         };
-        let is_behind_answer = place.is_alone && (self.is_finished || place.behind_text > 0);
+        let is_behind_answer = position.is_alone && (self.is_finished || position.behind_text > 0);
         match self.format {
             Format::Chat => {
-                place.behind_text == self.text_bytes()
+                position.behind_text == self.text_bytes()
                     && (is_complete || self.is_at_end() || is_behind_answer)
             }
-            Format::Responses => place.is_last,
+            Format::Responses => position.is_last,
         }
     }
 
@@ -220,7 +220,7 @@ impl Filter {
         self.cost_nanos = self.cost_nanos.max(found.cost_nanos);
         if found.has_tokens {
             self.usage = Some(usage);
-            (self.usage_is_new, self.usage_place) = (true, None);
+            (self.usage_is_new, self.usage_position) = (true, None);
         }
     }
 
@@ -280,7 +280,7 @@ impl Filter {
         self.dropped = is_unwanted && !self.is_long;
         self.is_finished |= facts.has_finish;
         if std::mem::take(&mut self.usage_is_new) {
-            self.usage_place = Some(UsagePlace {
+            self.usage_position = Some(UsagePosition {
                 behind_text: self.text_bytes(),
                 is_alone: facts.is_usage_frame(),
                 is_last: is_end,

@@ -85,7 +85,7 @@ enum Use {
 #[derive(Debug)]
 pub(crate) struct JsonScan {
     format: Format,
-    place: ScanPosition,
+    position: ScanPosition,
     /// Use and position of the current string.
     string: Option<(Use, Escape)>,
     /// Start of a key, `type` or `service_tier` that arrives in several pieces.
@@ -119,7 +119,7 @@ struct ScanPosition {
 #[derive(Debug, Default)]
 struct Beginning {
     bytes: Vec<u8>,
-    place: ScanPosition,
+    position: ScanPosition,
     service_tier: Option<Vec<u8>>,
 }
 
@@ -127,7 +127,7 @@ impl JsonScan {
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
-            place: ScanPosition::default(),
+            position: ScanPosition::default(),
             string: None,
             name: Vec::new(),
             usage: None,
@@ -138,13 +138,13 @@ impl JsonScan {
 
     /// Resets the scan for another event.
     pub(crate) fn reset(&mut self) {
-        self.place = ScanPosition::default();
+        self.position = ScanPosition::default();
         (self.string, self.usage, self.is_new) = (None, None, true);
     }
 
     /// Returns whether all brackets are closed.
     pub(crate) const fn is_closed(&self) -> bool {
-        self.place.depth == 0 && self.string.is_none()
+        self.position.depth == 0 && self.string.is_none()
     }
 
     /// Reads more of the text.
@@ -158,7 +158,7 @@ impl JsonScan {
         let mut learns = is_first && at == 0 && self.format == Format::Chat;
         while at < text.len() {
             let rest = &text[at..];
-            if learns && rest[0] == b'"' && !self.place.key_comes && self.is_text() {
+            if learns && rest[0] == b'"' && !self.position.key_comes && self.is_text() {
                 self.learn_beginning(&text[..at], event, stream);
                 learns = false;
             }
@@ -177,13 +177,13 @@ impl JsonScan {
     fn skip_beginning(&mut self, text: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) -> usize {
         let Beginning {
             bytes,
-            place,
+            position,
             service_tier,
         } = &self.beginning;
         if !text.starts_with(bytes) || bytes.is_empty() {
             return 0;
         }
-        self.place = *place;
+        self.position = *position;
         event.has_choice = true;
         if let Some(tier) = service_tier {
             event.has_tier = true;
@@ -200,7 +200,7 @@ impl JsonScan {
         }
         self.beginning.bytes.clear();
         self.beginning.bytes.extend_from_slice(bytes);
-        self.beginning.place = self.place;
+        self.beginning.position = self.position;
         self.beginning.service_tier = stream.service_tier.clone().filter(|_| event.has_tier);
     }
 
@@ -211,15 +211,19 @@ impl JsonScan {
             b'{' => self.open(true, event),
             b'[' => self.open(false, event),
             b'}' | b']' => {
-                self.place.depth = self.place.depth.saturating_sub(1);
-                self.place.key_comes = false;
-                if self.place.part.is_some_and(|(_, end)| end == self.place.depth) {
-                    self.place.part = None;
+                self.position.depth = self.position.depth.saturating_sub(1);
+                self.position.key_comes = false;
+                if self
+                    .position
+                    .part
+                    .is_some_and(|(_, end)| end == self.position.depth)
+                {
+                    self.position.part = None;
                 }
             }
             b',' => {
-                self.place.key_comes = self.in_object();
-                self.place.key = Key::Other;
+                self.position.key_comes = self.in_object();
+                self.position.key = Key::Other;
             }
             b' ' | b'\t' | b'\r' | b'\n' | b':' => {}
             _ => {
@@ -232,51 +236,53 @@ impl JsonScan {
     }
 
     fn in_object(&self) -> bool {
-        (1..=DEPTH_MAX).contains(&self.place.depth) && self.place.objects >> (self.place.depth - 1) & 1 == 1
+        (1..=DEPTH_MAX).contains(&self.position.depth)
+            && self.position.objects >> (self.position.depth - 1) & 1 == 1
     }
 
     /// Handles the start of a value that may be an element of `choices`.
     fn begin_value(&self, event: &mut EventFacts) {
-        let in_choices = self.place.depth == 2 && self.place.path[1] == Key::Choices && !self.in_object();
+        let in_choices =
+            self.position.depth == 2 && self.position.path[1] == Key::Choices && !self.in_object();
         event.has_choice |= self.format == Format::Chat && in_choices;
     }
 
     fn open(&mut self, is_object: bool, event: &mut EventFacts) {
         self.begin_value(event);
-        let (depth, key) = (self.place.depth, self.place.key);
+        let (depth, key) = (self.position.depth, self.position.key);
         let is_usage = key == Key::Usage
             && match self.format {
                 Format::Chat => depth == 1,
-                Format::Responses => depth == 2 && self.place.path[1] == Key::Response,
+                Format::Responses => depth == 2 && self.position.path[1] == Key::Response,
             };
         if is_object && is_usage {
             self.usage = Some((depth, Vec::new()));
         }
         event.has_error |= is_object && self.is_error(key, depth);
-        if matches!(key, Key::Delta | Key::Message) && self.in_a_choice() && self.place.part.is_none() {
-            self.place.part = Some((key, depth));
+        if matches!(key, Key::Delta | Key::Message) && self.in_a_choice() && self.position.part.is_none() {
+            self.position.part = Some((key, depth));
         }
-        self.place.depth += 1;
-        if self.place.depth <= DEPTH_MAX {
-            let bit = 1 << (self.place.depth - 1);
-            self.place.objects = self.place.objects & !bit | if is_object { bit } else { 0 };
+        self.position.depth += 1;
+        if self.position.depth <= DEPTH_MAX {
+            let bit = 1 << (self.position.depth - 1);
+            self.position.objects = self.position.objects & !bit | if is_object { bit } else { 0 };
         }
-        if let Some(key) = self.place.path.get_mut(self.place.depth) {
+        if let Some(key) = self.position.path.get_mut(self.position.depth) {
             *key = Key::Other;
         }
-        (self.place.key, self.place.key_comes) = (Key::Other, is_object);
+        (self.position.key, self.position.key_comes) = (Key::Other, is_object);
     }
 
     /// Returns whether the value of a key at this depth is the error of the event, of its response, or of a choice.
     fn is_error(&self, key: Key, depth: usize) -> bool {
         let of_response =
-            self.format == Format::Responses && depth == 2 && self.place.path[1] == Key::Response;
+            self.format == Format::Responses && depth == 2 && self.position.path[1] == Key::Response;
         key == Key::Error && (depth == 1 || of_response || self.in_a_choice())
     }
 
     /// Returns whether the current object is an element of `choices`.
     fn in_a_choice(&self) -> bool {
-        self.format == Format::Chat && self.place.depth == 3 && self.place.path[1] == Key::Choices
+        self.format == Format::Chat && self.position.depth == 3 && self.position.path[1] == Key::Choices
     }
 
     /// Reads a string, or the quote that begins it if its end is not there or an escape comes before. Returns the
@@ -297,20 +303,20 @@ impl JsonScan {
 
     /// Returns the use of the string that starts here.
     fn use_of_string(&self, event: &mut EventFacts) -> Use {
-        if self.place.key_comes {
+        if self.position.key_comes {
             return Use::Key;
         }
         self.begin_value(event);
-        event.has_error |= self.is_error(self.place.key, self.place.depth);
+        event.has_error |= self.is_error(self.position.key, self.position.depth);
         let responses = self.format == Format::Responses;
         let tier_depth = 1 + usize::from(responses);
         let is_text = self.is_text();
-        match self.place.key {
+        match self.position.key {
             Key::Media if is_text => Use::Media,
             Key::Delta if is_text && event.kind == AUDIO_DELTA => Use::Media,
             _ if is_text => Use::Text,
-            Key::Type if responses && self.place.depth == 1 => Use::Kind,
-            Key::ServiceTier if self.place.depth == tier_depth => Use::ServiceTier,
+            Key::Type if responses && self.position.depth == 1 => Use::Kind,
+            Key::ServiceTier if self.position.depth == tier_depth => Use::ServiceTier,
             Key::FinishReason if self.in_a_choice() => Use::FinishReason,
             _ if self.is_whole_text() => Use::WholeText,
             _ => Use::Nothing,
@@ -319,24 +325,24 @@ impl JsonScan {
 
     /// Returns whether the next value, if it is a string, is text outside of a delta. Sound and images are none.
     fn is_whole_text(&self) -> bool {
-        let key = self.place.key;
-        match (self.format, self.place.part) {
+        let key = self.position.key;
+        match (self.format, self.position.part) {
             (Format::Chat, Some((part, _))) => {
                 part == Key::Message && !matches!(key, Key::Label | Key::Type | Key::Media)
             }
             (Format::Chat, None) => self.in_a_choice() && key == Key::WholeText,
-            (Format::Responses, _) => self.place.depth == 1 && key == Key::WholeText,
+            (Format::Responses, _) => self.position.depth == 1 && key == Key::WholeText,
         }
     }
 
     /// Returns whether the next value, if it is a string, is text or media.
     fn is_text(&self) -> bool {
-        match (self.format, self.place.part) {
+        match (self.format, self.position.part) {
             (Format::Chat, Some((part, _))) => {
-                part == Key::Delta && !matches!(self.place.key, Key::Label | Key::Type)
+                part == Key::Delta && !matches!(self.position.key, Key::Label | Key::Type)
             }
-            (Format::Chat, None) => self.in_a_choice() && self.place.key == Key::Delta,
-            (Format::Responses, _) => self.place.depth == 1 && self.place.key == Key::Delta,
+            (Format::Chat, None) => self.in_a_choice() && self.position.key == Key::Delta,
+            (Format::Responses, _) => self.position.depth == 1 && self.position.key == Key::Delta,
         }
     }
 
@@ -409,10 +415,10 @@ impl JsonScan {
     fn end_string(&mut self, used: Use, word: &[u8], event: &mut EventFacts, stream: &mut StreamFacts) {
         match used {
             Use::Key => {
-                self.place.key = Key::from_name(word);
-                self.place.key_comes = false;
-                if let Some(key) = self.place.path.get_mut(self.place.depth) {
-                    *key = self.place.key;
+                self.position.key = Key::from_name(word);
+                self.position.key_comes = false;
+                if let Some(key) = self.position.path.get_mut(self.position.depth) {
+                    *key = self.position.key;
                 }
             }
             Use::Kind => set_word(&mut event.kind, word),
@@ -434,7 +440,7 @@ impl JsonScan {
         };
         if !append_usage(text, bytes) {
             self.usage = None;
-        } else if self.place.depth == *end && self.string.is_none() {
+        } else if self.position.depth == *end && self.string.is_none() {
             event.usage = Some(std::mem::take(text));
             event.has_usage = true;
             self.usage = None;

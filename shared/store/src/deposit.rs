@@ -12,7 +12,7 @@ use std::collections::HashMap;
 pub const REFERENCE_MAX: usize = 200;
 
 /// Maximum number of accounts and modes that are read for one reference.
-const PLACES_MAX: usize = 100;
+const ANNOUNCED_MAX: usize = 100;
 
 /// Returns whether `text` is a valid rail reference: 1 to [`REFERENCE_MAX`] printable characters, not all of them
 /// blanks.
@@ -42,9 +42,9 @@ pub fn is_new_reference(text: &str) -> bool {
     is_reference(text) && text.chars().all(is_shown) && is_spaced && is_composed(text)
 }
 
-/// Place of the deposit of an announced reference.
+/// An announced deposit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DepositPlace {
+pub struct AnnouncedDeposit {
     /// Account and mode.
     pub realm: Realm,
     /// State of the deposit there.
@@ -121,25 +121,28 @@ impl Deposit {
 
     /// Returns the accounts and modes that announced a deposit with this reference and still have it, and whether these
     /// are all: of very many some are read.
-    pub async fn places(store: &Store, reference: &str) -> Result<(Vec<DepositPlace>, bool), StoreError> {
-        let places: Vec<String> = store
+    pub async fn announced(
+        store: &Store,
+        reference: &str,
+    ) -> Result<(Vec<AnnouncedDeposit>, bool), StoreError> {
+        let realms: Vec<String> = store
             .command(
                 redis::cmd("SRANDMEMBER")
                     .arg(deposit_lookup(reference))
-                    .arg(PLACES_MAX),
+                    .arg(ANNOUNCED_MAX),
             )
             .await?;
-        let are_all = places.len() < PLACES_MAX;
+        let are_all = realms.len() < ANNOUNCED_MAX;
         let mut known = Vec::new();
-        for place in places {
-            let realm = Realm::parse(&place).ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
+        for realm in realms {
+            let realm = Realm::parse(&realm).ok_or_else(|| StoreError::unexpected("deposit look-up"))?;
             // The look-up is written before the deposit, which may then be refused, or exist already confirmed.
             let deposit = Self::read(store, &realm, reference).await?;
             let announced = deposit.filter(Self::was_announced);
             let state = announced.map(|deposit| deposit.state);
-            known.extend(state.map(|state| DepositPlace { realm, state }));
+            known.extend(state.map(|state| AnnouncedDeposit { realm, state }));
         }
-        known.sort_unstable_by_key(|place| place.realm.to_string());
+        known.sort_unstable_by_key(|deposit| deposit.realm.to_string());
         Ok((known, are_all))
     }
 

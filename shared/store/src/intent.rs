@@ -7,13 +7,13 @@
 pub mod archive;
 pub mod links;
 mod list;
+mod lists;
 mod old;
 mod outcome;
-mod place;
 
 pub use list::{IntentPosition, Listed};
+pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
-pub use place::IntentPlace;
 
 use self::outcome::{Outcome, decided, events, heads};
 use crate::keys::Realm;
@@ -101,8 +101,8 @@ pub struct NewIntent<'a> {
 
 impl NewIntent<'_> {
     /// Returns the lists that will name it.
-    pub const fn place(&self) -> IntentPlace<'_> {
-        IntentPlace {
+    pub const fn lists(&self) -> IntentLists<'_> {
+        IntentLists {
             kind: self.kind.as_str(),
             agent: self.agent,
         }

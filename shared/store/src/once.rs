@@ -77,24 +77,24 @@ impl Once {
 
 /// Hashes integers that the canonical form rounds, since it writes numbers as doubles: each with its index among all
 /// numbers. Requests without such integers keep their fingerprint.
-fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
+fn add_long_integers(hash: &mut Sha256, value: &Value, position: &mut u64) {
     match value {
         Value::Number(number) => {
             let digits = number.to_string();
             if !number.is_f64() && canonical(number).as_deref() != Some(digits.as_bytes()) {
                 // The canonical form contains no line break.
-                hash.update(format!("\n{place} {digits}"));
+                hash.update(format!("\n{position} {digits}"));
             }
-            *place += 1;
+            *position += 1;
         }
         Value::Array(items) => {
             for item in items {
-                add_long_integers(hash, item, place);
+                add_long_integers(hash, item, position);
             }
         }
         Value::Object(fields) => {
             for field in fields.values() {
-                add_long_integers(hash, field, place);
+                add_long_integers(hash, field, position);
             }
         }
         Value::Null | Value::Bool(_) | Value::String(_) => {}

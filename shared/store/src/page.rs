@@ -268,7 +268,7 @@ impl SortedSet<'_> {
         }
         // Members with the same score are ordered by their bytes.
         let mut search = Search::between(above, above + beside);
-        while let Some(ranks) = search.places() {
+        while let Some(ranks) = search.positions() {
             let members = ranks.iter().map(|rank| (self.set, rank, rank));
             let found: Vec<Vec<String>> = self.store.each("ZREVRANGE", members).await?;
             let late = found

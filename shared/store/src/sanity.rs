@@ -19,7 +19,7 @@ pub(crate) const NO_EPOCH: &str = "the store has no ledger epoch: it was wiped, 
 
 /// Why the store may not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum UnsafeStore {
+pub enum UntrustedStore {
     /// No answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -55,7 +55,7 @@ pub enum UnsafeStore {
     NotEmpty(u64),
 }
 
-impl UnsafeStore {
+impl UntrustedStore {
     /// Returns whether the check got no reply. It found no fault of the store then.
     pub const fn is_unreachable(&self) -> bool {
         matches!(self, Self::Store(_))
@@ -149,22 +149,22 @@ pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 /// Reads the record of a store, if the store may be used.
 ///
 /// # Errors
-/// [`UnsafeStore::NoEpoch`] if there is none, [`UnsafeStore::Restored`] until a restored store was accepted.
-pub async fn record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
-    usable(read_record(store).await?)
+/// [`UntrustedStore::NoEpoch`] if there is none, [`UntrustedStore::Restored`] until a restored store was accepted.
+pub async fn record(store: &Store) -> Result<StoreRecord, UntrustedStore> {
+    trusted(read_record(store).await?)
 }
 
-fn usable(record: StoreRecord) -> Result<StoreRecord, UnsafeStore> {
+fn trusted(record: StoreRecord) -> Result<StoreRecord, UntrustedStore> {
     match record.restored {
-        Some(what) => Err(UnsafeStore::Restored(what)),
+        Some(what) => Err(UntrustedStore::Restored(what)),
         None => Ok(record),
     }
 }
 
 /// Reads the store's record, also of a restored store.
-async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
+async fn read_record(store: &Store) -> Result<StoreRecord, UntrustedStore> {
     let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(STORE)).await?;
-    let field = |name: &str| fields.get(name).cloned().ok_or(UnsafeStore::NoEpoch);
+    let field = |name: &str| fields.get(name).cloned().ok_or(UntrustedStore::NoEpoch);
     let epoch = field("epoch")?;
     let check_secret = CheckSecret::from_stored(field("check_secret")?);
     Ok(StoreRecord {
@@ -182,9 +182,9 @@ async fn read_record(store: &Store) -> Result<StoreRecord, UnsafeStore> {
 /// and no acceptance is pending. Skips unreachable cluster nodes, so that the loss of one denies only its own accounts.
 ///
 /// # Errors
-/// [`UnsafeStore`] with the fault.
-pub async fn check(store: &Store) -> Result<StoreRecord, UnsafeStore> {
-    usable(examine(store).await?)
+/// [`UntrustedStore`] with the fault.
+pub async fn check(store: &Store) -> Result<StoreRecord, UntrustedStore> {
+    trusted(examine(store).await?)
 }
 
 /// Accepts a restored store.
@@ -199,11 +199,11 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 /// Like [`check`], but allows a restored store, which the operator examines before accepting it.
 ///
 /// # Errors
-/// [`UnsafeStore`], never [`UnsafeStore::Restored`].
-pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
+/// [`UntrustedStore`], never [`UntrustedStore::Restored`].
+pub async fn examine(store: &Store) -> Result<StoreRecord, UntrustedStore> {
     let read = read_record(store).await;
     // Without the node of the record, the other nodes continue and are checked too.
-    let is_partly_away = store.is_cluster() && read.as_ref().is_err_and(UnsafeStore::is_unreachable);
+    let is_partly_away = store.is_cluster() && read.as_ref().is_err_and(UntrustedStore::is_unreachable);
     if read.is_err() && !is_partly_away {
         return read;
     }
@@ -222,18 +222,18 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UnsafeStore> {
 }
 
 /// Checks the report of each server, and returns all reports.
-async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UnsafeStore> {
+async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UntrustedStore> {
     let sections = [&["server", "stats"][..], &SECTIONS].concat();
     let reports = server_report::read(store, &sections).await?;
     for report in &reports {
         let info = &report.info;
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
         if policy != "noeviction" {
-            return Err(UnsafeStore::Evicts(policy.to_owned()));
+            return Err(UntrustedStore::Evicts(policy.to_owned()));
         }
         let lost = number(info, LOST_WRITES);
         if lost > 0 {
-            return Err(UnsafeStore::LostWrites(lost));
+            return Err(UntrustedStore::LostWrites(lost));
         }
         check_clock(report, store.clock_difference_max_ms())?;
     }
@@ -241,9 +241,9 @@ async fn check_servers(store: &Store) -> Result<Vec<ServerReport>, UnsafeStore> 
 }
 
 /// Checks the clock of one server.
-fn check_clock(report: &ServerReport, allowed_ms: u64) -> Result<(), UnsafeStore> {
+fn check_clock(report: &ServerReport, allowed_ms: u64) -> Result<(), UntrustedStore> {
     let Some(ahead_ms) = report.clock_ahead_ms else {
-        return Err(UnsafeStore::NoClock(report.server.clone()));
+        return Err(UntrustedStore::NoClock(report.server.clone()));
     };
     Ok(clock_difference::check(&report.server, ahead_ms, allowed_ms)?)
 }
@@ -252,11 +252,11 @@ fn check_clock(report: &ServerReport, allowed_ms: u64) -> Result<(), UnsafeStore
 /// Repeating it changes nothing.
 ///
 /// # Errors
-/// [`UnsafeStore::NotEmpty`] if the store has keys but no epoch, or the fault of a server found by [`check`]. Nothing
-/// was written then.
-pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStore> {
+/// [`UntrustedStore::NotEmpty`] if the store has keys but no epoch, or the fault of a server found by [`check`].
+/// Nothing was written then.
+pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UntrustedStore> {
     match read_record(store).await {
-        Err(UnsafeStore::NoEpoch) => {}
+        Err(UntrustedStore::NoEpoch) => {}
         other => return other,
     }
     check_servers(store).await?;
@@ -269,7 +269,7 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UnsafeStor
     if keys > 0 {
         // A concurrent call may have initialised it.
         return read_record(store).await.map_err(|error| match error {
-            UnsafeStore::NoEpoch => UnsafeStore::NotEmpty(keys),
+            UntrustedStore::NoEpoch => UntrustedStore::NotEmpty(keys),
             error => error,
         });
     }

@@ -11,28 +11,30 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Creates a search of the places from `low` to before `high`.
+    /// Creates a search of the positions from `low` to before `high`.
     pub(super) const fn between(low: u64, high: u64) -> Self {
         Self { low, high }
     }
 
-    /// Returns the next places to probe; `None` when the search is over.
-    pub(super) fn places(&self) -> Option<Vec<u64>> {
+    /// Returns the next positions to probe; `None` when the search is over.
+    pub(super) fn positions(&self) -> Option<Vec<u64>> {
         (self.low < self.high).then(|| probes(self.low, self.high))
     }
 
-    /// Records which of `places` are late.
-    pub(super) fn record(&mut self, places: &[u64], late: impl IntoIterator<Item = bool>) {
+    /// Records which of `positions` are late.
+    pub(super) fn record(&mut self, positions: &[u64], late: impl IntoIterator<Item = bool>) {
         match late.into_iter().position(|late| late) {
-            None => self.low = places.last().map_or(self.high, |place| place + 1),
+            None => self.low = positions.last().map_or(self.high, |position| position + 1),
             Some(probe) => {
-                self.high = places[probe];
-                self.low = probe.checked_sub(1).map_or(self.low, |before| places[before] + 1);
+                self.high = positions[probe];
+                self.low = probe
+                    .checked_sub(1)
+                    .map_or(self.low, |before| positions[before] + 1);
             }
         }
     }
 
-    /// Returns the first late place, or the one after the last.
+    /// Returns the first late position, or the one after the last.
     pub(super) const fn found(&self) -> u64 {
         self.low
     }
@@ -53,12 +55,15 @@ mod tests {
     #[test]
     fn probes_ascend_within_their_range() {
         for (low, high) in [(0, 1), (0, 2), (5, 20), (7, 23), (0, 1_000_000), (9, 9 + PROBES)] {
-            let places = probes(low, high);
-            assert!(!places.is_empty());
-            assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+            let positions = probes(low, high);
+            assert!(!positions.is_empty());
             assert!(
-                places.iter().all(|place| (low..high).contains(place)),
-                "{low}..{high}: {places:?}"
+                positions.windows(2).all(|pair| pair[0] < pair[1]),
+                "{positions:?}"
+            );
+            assert!(
+                positions.iter().all(|position| (low..high).contains(position)),
+                "{low}..{high}: {positions:?}"
             );
         }
     }
@@ -68,8 +73,8 @@ mod tests {
         for high in [0, 1, 2, 15, 16, 17, 300] {
             for first in 0..=high {
                 let mut search = Search::between(0, high);
-                while let Some(places) = search.places() {
-                    search.record(&places, places.iter().map(|place| *place >= first));
+                while let Some(positions) = search.positions() {
+                    search.record(&positions, positions.iter().map(|position| *position >= first));
                 }
                 assert_eq!(search.found(), first);
             }

@@ -6,7 +6,7 @@ mod intent_args;
 pub use self::deny::DENY;
 use self::intent_args::IntentArgs;
 use crate::call::authorize::RUN_LIFE;
-use crate::intent::{Decision, IntentPlace, IntentRecord};
+use crate::intent::{Decision, IntentLists, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
     AGENT_EXISTS, BUDGET, CAP, Event, INTENT, INTENT_BUDGET, LIVE_RUNS, LOW_BALANCE, MONEY, PERIOD, PRUNE,
@@ -207,11 +207,11 @@ impl Spend<'_> {
 
     fn keys(&self, scope: &Scope<'_>, intent_args: &IntentArgs<'_>) -> SpendKeys {
         let realm = scope.realm();
-        let place = IntentPlace {
+        let lists = IntentLists {
             kind: Kind::Spend.as_str(),
             agent: self.agent,
         };
-        let [intent_index @ .., pending_intents] = place.index(&realm);
+        let [intent_index @ .., pending_intents] = lists.keys(&realm);
         SpendKeys {
             transactions: realm.transactions(),
             agent: realm.leg(self.agent, TransactionType::Spend.as_str()),

@@ -16,8 +16,8 @@ const CHUNK: u64 = 500;
 
 /// Reads the times of rows.
 pub(crate) trait Times {
-    /// Returns the times at these ascending places, in ms since 1970. A missing row is later than all.
-    fn at(&self, places: &[u64]) -> impl Future<Output = Result<Vec<u64>, StoreError>> + Send;
+    /// Returns the times at these ascending positions, in ms since 1970. A missing row is later than all.
+    fn at(&self, positions: &[u64]) -> impl Future<Output = Result<Vec<u64>, StoreError>> + Send;
 }
 
 /// The rows of a span.
@@ -39,23 +39,23 @@ impl Store {
 }
 
 impl TimeSpan {
-    /// Finds the rows from `from_ms` on and before `to_ms`, of those at `places`.
+    /// Finds the rows from `from_ms` on and before `to_ms`, of those at `positions`.
     pub(crate) async fn find(
         times: &(impl Times + Sync),
-        places: Range<u64>,
+        positions: Range<u64>,
         (from_ms, to_ms): (Option<u64>, Option<u64>),
         spread_ms: u64,
     ) -> Result<Self, StoreError> {
         // A short list is read in one round trip.
-        let is_short = (from_ms.is_some() || to_ms.is_some()) && places.end - places.start <= CHUNK;
+        let is_short = (from_ms.is_some() || to_ms.is_some()) && positions.end - positions.start <= CHUNK;
         let from = match from_ms {
-            _ if is_short => places.clone(),
-            None => places.start..places.start,
-            Some(from_ms) => border(times, &places, from_ms, spread_ms).await?,
+            _ if is_short => positions.clone(),
+            None => positions.start..positions.start,
+            Some(from_ms) => border(times, &positions, from_ms, spread_ms).await?,
         };
         let to = match to_ms {
-            Some(to_ms) if !is_short => border(times, &places, to_ms, spread_ms).await?,
-            _ => places.end..places.end,
+            Some(to_ms) if !is_short => border(times, &positions, to_ms, spread_ms).await?,
+            _ => positions.end..positions.end,
         };
         let fits = |at_ms: u64| from_ms.is_none_or(|from| at_ms >= from) && to_ms.is_none_or(|to| at_ms < to);
         // Where the borders touch, there is no middle.
@@ -87,8 +87,8 @@ impl TimeSpan {
         self.middle.clone()
     }
 
-    /// Returns a place before which there is no row, and one from which on there is none; `None` if all rows are in the
-    /// middle.
+    /// Returns a position before which there is no row, and one from which on there is none; `None` if all rows are in
+    /// the middle.
     pub(crate) fn borders(&self) -> Option<(u64, u64)> {
         if self.before.is_empty() && self.behind.is_empty() {
             return None;
@@ -98,10 +98,10 @@ impl TimeSpan {
         Some((first, last))
     }
 
-    /// Returns whether the row at `place` is in the span.
-    pub(crate) fn contains(&self, place: u64) -> bool {
-        let of = |border: &[u64]| border.binary_search(&place).is_ok();
-        self.middle.contains(&place) || of(&self.before) || of(&self.behind)
+    /// Returns whether the row at `position` is in the span.
+    pub(crate) fn contains(&self, position: u64) -> bool {
+        let of = |border: &[u64]| border.binary_search(&position).is_ok();
+        self.middle.contains(&position) || of(&self.before) || of(&self.behind)
     }
 
     /// Returns how many rows there are.
@@ -109,15 +109,15 @@ impl TimeSpan {
         (self.before.len() + self.behind.len()) as u64 + (self.middle.end - self.middle.start)
     }
 
-    /// Returns how many of the rows are before `place`.
-    pub(crate) fn count_before(&self, place: u64) -> u64 {
-        let of = |border: &[u64]| border.partition_point(|at| *at < place) as u64;
-        let middle = place.clamp(self.middle.start, self.middle.end) - self.middle.start;
+    /// Returns how many of the rows are before `position`.
+    pub(crate) fn count_before(&self, position: u64) -> u64 {
+        let of = |border: &[u64]| border.partition_point(|at| *at < position) as u64;
+        let middle = position.clamp(self.middle.start, self.middle.end) - self.middle.start;
         of(&self.before) + middle + of(&self.behind)
     }
 
-    /// Returns the places of the rows from the one of rank `first` up to, not including, that of rank `last`.
-    pub(crate) fn places(&self, first: u64, last: u64) -> Vec<u64> {
+    /// Returns the positions of the rows from the one of rank `first` up to, not including, that of rank `last`.
+    pub(crate) fn positions(&self, first: u64, last: u64) -> Vec<u64> {
         let before = self.before.len() as u64;
         let behind = before + (self.middle.end - self.middle.start);
         let at = |border: &[u64], rank: u64| {
@@ -135,45 +135,45 @@ impl TimeSpan {
     }
 }
 
-/// Returns the places whose times must be compared with `at_ms`: before them all are earlier, behind them all later.
+/// Returns the positions whose times must be compared with `at_ms`: before them all are earlier, behind them all later.
 async fn border(
     times: &(impl Times + Sync),
-    places: &Range<u64>,
+    positions: &Range<u64>,
     at_ms: u64,
     spread_ms: u64,
 ) -> Result<Range<u64>, StoreError> {
-    let near = first_at(times, places.clone(), at_ms).await?;
-    let low = near.saturating_sub(BORDER_MAX / 2).max(places.start);
-    let high = near.saturating_add(BORDER_MAX / 2).min(places.end);
+    let near = first_at(times, positions.clone(), at_ms).await?;
+    let low = near.saturating_sub(BORDER_MAX / 2).max(positions.start);
+    let high = near.saturating_add(BORDER_MAX / 2).min(positions.end);
     let first = first_at(times, low..near, at_ms.saturating_sub(spread_ms)).await?;
     let last = first_at(times, near..high, at_ms.saturating_add(spread_ms)).await?;
     Ok(first..last)
 }
 
-/// Finds the first place at `at_ms` or later.
+/// Finds the first position at `at_ms` or later.
 pub(crate) async fn first_at(
     times: &(impl Times + Sync),
-    places: Range<u64>,
+    positions: Range<u64>,
     at_ms: u64,
 ) -> Result<u64, StoreError> {
-    let mut search = Search::between(places.start, places.end);
-    while let Some(places) = search.places() {
-        let found = times.at(&places).await?;
-        search.record(&places, found.into_iter().map(|found| found >= at_ms));
+    let mut search = Search::between(positions.start, positions.end);
+    while let Some(positions) = search.positions() {
+        let found = times.at(&positions).await?;
+        search.record(&positions, found.into_iter().map(|found| found >= at_ms));
     }
     Ok(search.found())
 }
 
-/// Returns those of `places` whose time fits.
+/// Returns those of `positions` whose time fits.
 async fn matching(
     times: &(impl Times + Sync),
-    places: Range<u64>,
+    positions: Range<u64>,
     fits: impl Fn(u64) -> bool,
 ) -> Result<Vec<u64>, StoreError> {
     let mut found = Vec::new();
-    let mut first = places.start;
-    while first < places.end {
-        let last = places.end.min(first + CHUNK);
+    let mut first = positions.start;
+    while first < positions.end {
+        let last = positions.end.min(first + CHUNK);
         let chunk: Vec<u64> = (first..last).collect();
         let read = times.at(&chunk).await?;
         found.extend(
@@ -181,7 +181,7 @@ async fn matching(
                 .into_iter()
                 .zip(read)
                 .filter(|(_, at_ms)| fits(*at_ms))
-                .map(|(place, _)| place),
+                .map(|(position, _)| position),
         );
         first = last;
     }

@@ -76,11 +76,11 @@ impl StoreMetrics {
     async fn refresh_server_info(&self, store: &Store) {
         let asked = Instant::now();
         let record = sanity::record(store).await;
-        let answered = !record.as_ref().is_err_and(sanity::UnsafeStore::is_unreachable);
+        let answered = !record.as_ref().is_err_and(sanity::UntrustedStore::is_unreachable);
         if answered {
             self.round_trip.observe(asked.elapsed().as_secs_f64());
-            let is_lost = matches!(record, Err(sanity::UnsafeStore::NoEpoch));
-            let is_restored = matches!(record, Err(sanity::UnsafeStore::Restored(_)));
+            let is_lost = matches!(record, Err(sanity::UntrustedStore::NoEpoch));
+            let is_restored = matches!(record, Err(sanity::UntrustedStore::Restored(_)));
             self.epoch_ok.set(i64::from(!is_lost));
             self.restored.set(i64::from(is_restored));
         }

@@ -128,7 +128,7 @@ impl Draft {
         set.arg("balance").arg(balance).arg("policy").arg("pol_1");
         set.arg("day").arg(period.day).arg("month").arg(period.month);
         self.pipe.add_command(set).ignore();
-        let [all, kind, agents, settled, ..] = new.place().index(&self.account.keys.live());
+        let [all, kind, agents, settled, ..] = new.lists().keys(&self.account.keys.live());
         for list in [all, kind, agents, settled] {
             self.lists.entry(list).or_default().push(id.to_owned());
         }

@@ -32,7 +32,7 @@ async fn the_clock_of_a_store_is_not_read_while_it_is_wrong() {
     for wrong in [BOUND_MS / 1000 + 60, -BOUND_MS / 1000 - 60, 3 * 86_400] {
         wire.move_clock(wrong);
         let (by_time, by_info) = (server_clock::now_ms(&store).await, sanity::check(&store).await);
-        let (Err(StoreError::ClockDiffers(one)), Err(sanity::UnsafeStore::ClockDiffers(other))) =
+        let (Err(StoreError::ClockDiffers(one)), Err(sanity::UntrustedStore::ClockDiffers(other))) =
             (by_time, by_info)
         else {
             panic!("{wrong} s");

@@ -132,8 +132,8 @@ fn of_key(
     agent: &str,
     id: Option<&str>,
 ) -> Result<Vec<Check>, Problem> {
-    let place = key.place.filter(|_| key.agent.as_deref() == Some(agent));
-    let place = place.ok_or_else(|| {
+    let older_keys = key.older_keys.filter(|_| key.agent.as_deref() == Some(agent));
+    let older_keys = older_keys.ok_or_else(|| {
         let id = id.unwrap_or_default();
         Problem::new(
             Code::NotFound,
@@ -141,7 +141,7 @@ fn of_key(
         )
     })?;
     Ok(vec![
-        Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, place, 1),
+        Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, older_keys, 1),
         Check::within(CheckName::RateLimited, requests, key.requests, 1),
     ])
 }

@@ -18,7 +18,7 @@ pub(super) struct Live {
     /// The intent.
     pub(super) id: String,
     /// Position of that intent.
-    pub(super) place: IntentPosition,
+    pub(super) position: IntentPosition,
     /// Number of archived intents when the first page was read. Those are read when the store has no more.
     pub(super) archived: u64,
     /// Number of the last intent archived since then that has been read.
@@ -40,7 +40,7 @@ impl Position {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Live(live) => {
-                let IntentPosition { number, at_ms } = live.place;
+                let IntentPosition { number, at_ms } = live.position;
                 let (archived, drained, skip) = (live.archived, live.drained, live.skip);
                 format!("live {number} {at_ms} {archived} {drained} {skip} {}", live.id)
             }
@@ -58,7 +58,7 @@ impl Position {
         let mut number = || words.next()?.parse().ok();
         let position = match kind {
             "live" => {
-                let place = IntentPosition {
+                let position = IntentPosition {
                     number: number()?,
                     at_ms: number()?,
                 };
@@ -66,7 +66,7 @@ impl Position {
                 let id = words.next()?.to_owned();
                 Self::Live(Live {
                     id,
-                    place,
+                    position,
                     archived,
                     drained,
                     skip,
@@ -90,7 +90,7 @@ mod tests {
     fn positions_are_read_back_and_nothing_else_is() {
         let live = Position::Live(Live {
             id: "int_1".to_owned(),
-            place: IntentPosition { number: 7, at_ms: 9 },
+            position: IntentPosition { number: 7, at_ms: 9 },
             archived: 200,
             drained: 400,
             skip: 3,

@@ -33,7 +33,7 @@ impl Intents<'_> {
             Start::After(position) => (0, Some(position.to_owned())),
         };
         let is_over = |record: &IntentRecord| {
-            let at_ms = record.place_in(index).at_ms.saturating_add(LATE_MS);
+            let at_ms = record.position_in(index).at_ms.saturating_add(LATE_MS);
             since_ms.is_some_and(|since| at_ms < since)
         };
         let (mut found, mut total, mut read) = (Vec::new(), 0, 0);

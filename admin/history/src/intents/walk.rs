@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
                 return Ok((total, Some(Position::Live(live))));
             }
         };
-        let of = (live.id.as_str(), live.place);
+        let of = (live.id.as_str(), live.position);
         let room = self.room() as u64;
         let listed =
             IntentRecord::older(self.intents.store, &self.intents.realm, self.index, of, room).await?;
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         let last = listed.records.last()?;
         let live = Live {
             id: last.id.clone(),
-            place: last.place_in(self.index),
+            position: last.position_in(self.index),
             archived,
             drained,
             skip: 0,
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
             if at == DRAINED_MAX || self.room() == 0 {
                 return Ok(Drained::Some(live));
             }
-            let listed = self.older_in(segment, live.place).await?;
+            let listed = self.older_in(segment, live.position).await?;
             let rest = listed
                 .into_iter()
                 .skip(usize::try_from(live.skip).unwrap_or(usize::MAX));
@@ -175,14 +175,14 @@ impl<'a> Walk<'a> {
     async fn older_in(
         &self,
         segment: &Arc<IntentsDescriptor>,
-        place: IntentPosition,
+        position: IntentPosition,
     ) -> Result<Vec<IntentRecord>, StoreError> {
         if segment.count(self.index) == 0 {
             return Ok(Vec::new());
         }
         let opened = self.intents.open(segment).await?;
         let listed = opened.newest(self.index).into_iter();
-        let older = listed.filter(|record| record.place_in(self.index) < place);
+        let older = listed.filter(|record| record.position_in(self.index) < position);
         Ok(older.cloned().collect())
     }
 

@@ -76,7 +76,7 @@ struct Entries {
     next: Option<u64>,
 }
 
-/// Begins a text of a place among late calls.
+/// Begins a text of a position among late calls.
 const LATE: &str = "late";
 
 impl CallsPosition {
@@ -86,8 +86,8 @@ impl CallsPosition {
     /// Reads the text that [`CallsPosition`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix(LATE) {
-            Some(place) => {
-                let (day, number) = place.split_once('.')?;
+            Some(position) => {
+                let (day, number) = position.split_once('.')?;
                 Some(Self::Late(day.parse().ok()?, number.parse().ok()?))
             }
             None => text.parse().ok().map(Self::Below),
@@ -132,7 +132,7 @@ impl Trail<'_> {
         Ok(total)
     }
 
-    /// The calls from `place` on, of at most `most` entries and [`STEP_MAX`]. The trail must be
+    /// The calls from `position` on, of at most `most` entries and [`STEP_MAX`]. The trail must be
     /// sealed ([`Trail::seal`]) for what happened last to be among them.
     ///
     /// # Errors
@@ -140,11 +140,11 @@ impl Trail<'_> {
     pub async fn calls(
         &self,
         selection: &CallSelection<'_>,
-        place: CallsPosition,
+        position: CallsPosition,
         most: usize,
     ) -> Result<Step, StoreError> {
         let count = most.min(STEP_MAX);
-        let before = match (place, selection.late) {
+        let before = match (position, selection.late) {
             (CallsPosition::Late(day, before), Some(late)) => {
                 let step = self.late_calls(selection, late, (day, before), count).await?;
                 if !step.calls.is_empty() || matches!(step.next, Some(CallsPosition::Late(..))) {
@@ -170,15 +170,15 @@ impl Trail<'_> {
         })
     }
 
-    /// Calls that ended late, from `place` on.
+    /// Calls that ended late, from `position` on.
     async fn late_calls(
         &self,
         selection: &CallSelection<'_>,
         late: LateCalls,
-        place: (u64, u64),
+        position: (u64, u64),
         count: usize,
     ) -> Result<Step, StoreError> {
-        let LateNumbers { numbers, next } = self.chain.late(late.days, place, count as u64).await?;
+        let LateNumbers { numbers, next } = self.chain.late(late.days, position, count as u64).await?;
         let entries = self.entries(&numbers).await?;
         let entries = entries
             .iter()

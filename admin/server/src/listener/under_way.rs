@@ -1,4 +1,4 @@
-//! The body of an answer. While it is sent to a known caller, the connection keeps its place.
+//! The body of an answer. While it is sent to a known caller, the connection keeps its slot.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The body, and what keeps the connection's place until it is sent.
+/// The body, and what keeps the connection's slot until it is sent.
 pub(super) struct Answer {
     body: Body,
     _under_way: Option<Arc<UnderWay>>,

@@ -95,7 +95,7 @@ async fn a_run_beyond_the_budget_has_a_message_of_its_own() {
 #[tokio::test]
 async fn a_provider_key_that_does_not_decrypt_releases_the_estimate() {
     let fixture = Fixture::new().await;
-    assert!(fixture.health.is_usable().await);
+    assert!(fixture.health.is_trusted().await);
     fixture.on_command(|command| match () {
         () if runs(command, &AUTHORIZE) => Some(text("ok 1 8 pk_1 c2VhbGVk free")),
         () => runs(command, &SETTLE).then(|| text("settled")),

@@ -27,28 +27,28 @@ pub(super) const AMBIGUOUS: &str =
 /// A field whose cost the edge cannot determine.
 #[derive(Debug)]
 pub(super) struct Unseen {
-    place: Cow<'static, str>,
+    path: Cow<'static, str>,
     why: &'static str,
 }
 
 impl Unseen {
-    /// Creates the finding at `place`, such as `.type`, relative to the element that is being read.
-    pub(super) fn at(place: impl Into<String>, why: &'static str) -> Self {
+    /// Creates the finding at `path`, such as `.type`, relative to the element that is being read.
+    pub(super) fn at(path: impl Into<String>, why: &'static str) -> Self {
         Self {
-            place: Cow::Owned(place.into()),
+            path: Cow::Owned(path.into()),
             why,
         }
     }
 
     /// Returns the same finding with `outer` before its path.
     pub(super) fn within(self, outer: &str) -> Self {
-        Self::at(format!("{outer}{}", self.place), self.why)
+        Self::at(format!("{outer}{}", self.path), self.why)
     }
 
     /// Returns the error of the body.
     pub(super) fn into_error(self) -> BodyError {
         BodyError::UnsupportedField {
-            field: self.place.into_owned(),
+            field: self.path.into_owned(),
             why: self.why,
         }
     }

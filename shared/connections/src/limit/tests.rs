@@ -1,4 +1,4 @@
-//! Tests of places: which connection gets one, which makes room, and that the limits hold.
+//! Tests of slots: which connection gets one, which makes room, and that the limits hold.
 
 use super::*;
 use futures::FutureExt as _;
@@ -8,7 +8,7 @@ fn peer(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Takes a place without waiting.
+/// Takes a slot without waiting.
 fn admit(limit: &ConnectionLimit, peer: IpAddr) -> Result<OpenConnection, ReachedLimit> {
     limit
         .admit(peer)
@@ -87,7 +87,7 @@ fn an_idle_connection_gives_way_and_unknown_callers_go_first() {
     later(&limit);
     assert_eq!(admit(&limit, peer("192.0.2.8")).unwrap_err(), ReachedLimit::All);
     drop((known, early, late));
-    assert_eq!(limit.open(), 4, "a place is freed once");
+    assert_eq!(limit.open(), 4, "a slot is freed once");
     drop((next, another, third));
     assert_eq!(limit.open(), 1);
 }
@@ -157,7 +157,7 @@ fn a_connection_waits_while_many_closed_ones_have_their_descriptors() {
     let mut next = pin!(limit.admit(peer("192.0.2.2")));
     assert!(next.as_mut().now_or_never().is_none(), "all permits are taken");
     assert_eq!(limit.open(), CLOSING_MAX);
-    // One that was not closed frees its place, and no descriptor of a closed one.
+    // One that was not closed frees its slot, and no descriptor of a closed one.
     drop(held.pop());
     assert!(next.as_mut().now_or_never().is_none());
     drop(held.swap_remove(0));
@@ -174,7 +174,7 @@ proptest::proptest! {
     /// For any sequence of events: the total and per-address limits hold, no connection with a request in flight is
     /// closed, and a connection is refused only if all others have requests in flight or a choice was just made.
     #[test]
-    fn places_are_never_more_than_there_are(steps in proptest::collection::vec((0_u8..4, 0_u8..6, 0_usize..8), 0..80)) {
+    fn slots_are_never_more_than_there_are(steps in proptest::collection::vec((0_u8..4, 0_u8..6, 0_usize..8), 0..80)) {
         let (max, max_per_address) = (4, 2);
         let limit = ConnectionLimit::new(max, max_per_address, Vec::new());
         let mut open: Vec<(OpenConnection, Option<UnderWay>)> = Vec::new();
@@ -183,10 +183,10 @@ proptest::proptest! {
             match (what, which) {
                 (0, _) => {
                     later(&limit);
-                    let places = |limit: &ConnectionLimit| limit.shared.open.lock().places.len();
-                    let before = places(&limit);
+                    let slots = |limit: &ConnectionLimit| limit.shared.open.lock().slots.len();
+                    let before = slots(&limit);
                     match admit(&limit, peer(&format!("192.0.2.{address}"))) {
-                        Ok(place) => open.push((place, None)),
+                        Ok(slot) => open.push((slot, None)),
                         Err(ReachedLimit::All) => proptest::prop_assert_eq!(before, max),
                         Err(ReachedLimit::Address) => proptest::prop_assert!(before >= max_per_address),
                     }
@@ -196,19 +196,19 @@ proptest::proptest! {
                 (_, Some(which)) => drop(open.swap_remove(which)),
                 _ => {}
             }
-            for (place, request) in &open {
-                proptest::prop_assert!(request.is_none() || !is_closed(place));
+            for (slot, request) in &open {
+                proptest::prop_assert!(request.is_none() || !is_closed(slot));
             }
             let shared = limit.shared.open.lock();
-            proptest::prop_assert!(shared.places.len() <= max);
+            proptest::prop_assert!(shared.slots.len() <= max);
             proptest::prop_assert!(shared.by_address.values().all(|count| (1..=max_per_address).contains(count)));
-            proptest::prop_assert_eq!(shared.by_address.values().sum::<usize>(), shared.places.len());
+            proptest::prop_assert_eq!(shared.by_address.values().sum::<usize>(), shared.slots.len());
         }
     }
 }
 
 proptest::proptest! {
-    /// Whatever a client does at its own limit, a new client finds an idle place, even right afterwards.
+    /// Whatever a client does at its own limit, a new client finds an idle slot, even right afterwards.
     #[test]
     fn a_client_at_its_own_limit_does_not_exclude_others(
         busy_ones in 0_usize..=3,

@@ -27,14 +27,14 @@ impl Tally {
     /// Sums the additions of `entries`.
     pub(crate) fn from_entries<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut days: BTreeMap<u64, Day> = BTreeMap::new();
-        let mut places: HashMap<(u64, &str), usize> = HashMap::new();
+        let mut positions: HashMap<(u64, &str), usize> = HashMap::new();
         for entry in entries {
             let Some((number, effect)) = effect_of(entry) else {
                 continue;
             };
             let day = days.entry(number).or_default();
-            let mut place = |day: &mut Day, agent: &'a str| {
-                *places.entry((number, agent)).or_insert_with(|| {
+            let mut position = |day: &mut Day, agent: &'a str| {
+                *positions.entry((number, agent)).or_insert_with(|| {
                     day.agents.push(field(agent));
                     day.agents.len() - 1
                 })
@@ -45,13 +45,13 @@ impl Tally {
                     *sum = sum.saturating_add(count);
                 }
                 Effect::Charged(agent, amounts) => {
-                    let place = place(day, agent);
-                    let sum = day.charged.entry(place).or_default();
+                    let position = position(day, agent);
+                    let sum = day.charged.entry(position).or_default();
                     *sum = sum.plus(amounts);
                 }
                 Effect::Kept { agent, id, amounts } => {
-                    let place = place(day, agent);
-                    let words = words(place, amounts, "keep", Amounts::NONE, (id, entry.at_ms));
+                    let position = position(day, agent);
+                    let words = words(position, amounts, "keep", Amounts::NONE, (id, entry.at_ms));
                     day.moves.push(words);
                 }
                 Effect::Ended {
@@ -60,8 +60,8 @@ impl Tally {
                     otherwise,
                     after_kept,
                 } => {
-                    let place = place(day, agent);
-                    let words = words(place, otherwise, "end", after_kept, (id, entry.at_ms));
+                    let position = position(day, agent);
+                    let words = words(position, otherwise, "end", after_kept, (id, entry.at_ms));
                     day.moves.push(words);
                 }
             }
@@ -86,8 +86,8 @@ impl Tally {
             all.push(sums.len().to_string());
             all.extend(sums.into_iter().flatten());
             all.push((day.charged.len() + day.moves.len()).to_string());
-            for (place, amounts) in &day.charged {
-                all.extend(words(*place, *amounts, "", Amounts::NONE, ("", 0)));
+            for (position, amounts) in &day.charged {
+                all.extend(words(*position, *amounts, "", Amounts::NONE, ("", 0)));
             }
             all.extend(day.moves.iter().flatten().cloned());
         }
@@ -111,14 +111,14 @@ impl Day {
 
 /// Returns the arguments of one `move` in `seal.lua`, which counts from 1.
 fn words(
-    place: usize,
+    position: usize,
     amounts: Amounts,
     what: &str,
     other: Amounts,
     (id, at_ms): (&str, u64),
 ) -> [String; 8] {
     [
-        (place + 1).to_string(),
+        (position + 1).to_string(),
         amounts.calls.to_string(),
         amounts.nanos.to_string(),
         what.to_owned(),

@@ -104,7 +104,7 @@ pub struct KeySnapshot {
     /// Agent of the key; `None` if the key does not exist.
     pub agent: Option<String>,
     /// Number of older active keys of the account; `None` if the key is not active.
-    pub place: Option<u64>,
+    pub older_keys: Option<u64>,
     /// Requests in the key's current minute.
     pub requests: u64,
     /// End of that minute, in ms since 1970, if a minute is open.
@@ -164,7 +164,7 @@ impl SnapshotQuery<'_> {
         &self,
         (numbers, account, agent, run_spent, requests, owner, records): Reply,
     ) -> Option<Snapshot> {
-        let [at_ms, exists, has_provider_key, place, left] = numbers.try_into().ok()?;
+        let [at_ms, exists, has_provider_key, older_keys, left] = numbers.try_into().ok()?;
         let [plan, account @ ..]: [Option<String>; 9] = account.try_into().ok()?;
         let [runs, run_is_known, intents, text_bytes, transactions] = records.try_into().ok()?;
         let at_ms = u64::try_from(at_ms).ok()?;
@@ -172,7 +172,7 @@ impl SnapshotQuery<'_> {
             None => None,
             Some(_) => Some(KeySnapshot {
                 agent: owner,
-                place: u64::try_from(place).ok(),
+                older_keys: u64::try_from(older_keys).ok(),
                 requests: number(requests)?,
                 resets_at_ms: u64::try_from(left).ok().map(|left| at_ms + left),
             }),

@@ -142,7 +142,7 @@ async fn keep_blocked<T>(
     let realm = requester.scope.realm();
     let keys = BlockedKeys {
         intent: realm.intent(&refusal.intent),
-        intent_index: new.place().index(&realm),
+        intent_index: new.lists().keys(&realm),
         claim: realm.intent(&requester.once.id),
     };
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());

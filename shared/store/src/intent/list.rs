@@ -33,7 +33,7 @@ pub struct Listed {
 
 impl IntentRecord {
     /// Returns its position in a list.
-    pub fn place_in(&self, index: IntentIndex<'_>) -> IntentPosition {
+    pub fn position_in(&self, index: IntentIndex<'_>) -> IntentPosition {
         match index {
             IntentIndex::State(_) => IntentPosition {
                 number: self.filed.unwrap_or(self.seq),
@@ -67,18 +67,18 @@ impl IntentRecord {
         list.before(total.saturating_sub(offset), limit, total).await
     }
 
-    /// Lists at most `limit` intents that are older than `place`.
+    /// Lists at most `limit` intents that are older than `position`.
     pub async fn older(
         store: &Store,
         realm: &Realm,
         index: IntentIndex<'_>,
-        (id, place): (&str, IntentPosition),
+        (id, position): (&str, IntentPosition),
         limit: u64,
     ) -> Result<Listed, StoreError> {
         let list = List::new(store, realm, index);
         let total = list.length().await?;
-        let end = list.first_at(place, total).await?;
-        let end = match place.number {
+        let end = list.first_at(position, total).await?;
+        let end = match position.number {
             0 => end + list.beside(end, id).await?,
             _ => end,
         };
@@ -133,19 +133,21 @@ impl<'a> List<'a> {
     }
 
     /// Finds the first index before `end` with this position or a later one; `end` if there is none.
-    async fn first_at(&self, place: IntentPosition, end: u64) -> Result<u64, StoreError> {
+    async fn first_at(&self, position: IntentPosition, end: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, end);
-        while let Some(indexes) = search.places() {
-            let found = self.places(&indexes).await?;
+        while let Some(indexes) = search.positions() {
+            let found = self.positions(&indexes).await?;
             // A missing intent was archived, which the caller detects.
-            let late = found.iter().map(|found| found.is_none_or(|found| found >= place));
+            let late = found
+                .iter()
+                .map(|found| found.is_none_or(|found| found >= position));
             search.record(&indexes, late);
         }
         Ok(search.found())
     }
 
     /// Reads the positions of the intents at these indexes.
-    async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<IntentPosition>>, StoreError> {
+    async fn positions(&self, indexes: &[u64]) -> Result<Vec<Option<IntentPosition>>, StoreError> {
         let items = indexes.iter().map(|index| (&self.key, index));
         let ids: Vec<Option<String>> = self.store.each("LINDEX", items).await?;
         let fields = ids.iter().map(|id| {
@@ -155,14 +157,14 @@ impl<'a> List<'a> {
         type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
         let found: Vec<Found> = self.store.each("HMGET", fields).await?;
         let is_state = matches!(self.index, IntentIndex::State(_));
-        let places = found.into_iter().map(|(seq, filed, at, decided)| {
+        let positions = found.into_iter().map(|(seq, filed, at, decided)| {
             let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };
             Some(IntentPosition {
                 number: filed.or(seq).unwrap_or(0),
                 at_ms: decided.or(at)?,
             })
         });
-        Ok(places.collect())
+        Ok(positions.collect())
     }
 
     /// Returns the offset of the intent `id` from `start`, among those of its millisecond; 0 if it is missing.

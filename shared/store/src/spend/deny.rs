@@ -1,7 +1,7 @@
 //! Twin of `spend/deny.lua`: denies a waiting spend (decision D23).
 
 use super::intent_args::fields_of;
-use crate::intent::{Decision, IntentPlace, IntentRecord};
+use crate::intent::{Decision, IntentLists, IntentRecord};
 use crate::script::change::{Event, INTENT, Scope};
 use crate::script::script;
 use crate::{Store, StoreError};
@@ -31,11 +31,11 @@ pub async fn deny(
     why: Option<&str>,
 ) -> Result<bool, StoreError> {
     let realm = scope.realm();
-    let place = IntentPlace {
+    let lists = IntentLists {
         kind: record.kind.as_str(),
         agent: &record.agent,
     };
-    let [intent_index @ .., pending_intents] = place.index(&realm);
+    let [intent_index @ .., pending_intents] = lists.keys(&realm);
     let keys = DenyKeys {
         intent: realm.intent(&record.id),
         intent_index,

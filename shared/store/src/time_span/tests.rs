@@ -6,11 +6,15 @@ use super::*;
 struct Listed(Vec<u64>);
 
 impl Times for Listed {
-    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
-        let at = |place: &u64| usize::try_from(*place).ok().and_then(|place| self.0.get(place));
-        Ok(places
+    async fn at(&self, positions: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let at = |position: &u64| {
+            usize::try_from(*position)
+                .ok()
+                .and_then(|position| self.0.get(position))
+        };
+        Ok(positions
             .iter()
-            .map(|place| at(place).copied().unwrap_or(u64::MAX))
+            .map(|position| at(position).copied().unwrap_or(u64::MAX))
             .collect())
     }
 }
@@ -32,7 +36,7 @@ fn scan(times: &[u64], from_ms: Option<u64>, to_ms: Option<u64>) -> Vec<u64> {
     let rows = (0..).zip(times);
     let fits =
         rows.filter(|(_, at)| from_ms.is_none_or(|from| **at >= from) && to_ms.is_none_or(|to| **at < to));
-    fits.map(|(place, _)| place).collect()
+    fits.map(|(position, _)| position).collect()
 }
 
 /// As [`TimeSpan::find`] finds them, all read by rank.
@@ -41,11 +45,15 @@ async fn found(times: &Listed, from_ms: Option<u64>, to_ms: Option<u64>, spread_
     let span = TimeSpan::find(times, 0..length, (from_ms, to_ms), spread_ms)
         .await
         .unwrap();
-    let rows = span.places(0, span.len());
-    for place in (0..length + 1).step_by(if length > CHUNK { 7 } else { 1 }) {
-        let before = rows.iter().filter(|row| **row < place).count() as u64;
-        assert_eq!(span.count_before(place), before, "{span:?} {place}");
-        assert_eq!(span.contains(place), rows.contains(&place), "{span:?} {place}");
+    let rows = span.positions(0, span.len());
+    for position in (0..length + 1).step_by(if length > CHUNK { 7 } else { 1 }) {
+        let before = rows.iter().filter(|row| **row < position).count() as u64;
+        assert_eq!(span.count_before(position), before, "{span:?} {position}");
+        assert_eq!(
+            span.contains(position),
+            rows.contains(&position),
+            "{span:?} {position}"
+        );
     }
     if let Some((first, end)) = span.borders() {
         assert!(rows.iter().all(|row| (first..end).contains(row)), "{span:?}");
@@ -128,5 +136,5 @@ async fn a_border_has_its_bound_and_sorted_rows_are_found_beyond_it() {
     let span = TimeSpan::find(&times, 0..length, (at, at.map(|at| at + 1)), u64::MAX)
         .await
         .unwrap();
-    assert_eq!(span.places(0, span.len()), [2 * BORDER_MAX]);
+    assert_eq!(span.positions(0, span.len()), [2 * BORDER_MAX]);
 }

@@ -38,11 +38,11 @@ pub async fn list(
         Start::Offset(offset) => span.len().saturating_sub(many(offset)),
         Start::After(position) => {
             let number = position.parse().map_err(|_| StoreError::BadPosition)?;
-            span.count_before(numbers.place_of(number, length).await?)
+            span.count_before(numbers.position_of(number, length).await?)
         }
     };
     let first = last.saturating_sub(many(page.limit));
-    let shown = numbers.numbers_at(&span.places(first, last)).await?;
+    let shown = numbers.numbers_at(&span.positions(first, last)).await?;
     let next = shown.first().filter(|_| first > 0).map(u64::to_string);
     let mut lines = numbers.lines(shown).await?;
     lines.reverse();
@@ -96,11 +96,11 @@ impl<'a> Numbers<'a> {
     }
 
     /// Reads the numbers at these ranks; 0 for one that is gone because its wallet was closed.
-    async fn numbers_at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+    async fn numbers_at(&self, positions: &[u64]) -> Result<Vec<u64>, StoreError> {
         let Some(list) = &self.list else {
-            return Ok(places.iter().map(|place| place + 1).collect());
+            return Ok(positions.iter().map(|position| position + 1).collect());
         };
-        let numbers: Vec<Option<u64>> = self.store.items_at(list, places).await?;
+        let numbers: Vec<Option<u64>> = self.store.items_at(list, positions).await?;
         Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
     }
 
@@ -114,16 +114,16 @@ impl<'a> Numbers<'a> {
     }
 
     /// Finds the first rank before `end` of this number or a later one; `end` if there is none.
-    async fn place_of(&self, number: u64, end: u64) -> Result<u64, StoreError> {
+    async fn position_of(&self, number: u64, end: u64) -> Result<u64, StoreError> {
         if self.list.is_none() {
             return Ok(number.saturating_sub(1).min(end));
         }
         let mut search = Search::between(0, end);
-        while let Some(places) = search.places() {
-            let numbers = self.numbers_at(&places).await?;
+        while let Some(positions) = search.positions() {
+            let numbers = self.numbers_at(&positions).await?;
             // A missing one counts as later than all.
             search.record(
-                &places,
+                &positions,
                 numbers.iter().map(|found| *found == 0 || *found >= number),
             );
         }
@@ -132,8 +132,8 @@ impl<'a> Numbers<'a> {
 }
 
 impl Times for Numbers<'_> {
-    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
-        let lines = self.lines(self.numbers_at(places).await?).await?;
+    async fn at(&self, positions: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let lines = self.lines(self.numbers_at(positions).await?).await?;
         Ok(lines.iter().map(|line| time(line.as_deref())).collect())
     }
 }

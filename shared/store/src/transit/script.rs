@@ -2,7 +2,7 @@
 
 use crate::escrow::Party;
 use crate::escrow::script::list_with_payee;
-use crate::intent::IntentPlace;
+use crate::intent::IntentLists;
 use crate::keys::{AccountKeys, Realm, USER};
 use crate::script::change::{INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
@@ -144,11 +144,11 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     // Declared keys that are not touched.
     let no_intent = || (realm.record(), std::array::from_fn(|_| realm.record()));
     let (intent_key, intent_index) = intent.map_or_else(no_intent, |intent| {
-        let place = IntentPlace {
+        let lists = IntentLists {
             kind: &intent.kind,
             agent: &intent.agent,
         };
-        (realm.intent(&intent.id), place.index(&realm))
+        (realm.intent(&intent.id), lists.keys(&realm))
     });
     let keys = ArriveKeys {
         transactions: realm.transactions(),

@@ -168,7 +168,7 @@ impl Chain<'_> {
         let (numbers, total) = match (agent, kind) {
             (None, None) => {
                 let (first, last) = part.within(0, span.numbers.count_before(part.before));
-                (span.numbers.places(first, last), span.numbers.len())
+                (span.numbers.positions(first, last), span.numbers.len())
             }
             (agent, kind) => {
                 let list = self.realm.audit_index(agent, kind);
@@ -226,8 +226,8 @@ impl Chain<'_> {
         Ok(self.late_lengths(days).await?.iter().sum())
     }
 
-    /// Returns the numbers of such entries from `place` on, a day and the number above them: of one day only, `count`
-    /// at most, ascending; and where the next ones are. The last day comes first.
+    /// Returns the numbers of such entries from `position` on, a day and the number above them: of one day only,
+    /// `count` at most, ascending; and where the next ones are. The last day comes first.
     pub async fn late(
         &self,
         (first, end): (u64, u64),
@@ -244,7 +244,7 @@ impl Chain<'_> {
         let earlier = days.next().map(|(day, _)| (day, u64::MAX));
         let list = self.realm.audit_late(found);
         let below = match found == day && before != u64::MAX {
-            true => self.place_of(&list, length, before).await?,
+            true => self.position_of(&list, length, before).await?,
             false => length,
         };
         let start = below.saturating_sub(count.max(1));
@@ -280,15 +280,15 @@ impl Chain<'_> {
     }
 
     /// Finds the first rank in an index of `length` at which `number` or a later one is.
-    async fn place_of(&self, list: &str, length: u64, number: u64) -> Result<u64, StoreError> {
+    async fn position_of(&self, list: &str, length: u64, number: u64) -> Result<u64, StoreError> {
         let mut search = Search::between(0, length);
-        while let Some(places) = search.places() {
-            let items = places.iter().map(|place| (list, place));
+        while let Some(positions) = search.positions() {
+            let items = positions.iter().map(|position| (list, position));
             let numbers: Vec<Option<u64>> = self.store.each("LINDEX", items).await?;
             let late = numbers
                 .iter()
                 .map(|found| found.is_none_or(|found| found >= number));
-            search.record(&places, late);
+            search.record(&positions, late);
         }
         Ok(search.found())
     }
@@ -308,7 +308,7 @@ impl Chain<'_> {
         let mut ranks = [0; 4];
         let middle = wanted.middle();
         for (rank, number) in ranks.iter_mut().zip([before, middle.start, middle.end, behind]) {
-            *rank = self.place_of(list, length, number).await?;
+            *rank = self.position_of(list, length, number).await?;
         }
         let [first, start, end, last] = ranks;
         let read = async |ranks: Range<u64>| {
@@ -320,16 +320,16 @@ impl Chain<'_> {
         let ranks = TimeSpan::new(read(first..start).await?, start..end, read(end..last).await?);
         let below = match part.before {
             u64::MAX => ranks.len(),
-            before => ranks.count_before(self.place_of(list, length, before).await?),
+            before => ranks.count_before(self.position_of(list, length, before).await?),
         };
         let (start, end) = part.within(0, below);
-        let places = ranks.places(start, end);
-        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+        let positions = ranks.positions(start, end);
+        let (Some(first), Some(last)) = (positions.first(), positions.last()) else {
             return Ok((Vec::new(), ranks.len()));
         };
         let numbers = self.ranked(list, *first..last + 1).await?;
         let found = (*first..).zip(numbers);
-        let found = found.filter(|(rank, _)| places.binary_search(rank).is_ok());
+        let found = found.filter(|(rank, _)| positions.binary_search(rank).is_ok());
         Ok((found.map(|(_, number)| number).collect(), ranks.len()))
     }
 
@@ -352,10 +352,10 @@ impl Chain<'_> {
         part: Backwards,
     ) -> Result<(Vec<u64>, u64), StoreError> {
         let length: u64 = self.store.command(redis::cmd("LLEN").arg(list)).await?;
-        let low = self.place_of(list, length, first).await?;
-        let high = self.place_of(list, length, last).await?;
+        let low = self.position_of(list, length, first).await?;
+        let high = self.position_of(list, length, last).await?;
         let below = match part.before < last {
-            true => self.place_of(list, high, part.before).await?,
+            true => self.position_of(list, high, part.before).await?,
             false => high,
         };
         let (start, end) = part.within(low, below);
@@ -364,9 +364,12 @@ impl Chain<'_> {
 }
 
 impl Times for Lines<'_> {
-    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+    async fn at(&self, positions: &[u64]) -> Result<Vec<u64>, StoreError> {
         let list = self.chain.realm.audit();
-        let ranks: Vec<u64> = places.iter().map(|number| number - self.archived - 1).collect();
+        let ranks: Vec<u64> = positions
+            .iter()
+            .map(|number| number - self.archived - 1)
+            .collect();
         let lines: Vec<Option<Vec<u8>>> = self.chain.store.items_at(&list, &ranks).await?;
         Ok(lines.iter().map(|line| time(line.as_deref())).collect())
     }

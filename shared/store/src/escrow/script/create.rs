@@ -126,7 +126,7 @@ impl NewEscrow<'_> {
             payer: realm.wallet(&self.payer.owner),
             payee: realm.wallet(payee_owner),
             intent: realm.intent(&requester.once.id),
-            intent_index: intent.place().index(&realm),
+            intent_index: intent.lists().keys(&realm),
             escrow: realm.escrow(number.get()),
             escrows: realm.escrows(),
             place: Bucket::escrow_place(number),

@@ -103,7 +103,7 @@ async fn execute(
         payer: realm.leg(&payer.owner, kind.as_str()),
         intent: realm.intent(&once.id),
         spare_intent: realm.intent(&once.spare_id),
-        intent_index: intent.place().index(&realm),
+        intent_index: intent.lists().keys(&realm),
         escrow: realm.escrow(escrow.number),
         payer_open: realm.open_escrows(&payer.owner),
         payee: realm.wallet(&here.owner),

@@ -159,7 +159,7 @@ impl Step<'_> {
             spare_intent: kept.map_or_else(unused, |(requester, _)| realm.intent(&requester.once.spare_id)),
             intent_index: kept.map_or_else(
                 || std::array::from_fn(|_| unused()),
-                |(_, intent)| intent.place().index(&realm),
+                |(_, intent)| intent.lists().keys(&realm),
             ),
         }
     }

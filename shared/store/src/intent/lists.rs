@@ -5,16 +5,16 @@ use domain::intent::State;
 
 /// Selects the lists that name an intent.
 #[derive(Debug, Clone, Copy)]
-pub struct IntentPlace<'a> {
+pub struct IntentLists<'a> {
     /// Kind of request.
     pub kind: &'a str,
     /// Owner of the wallet: the agent, or `user`.
     pub agent: &'a str,
 }
 
-impl IntentPlace<'_> {
+impl IntentLists<'_> {
     /// Returns the six index keys that scripts take.
-    pub fn index(&self, realm: &Realm) -> [String; 6] {
+    pub fn keys(&self, realm: &Realm) -> [String; 6] {
         let state = |state: State| IntentIndex::State(state.as_str());
         [
             IntentIndex::All,

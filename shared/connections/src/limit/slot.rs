@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 /// Value in place of the count of requests: closed for another connection.
 const CLOSED: u32 = u32::MAX;
 
-/// The place of a connection.
+/// The slot of a connection.
 #[derive(Debug)]
-pub(super) struct ConnectionPlace {
+pub(super) struct ConnectionSlot {
     /// Later connections have higher numbers.
     pub(super) number: u64,
     /// Address that the connection counts against.
@@ -26,10 +26,10 @@ pub(super) struct ConnectionPlace {
     closing: Notify,
 }
 
-impl ConnectionPlace {
-    /// Creates the place of an idle connection.
+impl ConnectionSlot {
+    /// Creates the slot of an idle connection.
     pub(super) fn new(number: u64, counted_as: Option<IpAddr>, started: Instant) -> Self {
-        let place = Self {
+        let slot = Self {
             number,
             counted_as,
             started,
@@ -38,8 +38,8 @@ impl ConnectionPlace {
             rests_since: AtomicU64::new(0),
             closing: Notify::new(),
         };
-        place.rest();
-        place
+        slot.rest();
+        slot
     }
 
     /// Records the start of a known caller's request. Returns false if the connection was closed for another.
