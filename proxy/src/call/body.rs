@@ -24,6 +24,8 @@ const INVALID_TRAILER_END: ErrorType = ErrorType::new("InvalidTrailerEnd");
 const SHORT_PIECES_MAX: usize = 16 << 10;
 const PIECE_BYTES_MIN: usize = 64;
 
+const LATE: &str = "The request was not sent within the time allowed.";
+
 /// The caller's exact bytes, with their reserved memory.
 #[derive(Debug)]
 pub struct Body {
@@ -65,11 +67,18 @@ impl BodyReader {
             .get_header(EXPECT)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
         {
-            drop(session.write_continue_response().await);
+            // Whoever does not read fills the connection's buffer. A part of this may have been written then.
+            if timeout_at(deadline, pin!(session.write_continue_response()))
+                .await
+                .is_err()
+            {
+                session.set_keepalive(None);
+                return Err(incomplete(LATE));
+            }
         }
         match timeout_at(deadline, pin!(self.read_to_end(session, key))).await {
             Ok(body) => body,
-            Err(_elapsed) => Err(incomplete("The request was not sent within the time allowed.")),
+            Err(_elapsed) => Err(incomplete(LATE)),
         }
     }
 
@@ -157,7 +166,7 @@ fn unreadable(error: &Error) -> Rejection {
 }
 
 /// Returns how many pieces a body of this length may have.
-const fn pieces_max(length: usize) -> usize {
+pub const fn pieces_max(length: usize) -> usize {
     SHORT_PIECES_MAX + length / PIECE_BYTES_MIN
 }
 
@@ -323,6 +332,28 @@ mod tests {
             sending.await.unwrap();
             assert_eq!(fixture.budget.taken(), 0);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_read_the_100_is_late() {
+        let fixture = Fixture::new().await;
+        let (reader, key) = (fixture.body_reader(), fixture.key());
+        // Room for less than `HTTP/1.1 100 Continue`.
+        let (mut caller, here) = duplex(16);
+        let sent = head("expect: 100-continue\r\ncontent-length: 2\r\n");
+        let sending = tokio::spawn(async move {
+            caller.write_all(sent.as_bytes()).await.unwrap();
+            caller
+        });
+        let mut session = ServerSession::new_http1(Box::new(here));
+        assert!(session.read_request().await.unwrap());
+        let read = reader.read(&mut session, &key);
+        let read = tokio::time::timeout(2 * reader.timeout, read)
+            .await
+            .expect("its time-out");
+        assert_eq!(read.err().map(kind), Some(RefusalKind::RequestTimeout));
+        assert_eq!(session.get_keepalive(), None);
+        drop(sending.await.unwrap());
     }
 
     /// A body of chunks of one byte each.

@@ -1,11 +1,11 @@
-//! Begins a request whose head was read: checks the length of the head, the encoding of the body and the host, and
-//! counts the request as in flight.
+//! Begins a request whose head was read: checks the length of the head, encoding and length of the body and the host,
+//! and counts the request as in flight.
 
 use super::head::HEAD_BYTES_MAX;
 use super::head_limited::HeadLimited;
 use super::new_ctx::Ctx;
 use super::state::EdgeState;
-use connections::request_head::{Malformed, check_host, is_chunked};
+use connections::request_head::{Malformed, check_host, check_length, is_chunked};
 use pingora::ErrorType::{HTTPStatus, InternalError};
 use pingora::proxy::Session;
 use pingora::{Error, Result};
@@ -28,6 +28,7 @@ pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx)
         if is_chunked(&request.headers).map_err(malformed)? {
             head.body_is_chunked();
         }
+        check_length(&request.headers).map_err(malformed)?;
         check_host(request.version, &request.headers).map_err(malformed)?;
     }
     ctx.in_flight = state.and_then(|state| state.admission.enter());

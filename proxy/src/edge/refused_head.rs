@@ -37,6 +37,7 @@ pub(super) fn not_http() -> Refusal {
 pub(super) fn malformed(what: Malformed) -> Refusal {
     let message = match what {
         Malformed::TransferCoding => "The only transfer coding of a body is `chunked`.",
+        Malformed::Length => "The request needs one `Content-Length` at most, in digits.",
         Malformed::Host => "The request needs one `Host` header, with a name or an address.",
     };
     Refusal::new(RefusalKind::BadRequest, message)

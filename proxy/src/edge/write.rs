@@ -4,6 +4,7 @@
 //! thousands of bytes.
 
 use crate::admission::Admission;
+use crate::call::body::pieces_max;
 use crate::reply::Reply;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -109,13 +110,51 @@ pub(super) async fn in_time(within: Duration, write: impl Future<Output = Result
     }
 }
 
-/// Discards the rest of the request's body, up to [`LINGER_BYTES`].
+/// Discards the rest of the request's body, up to [`LINGER_BYTES`] and as many pieces as a body may have, which cost
+/// more than their bytes.
 async fn linger(session: &mut ServerSession) {
-    let mut read = 0;
+    let (mut length, mut pieces) = (0, 0);
     while let Ok(Some(piece)) = session.read_request_body().await {
-        read += piece.len();
-        if read > LINGER_BYTES {
+        length += piece.len();
+        pieces += 1;
+        if length > LINGER_BYTES || pieces > pieces_max(length) {
             return;
         }
+        // Other calls of this thread get their turn.
+        tokio::task::consume_budget().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    /// Sends a body of `length` chunks of one byte; returns whether all of it is discarded.
+    async fn is_discarded(length: usize) -> bool {
+        let (mut caller, here) = duplex(1 << 20);
+        let sending = tokio::spawn(async move {
+            let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+            let body = "1\r\nx\r\n".repeat(length);
+            // The reader may stop before the end.
+            drop(
+                caller
+                    .write_all([head, &body, "0\r\n\r\n"].concat().as_bytes())
+                    .await,
+            );
+        });
+        let mut session = ServerSession::new_http1(Box::new(here));
+        assert!(session.read_request().await.unwrap());
+        linger(&mut session).await;
+        let is_discarded = session.is_body_done();
+        drop(session);
+        sending.await.unwrap();
+        is_discarded
+    }
+
+    #[tokio::test]
+    async fn an_unread_body_of_many_short_chunks_is_not_discarded_to_its_end() {
+        assert!(is_discarded(pieces_max(0) / 2).await);
+        assert!(!is_discarded(2 * pieces_max(0)).await);
     }
 }

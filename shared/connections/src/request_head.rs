@@ -1,7 +1,7 @@
 //! Rules on the head of an HTTP/1 request that neither server's library enforces. Two servers could read a request that
 //! breaks a rule differently, which allows request smuggling.
 
-use http::header::{HOST, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Version};
 
 /// Fault of a request head.
@@ -9,16 +9,19 @@ use http::{HeaderMap, HeaderValue, Version};
 pub enum Malformed {
     /// A transfer coding other than `chunked`, or `chunked` twice.
     TransferCoding,
+    /// Several lengths, or one that is not a number in digits. RFC 9110 §8.6 lets `5, 5` be refused.
+    Length,
     /// No `Host` in HTTP/1.1, several, or an invalid one (RFC 9112 §3.2).
     Host,
 }
 
-/// Checks transfer coding and host.
+/// Checks transfer coding, length and host.
 ///
 /// # Errors
 /// What is malformed.
 pub fn check(version: Version, headers: &HeaderMap) -> Result<(), Malformed> {
     is_chunked(headers)?;
+    check_length(headers)?;
     check_host(version, headers)
 }
 
@@ -34,6 +37,24 @@ pub fn is_chunked(headers: &HeaderMap) -> Result<bool, Malformed> {
         (Some(coding), None) if is_chunked(coding) => Ok(true),
         _ => Err(Malformed::TransferCoding),
     }
+}
+
+/// Checks that a declared length is one number, so that whatever compares it with a limit reads it as the library does.
+///
+/// # Errors
+/// [`Malformed::Length`]
+pub fn check_length(headers: &HeaderMap) -> Result<(), Malformed> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let is_number = |length: &HeaderValue| {
+        let digits = length.as_bytes().trim_ascii();
+        !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    };
+    let is_well_formed = match (lengths.next(), lengths.next()) {
+        (None, _) => true,
+        (Some(length), None) => is_number(length),
+        _ => false,
+    };
+    is_well_formed.then_some(()).ok_or(Malformed::Length)
 }
 
 /// Checks that the request names one host. HTTP/1.0 may name none.
@@ -113,6 +134,25 @@ mod tests {
         }
         let twice = headers(&[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")]);
         assert_eq!(is_chunked(&twice), Err(Malformed::TransferCoding));
+    }
+
+    #[test]
+    fn a_length_is_one_number() {
+        assert_eq!(check_length(&HeaderMap::new()), Ok(()));
+        for good in ["0", "5", " 5\t", "99999999999999999999999"] {
+            assert_eq!(
+                check_length(&headers(&[("content-length", good)])),
+                Ok(()),
+                "{good}"
+            );
+        }
+        for bad in ["", " ", "5, 5", "5,", "+5", "-5", "0x5", "5 5", "٥"] {
+            let length = headers(&[("host", "a"), ("content-length", bad)]);
+            assert_eq!(check_length(&length), Err(Malformed::Length), "{bad}");
+            assert_eq!(check(Version::HTTP_11, &length), Err(Malformed::Length), "{bad}");
+        }
+        let twice = headers(&[("content-length", "5"), ("content-length", "5")]);
+        assert_eq!(check_length(&twice), Err(Malformed::Length));
     }
 
     #[test]
