@@ -22,8 +22,8 @@ pub struct Bill {
     pub how: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
-    /// The requested and the reported service tier, if one of them changes a price.
-    pub tiers: [Option<String>; 2],
+    /// `service_tier` of the answer, if it or that of the request changes a price.
+    pub tier_reported: Option<String>,
     /// Whether the cost includes a web search.
     pub web_search: bool,
     /// The cost that the provider reported, if it is the charge because it exceeds the computed one.
@@ -71,7 +71,7 @@ impl Bill {
         let actual = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
         Self {
             usage,
-            tiers: request.notable_tiers(tier),
+            tier_reported: request.notable_tiers(tier)[1].map(str::to_owned),
             ..Self::new(actual, request.counted_cost(reported.cost), estimate)
         }
     }
@@ -97,7 +97,7 @@ impl Bill {
         };
         Self {
             usage: usage.filter(|_| is_whole),
-            tiers: request.notable_tiers(tier),
+            tier_reported: request.notable_tiers(tier)[1].map(str::to_owned),
             ..bill
         }
     }
@@ -123,7 +123,7 @@ impl Bill {
             cost,
             how,
             usage: None,
-            tiers: [None, None],
+            tier_reported: None,
             web_search: false,
             reported_cost: None,
         }
@@ -151,11 +151,11 @@ impl Bill {
 
     /// Returns the details from which the charge can be recomputed.
     fn details(&self, request: &CallRequest, status: Option<StatusCode>) -> Billing {
-        let [tier_asked, tier_reported] = self.tiers.clone();
+        let [tier_asked, tier_reported] = request.notable_tiers(self.tier_reported.as_deref());
         let prefix = request.upstream.identity().notable_price_prefix();
         let billing = Billing {
-            tier_asked,
-            tier_reported,
+            tier_asked: tier_asked.map(str::to_owned),
+            tier_reported: tier_reported.map(str::to_owned),
             web_search: self.web_search,
             reported_cost: self.reported_cost,
             price_prefix: prefix.map(str::to_owned),
@@ -453,6 +453,11 @@ mod tests {
                 "{asked:?} {reported:?}"
             );
         }
+        let asked = CallRequest {
+            service_tier: Some("flex".to_owned()),
+            ..request()
+        };
+        assert_eq!(details(&asked, &answer(429, "")), ",asked=flex,status=429");
     }
 
     #[test]

@@ -114,11 +114,11 @@ impl CallRequest {
 
     /// Returns the requested and the reported tier. Neither if both have the meaning of a request without a tier: they
     /// change no price.
-    pub fn notable_tiers(&self, reported: Option<&str>) -> [Option<String>; 2] {
+    pub fn notable_tiers<'a>(&'a self, reported: Option<&'a str>) -> [Option<&'a str>; 2] {
         let tiers = [self.service_tier.as_deref(), reported];
         match tiers.iter().all(|tier| self.prices.is_default_tier(*tier)) {
             true => [None, None],
-            false => tiers.map(|tier| tier.map(str::to_owned)),
+            false => tiers,
         }
     }
 
