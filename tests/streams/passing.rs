@@ -132,6 +132,46 @@ async fn a_reported_cost_above_the_table_is_charged() {
     }
 }
 
+/// Parsers differ in which value of a repeated key they take. A whole answer and a stream are read alike.
+#[tokio::test]
+async fn an_ambiguous_or_long_usage_costs_the_same_whole_and_streamed() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_UPSTREAM__REPORTED_COST", "true")).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let tokens = r#""prompt_tokens":9,"completion_tokens":12"#;
+    let padded = |bytes: usize| format!(r#""usage":{{{tokens},"cost":3e-6,"x":"{}"}}"#, "x".repeat(bytes));
+    let mut charged = 0;
+    for (fields, nanos) in [
+        (format!(r#""usage":{{{tokens}}}"#), 12),
+        (format!(r#""us\u0061ge":{{{tokens}}}"#), 12),
+        (format!(r#""usage":{{{tokens}}},"usage":{{{tokens}}}"#), HELD),
+        (format!(r#""usage":null,"usage":{{{tokens}}}"#), HELD),
+        (
+            format!(r#""service_tier":"flex","usage":{{{tokens}}},"service_tier":"priority""#),
+            HELD,
+        ),
+        (format!(r#""usage":{{{tokens},"cost":3e-6,"cost":1e-6}}"#), 3_000),
+        (format!(r#""usage":{{{tokens},"cost":1e-6,"cost":3e-6}}"#), 3_000),
+        (padded(20_000), 3_000),
+        (padded(64 << 10), HELD),
+    ] {
+        let shown = &fields[..fields.len().min(200)];
+        let whole = format!(r#"{{"choices":[],{fields}}}"#);
+        let script = Script::new().send(chunk("a")).send(format!("data: {whole}\n\n"));
+        stage.provider_streams(script.send("data: [DONE]\n\n"));
+        stage.open(&actor, json!({})).await.rest().await;
+        charged += nanos;
+        assert_eq!(actor.settled().await, charged, "streamed {shown}");
+        let answer = Answer::bytes(200, whole);
+        stage.upstream.set(move |_| answer.clone());
+        let mut asked = body(json!({}));
+        asked["stream"] = Value::Bool(false);
+        let caller = stage.edge.caller(&actor.key);
+        assert_eq!(caller.chat(asked).await.status, 200);
+        charged += nanos;
+        assert_eq!(actor.settled().await, charged, "whole {shown}");
+    }
+}
+
 /// Tokens and cost may be in different frames; neither takes the place of the other.
 #[tokio::test]
 async fn a_cost_in_a_frame_of_its_own_counts_beside_the_tokens() {

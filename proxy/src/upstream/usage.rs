@@ -5,10 +5,10 @@ use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::price::{BadCost, EmbeddingsUsage, ResponsesUsage, Usage, reported_cost};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use sse::{Filter, Format, FoundUsage, ReadUsage};
+use sse::{Filter, Format, FoundUsage, ReadUsage, USAGE_BYTES_MAX};
 use std::marker::PhantomData;
 
 /// The part of an answer that the settlement needs.
@@ -22,12 +22,53 @@ pub struct Reported {
     pub cost: Result<Option<Nanos>, BadCost>,
 }
 
-/// The fields of an answer that determine its cost. `U` is the usage: its tokens, or its raw JSON.
-#[derive(Deserialize)]
-struct UsageFields<'a, U> {
-    usage: Option<U>,
-    #[serde(borrow)]
+/// The fields of an answer that determine its cost.
+#[derive(Default)]
+struct UsageFields<'a> {
+    usage: Option<&'a RawValue>,
     service_tier: Option<&'a RawValue>,
+    /// Whether one of them occurs twice: parsers differ in which value they take.
+    is_ambiguous: bool,
+}
+
+/// The keys of an answer that are told apart.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    Usage,
+    ServiceTier,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for UsageFields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = UsageFields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = UsageFields::default();
+                while let Some(field) = map.next_key()? {
+                    let place = match field {
+                        Field::Usage => &mut fields.usage,
+                        Field::ServiceTier => &mut fields.service_tier,
+                        Field::Other => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    fields.is_ambiguous |= place.replace(map.next_value()?).is_some();
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
 }
 
 /// A value that is a JSON object: a derived reader takes an array for an object without names.
@@ -51,14 +92,18 @@ impl<'de, U: Deserialize<'de>> Deserialize<'de> for Object<U> {
     }
 }
 
-/// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read.
+/// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read. A usage
+/// is read as in a stream: not if it is ambiguous, or longer than [`USAGE_BYTES_MAX`].
 pub fn read(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
-    let tokens = if cost_counts {
-        None
-    } else {
-        tokens_alone(endpoint, plain)
-    };
-    tokens.or_else(|| with_cost(endpoint, plain, cost_counts))
+    let fields: UsageFields<'_> = parse(plain)?;
+    let usage = fields.usage.map(|usage| usage.get().as_bytes());
+    let is_readable = |usage: &&[u8]| !fields.is_ambiguous && usage.len() <= USAGE_BYTES_MAX;
+    let usage = usage.filter(is_readable).unwrap_or_default();
+    Some(Reported {
+        usage: of_object(endpoint, usage),
+        service_tier: fields.service_tier.and_then(tier),
+        cost: cost_of(usage, cost_counts),
+    })
 }
 
 /// Like [`read`], for an answer of server-sent events to a call that did not ask for them: some providers go by the
@@ -90,34 +135,6 @@ pub fn found_usage(endpoint: Endpoint, cost_counts: bool) -> ReadUsage {
     Box::new(move |json: &[u8]| FoundUsage {
         has_tokens: of_object(endpoint, json).is_some(),
         cost_nanos: cost_of(json, cost_counts).ok().flatten().map(Nanos::get),
-    })
-}
-
-/// Reads tokens and tier in one pass. Also `None` for an implausible usage.
-fn tokens_alone(endpoint: Endpoint, plain: &[u8]) -> Option<Reported> {
-    fn pass<'a, U: Deserialize<'a>>(plain: &'a [u8], usage: fn(U) -> Usage) -> Option<Reported> {
-        let answer: UsageFields<'a, Object<U>> = parse(plain)?;
-        Some(Reported {
-            usage: Some(usage(answer.usage?.0)),
-            service_tier: answer.service_tier.and_then(tier),
-            cost: Ok(None),
-        })
-    }
-    match endpoint {
-        Endpoint::Chat => pass(plain, |usage: Usage| usage),
-        Endpoint::Responses => pass(plain, |ResponsesUsage(usage)| usage),
-        Endpoint::Embeddings => pass(plain, |EmbeddingsUsage(usage)| usage),
-    }
-}
-
-/// Finds the usage and reads each of its parts separately, so that an invalid part does not affect the others.
-fn with_cost(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
-    let answer: UsageFields<'_, &RawValue> = parse(plain)?;
-    let usage = answer.usage.map_or(&b""[..], |usage| usage.get().as_bytes());
-    Some(Reported {
-        usage: of_object(endpoint, usage),
-        service_tier: answer.service_tier.and_then(tier),
-        cost: cost_of(usage, cost_counts),
     })
 }
 
@@ -156,6 +173,7 @@ pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Returns usage and tier of an answer with a plausible usage.
     fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
@@ -232,6 +250,47 @@ mod tests {
         assert_eq!(read(&[TEXT, USAGE]), (Some(2), flex.clone()));
         assert_eq!(read(&[USAGE, TEXT]), (None, flex), "text follows");
         assert_eq!(read(&[TEXT, "data: [DONE]\n\n"]), (None, None));
+    }
+
+    /// Generates the members of an answer, some of them repeated or with escapes in their keys.
+    fn members() -> impl Strategy<Value = Vec<String>> {
+        let member = prop::sample::select(vec![
+            r#""usage":null"#,
+            r#""usage":{}"#,
+            r#""usage":[9,2]"#,
+            r#""usage":{"prompt_tokens":9,"completion_tokens":2}"#,
+            r#""usage":{"prompt_tokens":9,"completion_tokens":2,"cost":0.5}"#,
+            r#""usage":{"prompt_tokens":9,"prompt_tokens":8,"completion_tokens":2,"cost":0.5,"cost":0.25}"#,
+            r#""usage":{"cost":0.25,"x":{"usage":{"prompt_tokens":1}}}"#,
+            r#""us\u0061ge":{"prompt_tokens":7,"completion_tokens":1}"#,
+            r#""service_tier":"flex""#,
+            r#""service_tier":"""#,
+            r#""service\u005ftier":"priority""#,
+            r#""service_\tier":"priority""#,
+            r#""x":{"usage":{"prompt_tokens":5,"completion_tokens":5},"service_tier":"flex"}"#,
+            r#""choices":[]"#,
+        ]);
+        prop::collection::vec(member.prop_map(str::to_owned), 0..5)
+    }
+
+    proptest! {
+        /// A whole answer and a stream with the same JSON in its last event are read alike, wherever its pieces end.
+        #[test]
+        fn whole_answers_and_streams_are_read_alike(members in members(), cut: prop::sample::Index) {
+            let json = format!("{{{}}}", members.join(","));
+            prop_assume!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+            let whole = super::read(Endpoint::Chat, json.as_bytes(), true).unwrap();
+            let events = Bytes::from(format!("data: {json}\n\ndata: [DONE]\n\n"));
+            let mut filter = Filter::new(Format::Chat, true, (Box::new(|_| None), found_usage(Endpoint::Chat, true)));
+            let cut = cut.index(events.len());
+            for piece in [events.slice(..cut), events.slice(cut..)] {
+                filter.push(&piece, &mut Vec::new());
+            }
+            let streamed = filter.usage().filter(|_| filter.usage_is_whole(true));
+            prop_assert_eq!(whole.usage, streamed.and_then(|json| of_object(Endpoint::Chat, json)), "{}", json);
+            let cost = whole.cost.ok().flatten().map(Nanos::get);
+            prop_assert_eq!(cost, filter.cost_nanos(), "{}", json);
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use model::ModelPrice;
 pub use overlay::PriceOverlay;
 pub use picos::{CallPrice, TokenPrice};
 pub use rates::{Published, Rates};
-pub use reported_cost::{BadCost, reported_cost};
+pub use reported_cost::{BadCost, CALL_COST_MAX, reported_cost};
 pub use table::PriceTable;
 pub use usage::{EmbeddingsUsage, ResponsesUsage, Usage};
 

@@ -1,7 +1,8 @@
 //! Facts about the events of a stream, and where they occur.
 
-/// Longest `usage` object that is kept, in bytes. OpenAI's has about 400.
-pub(crate) const USAGE_BYTES_MAX: usize = 16 << 10;
+/// Longest `usage` object that is read, in a stream and in a whole answer, in bytes. OpenAI's has about 400,
+/// OpenRouter's about 1,000.
+pub const USAGE_BYTES_MAX: usize = 64 << 10;
 /// Longest `type` or `service_tier` that is kept, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 
@@ -38,6 +39,8 @@ pub(crate) struct EventFacts {
     pub(crate) has_usage: bool,
     /// The `usage` object as JSON, until it is taken.
     pub(crate) usage: Option<Vec<u8>>,
+    /// Whether `usage` or `service_tier` occurs twice, or `usage` is longer than [`USAGE_BYTES_MAX`].
+    pub(crate) has_unreadable_usage: bool,
     /// Whether its `choices` have an element.
     pub(crate) has_choice: bool,
     /// Whether a choice has a `finish_reason`.

@@ -50,13 +50,11 @@ pub struct Filter {
     events: u64,
     /// A choice had a `finish_reason`.
     is_finished: bool,
-    /// The latest `usage` with plausible counts.
+    /// The latest `usage` with plausible counts, of the events that ended.
     usage: Option<Vec<u8>>,
-    /// The largest reported cost. Not every `usage` of a stream repeats it.
+    /// The largest reported cost of the events that ended. Not every `usage` of a stream repeats it.
     cost_nanos: Option<u64>,
-    /// Whether the usage is in the current event.
-    usage_is_new: bool,
-    /// Position of the usage; `None` until its event ends.
+    /// Position of the usage; `None` if a later one cannot be read.
     usage_position: Option<UsagePosition>,
 }
 
@@ -97,22 +95,30 @@ impl Filter {
             is_finished: false,
             usage: None,
             cost_nanos: None,
-            usage_is_new: false,
             usage_position: None,
         }
     }
 
     /// Returns the latest `usage` object so far with plausible counts, as JSON.
     pub fn usage(&self) -> Option<&[u8]> {
-        self.usage.as_deref()
+        let current = self.current_usage().filter(|(_, found)| found.has_tokens);
+        current.map(|(usage, _)| usage).or(self.usage.as_deref())
     }
 
     /// Returns the largest cost so far that the provider reported, if reported costs are used, in nano-USD.
-    pub const fn cost_nanos(&self) -> Option<u64> {
-        self.cost_nanos
+    pub fn cost_nanos(&self) -> Option<u64> {
+        let current = self.current_usage().and_then(|(_, found)| found.cost_nanos);
+        self.cost_nanos.max(current)
     }
 
-    /// Returns whether the provider reported tokens or a cost.
+    /// Returns the usage of an event that has not ended, as far as it is known.
+    fn current_usage(&self) -> Option<(&[u8], FoundUsage)> {
+        let event = &self.reader.event;
+        let usage = event.usage.as_deref().filter(|_| !event.has_unreadable_usage)?;
+        Some((usage, (self.read_usage)(usage)))
+    }
+
+    /// Returns whether the provider reported tokens or a cost in the events that ended.
     pub const fn has_report(&self) -> bool {
         self.usage.is_some() || self.cost_nanos.is_some()
     }
@@ -122,7 +128,8 @@ impl Filter {
     /// properly, the last event arrived, or the usage has its own frame, which follows the answer. In a response the
     /// usage is in the last event.
     pub fn usage_is_whole(&self, is_complete: bool) -> bool {
-        let Some(position) = self.usage_position else {
+        // The usage of an event that has not ended has no position yet.
+        let Some(position) = self.usage_position.filter(|_| !self.reader.event.has_usage) else {
             return false;
         };
         let is_behind_answer = position.is_alone && (self.is_finished || position.behind_text > 0);
@@ -190,7 +197,6 @@ impl Filter {
             let (read, ended) = self.reader.read(&piece[at..]);
             let begin = at;
             at += read;
-            self.note_usage();
             from = match ended {
                 true => self.end_event(piece, from, begin..at, out),
                 false => self.in_event(piece, from, begin..at, out),
@@ -212,7 +218,12 @@ impl Filter {
         self.end.take().unwrap_or_default()
     }
 
-    fn note_usage(&mut self) {
+    /// Takes the usage of an event that ended. It is read no earlier, so that where pieces end changes nothing.
+    fn note_usage(&mut self, is_end: bool) {
+        if self.reader.event.has_unreadable_usage {
+            self.usage_position = None;
+            return;
+        }
         let Some(usage) = self.reader.event.usage.take() else {
             return;
         };
@@ -220,7 +231,11 @@ impl Filter {
         self.cost_nanos = self.cost_nanos.max(found.cost_nanos);
         if found.has_tokens {
             self.usage = Some(usage);
-            (self.usage_is_new, self.usage_position) = (true, None);
+            self.usage_position = Some(UsagePosition {
+                behind_text: self.text_bytes(),
+                is_alone: self.reader.event.is_usage_frame(),
+                is_last: is_end,
+            });
         }
     }
 
@@ -279,13 +294,7 @@ impl Filter {
         let is_unwanted = self.format == Format::Chat && !self.usage_passes && facts.is_usage_frame();
         self.dropped = is_unwanted && !self.is_long;
         self.is_finished |= facts.has_finish;
-        if std::mem::take(&mut self.usage_is_new) {
-            self.usage_position = Some(UsagePosition {
-                behind_text: self.text_bytes(),
-                is_alone: facts.is_usage_frame(),
-                is_last: is_end,
-            });
-        }
+        self.note_usage(is_end);
         self.reader.begin_event();
         self.events += 1;
         self.is_long = false;

@@ -112,6 +112,10 @@ struct ScanPosition {
     key_comes: bool,
     /// The current `delta` or `message` of a choice, and the depth at which it ends.
     part: Option<(Key, usize)>,
+    /// Whether the key `usage` of the answer occurred.
+    has_usage_key: bool,
+    /// Whether the key `service_tier` of the answer occurred.
+    has_tier_key: bool,
 }
 
 /// Start of an event up to its first text, and the state of the scan there. The chunks of a stream mostly have the same
@@ -194,7 +198,11 @@ impl JsonScan {
 
     /// Remembers the start of an event when its first text is reached.
     fn learn_beginning(&mut self, bytes: &[u8], event: &EventFacts, stream: &StreamFacts) {
-        let says_more = event.has_usage || event.has_finish || event.has_error || event.has_odd_key;
+        let says_more = event.has_usage
+            || event.has_unreadable_usage
+            || event.has_finish
+            || event.has_error
+            || event.has_odd_key;
         if !event.has_choice || says_more || bytes.len() > BEGINNING_MAX {
             return;
         }
@@ -250,12 +258,7 @@ impl JsonScan {
     fn open(&mut self, is_object: bool, event: &mut EventFacts) {
         self.begin_value(event);
         let (depth, key) = (self.position.depth, self.position.key);
-        let is_usage = key == Key::Usage
-            && match self.format {
-                Format::Chat => depth == 1,
-                Format::Responses => depth == 2 && self.position.path[1] == Key::Response,
-            };
-        if is_object && is_usage {
+        if is_object && key == Key::Usage && self.is_of_answer() {
             self.usage = Some((depth, Vec::new()));
         }
         event.has_error |= is_object && self.is_error(key, depth);
@@ -271,6 +274,25 @@ impl JsonScan {
             *key = Key::Other;
         }
         (self.position.key, self.position.key_comes) = (Key::Other, is_object);
+    }
+
+    /// Returns whether a key or value at this depth is one of the answer: where its `usage` is.
+    fn is_of_answer(&self) -> bool {
+        match self.format {
+            Format::Chat => self.position.depth == 1,
+            Format::Responses => self.position.depth == 2 && self.position.path[1] == Key::Response,
+        }
+    }
+
+    /// Notes a key of the answer by which it is billed. If it occurs twice, parsers differ in which value they take.
+    fn note_key(&mut self, event: &mut EventFacts) {
+        let is_of_answer = self.is_of_answer();
+        let was_seen = match self.position.key {
+            Key::Usage if is_of_answer => &mut self.position.has_usage_key,
+            Key::ServiceTier if is_of_answer => &mut self.position.has_tier_key,
+            _ => return,
+        };
+        event.has_unreadable_usage |= std::mem::replace(was_seen, true);
     }
 
     /// Returns whether the value of a key at this depth is the error of the event, of its response, or of a choice.
@@ -309,14 +331,13 @@ impl JsonScan {
         self.begin_value(event);
         event.has_error |= self.is_error(self.position.key, self.position.depth);
         let responses = self.format == Format::Responses;
-        let tier_depth = 1 + usize::from(responses);
         let is_text = self.is_text();
         match self.position.key {
             Key::Media if is_text => Use::Media,
             Key::Delta if is_text && event.kind == AUDIO_DELTA => Use::Media,
             _ if is_text => Use::Text,
             Key::Type if responses && self.position.depth == 1 => Use::Kind,
-            Key::ServiceTier if self.position.depth == tier_depth => Use::ServiceTier,
+            Key::ServiceTier if self.is_of_answer() => Use::ServiceTier,
             Key::FinishReason if self.in_a_choice() => Use::FinishReason,
             _ if self.is_whole_text() => Use::WholeText,
             _ => Use::Nothing,
@@ -359,14 +380,18 @@ impl JsonScan {
         let (escape, read) = match escape {
             Escape::Begun if first == b'u' => (Escape::Unicode(0, 0), 1),
             Escape::Begun => {
-                self.add(used, &[first], stream);
+                self.add(used, &[unescaped(first)], stream);
                 (Escape::None, 1)
             }
             Escape::Unicode(digits, value) => {
                 let value = value << 4 | char::from(first).to_digit(16).unwrap_or(0);
                 match digits {
                     3 => {
-                        self.add(used, &[b'?'; 3][..utf8_bytes(value)], stream);
+                        let mut bytes = [b'?'; 3];
+                        if let Some(ascii) = u8::try_from(value).ok().filter(u8::is_ascii) {
+                            bytes[0] = ascii;
+                        }
+                        self.add(used, &bytes[..utf8_bytes(value)], stream);
                         (Escape::None, 1)
                     }
                     _ => (Escape::Unicode(digits + 1, value), 1),
@@ -420,6 +445,7 @@ impl JsonScan {
                 if let Some(key) = self.position.path.get_mut(self.position.depth) {
                     *key = self.position.key;
                 }
+                self.note_key(event);
             }
             Use::Kind => set_word(&mut event.kind, word),
             Use::ServiceTier if word.is_empty() => {}
@@ -440,6 +466,7 @@ impl JsonScan {
         };
         if !append_usage(text, bytes) {
             self.usage = None;
+            event.has_unreadable_usage = true;
         } else if self.position.depth == *end && self.string.is_none() {
             event.usage = Some(std::mem::take(text));
             event.has_usage = true;
@@ -473,6 +500,18 @@ const fn bytes_that_are(byte: u8, word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let zeros = word ^ (ONES * byte as u64);
     zeros.wrapping_sub(ONES) & !zeros & (ONES << 7)
+}
+
+/// Returns the character of the escape `\x`, where `x` is not `u`.
+const fn unescaped(escape: u8) -> u8 {
+    match escape {
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        itself => itself,
+    }
 }
 
 /// Bytes of a character of the basic plane in UTF-8; of half a surrogate pair, half of the pair's four.

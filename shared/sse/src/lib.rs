@@ -22,5 +22,5 @@ mod facts;
 mod filter;
 mod json;
 
-pub use facts::Format;
+pub use facts::{Format, USAGE_BYTES_MAX};
 pub use filter::{Filter, FoundUsage, HELD_MAX, ReadUsage, Redact};

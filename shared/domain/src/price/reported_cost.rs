@@ -1,47 +1,89 @@
 //! The cost of a call as reported by the provider: `cost` in its `usage`, in USD, as OpenRouter reports it.
 
 use super::decimal::{DecimalError, parse_scaled_up};
-use crate::money::Nanos;
-use serde::Deserialize;
+use crate::money::{NANOS_PER_USD, Nanos};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Decimal digits of a nano-USD.
 const NANO_DIGITS: u32 = 9;
 /// The largest plausible cost of one call: 10,000 USD.
-const MAX_NANOS: u64 = 10_000_000_000_000;
+pub const CALL_COST_MAX: Nanos = Nanos::from_stored(10_000 * NANOS_PER_USD);
 
 /// Why a reported cost is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the reported cost {0}")]
 pub struct BadCost(DecimalError);
 
-/// The part of `usage` with the cost.
-#[derive(Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow)]
-    cost: Option<&'a RawValue>,
-}
-
 /// Parses `cost` in a `usage` object: a number or a decimal string of USD, rounded up to the nano. `Ok(None)` if there
-/// is none.
+/// is none. Of several, which parsers read differently, the largest valid one.
 ///
 /// # Errors
 /// [`BadCost`] for a cost that is not a number, is negative, or exceeds 10,000 USD.
 pub fn reported_cost(usage: &[u8]) -> Result<Option<Nanos>, BadCost> {
-    let wire: Option<Wire<'_>> = serde_json::from_slice(usage).ok();
-    let Some(cost) = wire.and_then(|wire| wire.cost) else {
-        return Ok(None);
-    };
-    let text = match cost.get().starts_with('"') {
-        true => serde_json::from_str(cost.get()).map_err(|_| BadCost(DecimalError::NotANumber))?,
-        false => cost.get().to_owned(),
+    serde_json::from_slice::<Costs>(usage).map_or(Ok(None), |costs| costs.0)
+}
+
+/// The costs in a `usage` object.
+struct Costs(Result<Option<Nanos>, BadCost>);
+
+/// The keys of a `usage` object that are told apart.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    Cost,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Costs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CostsVisitor)
+    }
+}
+
+struct CostsVisitor;
+
+impl<'de> Visitor<'de> for CostsVisitor {
+    type Value = Costs;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut largest, mut bad) = (None, None);
+        while let Some(field) = map.next_key()? {
+            match field {
+                Field::Cost => match cost_of(map.next_value()?) {
+                    Ok(cost) => largest = largest.max(cost),
+                    Err(error) => bad = Some(error),
+                },
+                Field::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Costs(match (largest, bad) {
+            (None, Some(error)) => Err(error),
+            _ => Ok(largest),
+        }))
+    }
+}
+
+/// Parses one cost; `Ok(None)` for `null`.
+fn cost_of(cost: &RawValue) -> Result<Option<Nanos>, BadCost> {
+    let text = match cost.get() {
+        "null" => return Ok(None),
+        text if text.starts_with('"') => {
+            serde_json::from_str(text).map_err(|_| BadCost(DecimalError::NotANumber))?
+        }
+        text => text.to_owned(),
     };
     let nanos = parse_scaled_up(&text, NANO_DIGITS).map_err(BadCost)?;
-    let believed = Some(nanos).filter(|nanos| *nanos <= MAX_NANOS);
-    let cost = believed
-        .and_then(Nanos::new)
-        .ok_or(BadCost(DecimalError::TooLarge))?;
-    Ok(Some(cost))
+    let cost = Nanos::new(nanos).filter(|cost| *cost <= CALL_COST_MAX);
+    cost.map(Some).ok_or(BadCost(DecimalError::TooLarge))
 }
 
 #[cfg(test)]
@@ -71,7 +113,7 @@ mod tests {
             ("0.00014999999999999999", 150_000),
             ("0.123456789", 123_456_789),
             ("0.1234567891", 123_456_790),
-            ("10000", MAX_NANOS),
+            ("10000", CALL_COST_MAX.get()),
         ] {
             assert_eq!(read(cost), Ok(Some(nanos)), "{cost}");
         }
@@ -101,6 +143,24 @@ mod tests {
         }
     }
 
+    /// Parsers differ in which of several costs they take. No reading is charged less.
+    #[test]
+    fn of_several_costs_the_largest_counts() {
+        for (usage, nanos) in [
+            (r#"{"cost":0.2,"cost":0.1}"#, Some(200_000_000)),
+            (r#"{"cost":0.1,"cost":0.2}"#, Some(200_000_000)),
+            (r#"{"cost":null,"cost":"0.2"}"#, Some(200_000_000)),
+            (r#"{"cost":0.2,"c\u006fst":0.3}"#, Some(300_000_000)),
+            (r#"{"cost":0.2,"cost":-1}"#, Some(200_000_000)),
+            (r#"{"cost_details":{"cost":0.2}}"#, None),
+            (r#"[0.2]"#, None),
+        ] {
+            let cost = reported_cost(usage.as_bytes()).map(|cost| cost.map(Nanos::get));
+            assert_eq!(cost, Ok(nanos), "{usage}");
+        }
+        assert!(reported_cost(br#"{"cost":-1,"cost":true}"#).is_err());
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text in "[-+0-9eE.\"]{0,60}") {
@@ -109,7 +169,7 @@ mod tests {
 
         /// The charge is never below the reported cost, and less than one nano above it.
         #[test]
-        fn the_text_of_picos_is_rounded_up(picos in 0..=MAX_NANOS * 1_000) {
+        fn the_text_of_picos_is_rounded_up(picos in 0..=CALL_COST_MAX.get() * 1_000) {
             let text = format!("{}.{:012}", picos / 1_000_000_000_000, picos % 1_000_000_000_000);
             prop_assert_eq!(read(&text), Ok(Some(picos.div_ceil(1_000))));
         }

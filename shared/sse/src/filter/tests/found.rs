@@ -51,6 +51,53 @@ fn a_cost_and_the_tokens_of_another_usage_both_count() {
     }
 }
 
+/// Parsers differ in which `usage` they take, so none counts, and an earlier one is not that of the whole answer.
+#[test]
+fn a_repeated_or_long_usage_is_not_read() {
+    const USAGES: &str = "\"usage\":{\"prompt_tokens\":3,\"cost\":7}";
+    let tier = |tier: &str| format!("\"service_tier\":\"{tier}\"");
+    let long = format!(
+        "\"usage\":{{\"prompt_tokens\":3,\"cost\":7,\"x\":\"{}\"}}",
+        "x".repeat(crate::USAGE_BYTES_MAX)
+    );
+    for (fields, is_read) in [
+        (format!("{USAGES},{}", tier("a")), true),
+        (format!("{USAGES},{USAGES}"), false),
+        (format!("\"usage\":null,{USAGES}"), false),
+        (format!("{USAGES},\"us\\u0061ge\":0"), false),
+        (format!("{},{USAGES},{}", tier("a"), tier("b")), false),
+        (long, false),
+    ] {
+        let shown = &fields[..fields.len().min(100)];
+        let frame = format!("data: {{\"choices\":[],{fields}}}\n\n");
+        for cut in [0, frame.len() / 2, frame.len()] {
+            let (first, second) = frame.split_at(cut);
+            let pieces = [TEXT, first, second, DONE].map(str::as_bytes);
+            let (.., seen) = passed(filter(Format::Chat, true), &pieces);
+            assert_eq!(seen.usage().is_some(), is_read, "{shown}");
+            assert_eq!(seen.cost_nanos(), is_read.then_some(7), "{shown}");
+            assert_eq!(seen.usage_is_whole(true), is_read, "{shown}");
+            let pieces = [TEXT, USAGE, first, second, DONE].map(str::as_bytes);
+            let (.., seen) = passed(filter(Format::Chat, true), &pieces);
+            assert!(seen.usage().is_some());
+            assert_eq!(seen.usage_is_whole(true), is_read, "{shown}");
+        }
+    }
+}
+
+/// The start of an event that the scan remembers has its keys too.
+#[test]
+fn a_repeated_tier_behind_a_remembered_start_is_found() {
+    let start = "data: {\"service_tier\":\"a\",\"choices\":[{\"delta\":{\"content\":";
+    let usage = "}}],\"usage\":{\"prompt_tokens\":3}";
+    for (rest, is_read) in [("", true), (",\"service_tier\":\"b\"", false)] {
+        let events = format!("{start}\"x\"}}}}]}}\n\n{start}\"y\"{usage}{rest}}}\n\n{DONE}");
+        let (.., seen) = passed(filter(Format::Chat, true), &[events.as_bytes()]);
+        assert_eq!(seen.text_bytes(), 2);
+        assert_eq!(seen.usage_is_whole(true), is_read, "{rest}");
+    }
+}
+
 /// Text counts wherever a provider puts it, but what only repeats the deltas does not count twice.
 #[test]
 fn text_outside_of_deltas_counts_if_no_delta_has_any() {
