@@ -172,6 +172,37 @@ async fn a_line_of_a_later_release_is_left_to_that_release() {
     assert_eq!(reply.status, 503, "{}", reply.text());
 }
 
+/// A line that nobody can read is sealed as such. The server logs the first of a trail, and counts each.
+#[tokio::test]
+async fn unreadable_lines_are_logged_once_a_trail_and_counted() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let seed = Seed::new(&store).await;
+    let accounts = [seed.account("builder").await, seed.account("builder").await];
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
+    let mut count = 0_u64;
+    for (account, lines) in [(&accounts[0], 3), (&accounts[1], 1), (&accounts[0], 2)] {
+        let line = (START_MS, "nonsense".to_owned());
+        let writer = AuditWriter::new(&store, account, Mode::Live);
+        writer.write(&vec![line; lines]).await;
+        count += lines as u64;
+        eventually("their count", Duration::from_secs(20), async || {
+            let counted = admin.metric::<u64>("tollgate_admin_audit_unreadable_entries_total");
+            (counted == Some(count)).then_some(())
+        })
+        .await;
+    }
+    let logs = admin.logs();
+    let reported: Vec<&str> = logs
+        .lines()
+        .filter(|line| line.contains("lines of an audit trail cannot be read"))
+        .collect();
+    assert_eq!(reported.len(), accounts.len(), "{reported:?}");
+    for (line, account) in reported.iter().zip(&accounts) {
+        assert!(line.contains("ERROR") && line.contains(&account.id), "{line}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_chain() {
     let redis = Redis::start();

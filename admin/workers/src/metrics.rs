@@ -66,6 +66,8 @@ telemetry::metrics! {
         pub entries_sealed: counter("audit_entries_sealed_total"),
         /// Audit chains that could not be sealed; tried again.
         pub seals_failed: counter("audit_seals_failed_total"),
+        /// Sealed lines of audit trails that cannot be read, since somebody changed the store.
+        pub entries_unreadable: counter("audit_unreadable_entries_total"),
         /// Audit entries that this server could not seal yet, of chains whose end it could read.
         pub entries_unsealed: gauge("audit_unsealed_entries"),
         /// Longest wait of a chain for its seal.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::account::ModeField;
 use store::audit::chain::Chain;
+use store::audit::unreadable_lines;
 use store::connection::batch::Batch;
 use store::keys::Realm;
 use store::read::Read;
@@ -103,6 +104,12 @@ impl Memory {
         let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
         metrics.entries_unsealed.set(level(entries));
         metrics.unsealed_for.set(oldest.unwrap_or_default().as_secs_f64());
+        // Readers of this process seal, too.
+        let unreadable = unreadable_lines::count();
+        let counted = metrics.entries_unreadable.get();
+        metrics
+            .entries_unreadable
+            .inc_by(unreadable.saturating_sub(counted));
     }
 }
 

@@ -9,6 +9,7 @@ pub mod reseal_checkpoint_key;
 pub mod seal;
 pub mod statistics;
 mod tally;
+pub mod unreadable_lines;
 
 pub use domain::entry::OPERATOR;
 

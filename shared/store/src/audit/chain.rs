@@ -10,11 +10,12 @@ pub use live::{Backwards, Filter, LateNumbers, LiveNumbers, LiveSpan, Row};
 
 use crate::account::ModeField;
 use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
+use crate::audit::unreadable_lines;
 use crate::keys::Realm;
 use crate::read::Read;
 use crate::{Store, StoreError};
 use domain::chain::GENESIS;
-use domain::entry::{Entry, Sealed, is_of_later_release};
+use domain::entry::{Entry, Sealed, UNREADABLE, is_of_later_release};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Retries of a read while others archive or seal.
@@ -215,6 +216,7 @@ impl<'a> Chain<'a> {
         match batch.execute(self.store, &self.realm).await? {
             SealedBatch::Done => {
                 added = end.seq - extent.sealed.seq;
+                report_unreadable(&self.realm, &batch.entries);
                 extent.sealed = end;
             }
             SealedBatch::Moved => extent = self.extent().await?,
@@ -232,6 +234,15 @@ impl<'a> Chain<'a> {
             added,
             is_last,
         })
+    }
+}
+
+/// Reports the sealed lines that are none.
+fn report_unreadable(realm: &Realm, entries: &[(Entry, [u8; 32])]) {
+    let mut unreadable = entries.iter().filter(|(entry, _)| entry.kind == UNREADABLE);
+    if let Some((first, _)) = unreadable.next() {
+        let lines = 1 + unreadable.count() as u64;
+        unreadable_lines::sealed(realm, first.seq, lines);
     }
 }
 
