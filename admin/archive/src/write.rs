@@ -1,6 +1,7 @@
-//! Moves the oldest entries of a chain into the archive. First the segment and its manifest are written and read back;
-//! then one script removes the entries, if they are still the oldest. An interrupted attempt leaves objects that the
-//! next attempt finds or replaces; no entry is lost or stored twice.
+//! Moves the oldest entries of a chain into the archive. First the extent of the segment is claimed in the store, so
+//! that all archivers write the same one. Then the segment and its manifest are written and read back; then one script
+//! removes the entries, if they are still the oldest. An interrupted attempt leaves objects that the next attempt
+//! finds; no entry is lost or stored twice.
 
 use super::segment::{Built, Draft};
 use crate::handle::{Archive, damaged, failed};
@@ -27,11 +28,10 @@ impl Archive {
         entries_max: usize,
     ) -> Result<u64, StoreError> {
         let before = chain.extent().await?.archived;
-        let draft = draft(chain, before, last, entries_max).await?;
-        let realm = chain.realm().clone();
-        let building = tokio::task::spawn_blocking(move || draft.build(&realm)).await;
-        let built = building.map_err(failed)?.map_err(failed)?;
-        let Some(built) = built else {
+        let Some(built) = build(chain, before, last, entries_max).await? else {
+            return Ok(0);
+        };
+        let Some(built) = claimed(chain, before, built).await? else {
             return Ok(0);
         };
         let (segment_path, manifest_path) = built.descriptor.paths(chain.realm());
@@ -98,6 +98,39 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// Returns the segment that all archivers write: `built`, or the one that another archiver claimed earlier. `None` if
+/// its entries have left the store, or if the claim changes meanwhile.
+async fn claimed(chain: &Chain<'_>, before: Head, built: Built) -> Result<Option<Built>, StoreError> {
+    let (first, last) = (built.descriptor.first, built.descriptor.last);
+    let Some(agreed) = chain.claim_segment(first, last, None).await? else {
+        return Ok(None);
+    };
+    if agreed == last {
+        return Ok(Some(built));
+    }
+    // The other archiver has kept the bounds of a segment; its settings may allow more entries.
+    let other = build(chain, before, agreed, usize::MAX).await?;
+    if let Some(other) = other.filter(|other| other.descriptor.last == agreed) {
+        return Ok(Some(other));
+    }
+    // A store that lost entries, or another release with other bounds. Nobody else may be able to build it either.
+    let agreed = chain.claim_segment(first, last, Some(agreed)).await?;
+    Ok(agreed.filter(|agreed| *agreed == last).map(|_| built))
+}
+
+/// Builds the segment after `before`; `None` if there are no entries.
+async fn build(
+    chain: &Chain<'_>,
+    before: Head,
+    last: u64,
+    entries_max: usize,
+) -> Result<Option<Built>, StoreError> {
+    let draft = draft(chain, before, last, entries_max).await?;
+    let realm = chain.realm().clone();
+    let building = tokio::task::spawn_blocking(move || draft.build(&realm)).await;
+    building.map_err(failed)?.map_err(failed)
 }
 
 /// Creates the segment after `before`.

@@ -1,9 +1,19 @@
-//! Twin of `archive.lua` and `forget.lua`: remove entries that an archive segment holds.
+//! Twin of `claim_segment.lua`, `archive.lua` and `forget.lua`: agree on the next segment of the archive, and remove
+//! the entries that it holds.
 
 use crate::keys::Realm;
 use crate::script::script;
 use crate::{Store, StoreError};
 use std::collections::BTreeMap;
+
+script! {
+    /// Agrees on the next segment. Runs on a full store, since archiving frees memory.
+    pub static CLAIM_SEGMENT = "claim_segment",
+    source: [include_str!("claim_segment.lua")],
+    when_full: Run,
+    keys: struct ClaimKeys: String { base },
+    args: struct ClaimArgs: String { first, last, unusable },
+}
 
 script! {
     /// Removes archived entries. Runs on a full store, since it frees memory.
@@ -97,6 +107,32 @@ impl Archived<'_> {
             _ => reply.unexpected(),
         }
     }
+}
+
+/// Returns the last entry of the segment from entry `first` on: `last`, unless an earlier claim has another. A claim of
+/// `unusable` is replaced. `None` if entry `first` is not the oldest one any more.
+///
+/// # Errors
+/// [`StoreError`]; the script may have run. Safe to retry.
+pub(crate) async fn claim_segment(
+    store: &Store,
+    realm: &Realm,
+    (first, last): (u64, u64),
+    unusable: Option<u64>,
+) -> Result<Option<u64>, StoreError> {
+    let keys = ClaimKeys {
+        base: realm.audit_base(),
+    };
+    let args = ClaimArgs {
+        first: first.to_string(),
+        last: last.to_string(),
+        unusable: unusable.unwrap_or(0).to_string(),
+    };
+    let mut reply = store.reply(&CLAIM_SEGMENT, keys, args).await?;
+    reply.parsed(|word| match word {
+        "moved" => Some(None),
+        digits => digits.parse().ok().map(Some),
+    })
 }
 
 /// Removes packed look-ups of decisions, if their length is unchanged. All entries up to `done` are then without

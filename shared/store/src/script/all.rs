@@ -91,6 +91,7 @@ pub fn all() -> Vec<&'static Script> {
         &*RESEAL_CHECKPOINT_KEY,
         &*RUN_END,
         &*SEAL,
+        &*audit::archive::CLAIM_SEGMENT,
         &*audit::archive::ARCHIVE,
         &*audit::archive::FORGET,
         &*ARCHIVE_INTENTS,

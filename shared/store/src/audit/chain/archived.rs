@@ -140,6 +140,20 @@ impl<'a> Chain<'a> {
         self.first_at(&extent, at_ms, low, high).await
     }
 
+    /// Agrees with other archivers on the last entry of the segment from entry `first` on: `last`, unless an earlier
+    /// claim has another. A claim of `unusable` is replaced. `None` if entry `first` has been archived.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the script may have run. Safe to retry.
+    pub async fn claim_segment(
+        &self,
+        first: u64,
+        last: u64,
+        unusable: Option<u64>,
+    ) -> Result<Option<u64>, StoreError> {
+        archive::claim_segment(self.store, &self.realm, (first, last), unusable).await
+    }
+
     /// Removes the oldest entries, which are in a segment.
     ///
     /// # Errors
