@@ -135,6 +135,71 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     assert_fields!(run(&redis, &["holds", "release", "--id", &id], 1), { "code": "NOT_FOUND" });
 }
 
+/// A mistake of the operator, such as cents for USD, charges nothing. A cost that is confirmed does.
+#[tokio::test]
+async fn a_kept_hold_is_settled_at_a_plausible_cost() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let bot = agent(&store).await;
+    let ids = [
+        hold(&bot, Duration::from_secs(100)).await,
+        hold(&bot, Duration::from_secs(100)).await,
+    ];
+    bot.pass_deadlines().await;
+    let now = clock::now_ms();
+    let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
+    assert_eq!(kept.len(), ids.len());
+    let settle = |id: &str, actual: &str, more: &[&str], code: i32| {
+        let args = ["holds", "settle", "--id", id, "--actual", actual];
+        run(&redis, &[&args[..], more].concat(), code)
+    };
+    for (actual, more, code) in [
+        ("2.000000001", &[][..], "ABOVE_ESTIMATE"),
+        ("9000000", &[], "VALIDATION"),
+        ("10000.000000001", &["--above-estimate"], "VALIDATION"),
+    ] {
+        let refused = settle(&ids[0], actual, more, 1);
+        assert_fields!(refused, { "code": code });
+        assert!(
+            text(&refused, "/error").contains("the estimate of 2 USD"),
+            "{refused}"
+        );
+        assert_eq!(bot.counters().await.day_nanos, 2 * ESTIMATE, "{actual}");
+    }
+    let exact = settle(&ids[0], "2", &[], 0);
+    assert_fields!(exact, { "actualUsd": 2, "estimateUsd": 2, "was": "kept" });
+    let above = settle(
+        &ids[1],
+        "10000",
+        &["--above-estimate", "--reason", "invoice 7"],
+        0,
+    );
+    assert_fields!(above, { "actualUsd": 10_000, "was": "kept" });
+    let charged = ESTIMATE + 10_000_000_000_000;
+    assert_eq!(bot.counters().await.day_nanos, charged);
+    let ends = entries(&redis, &bot.account.id);
+    let corrected: Vec<_> = ends
+        .iter()
+        .filter(|end| end["data"]["outcome"] == "corrected")
+        .map(|end| {
+            (
+                &end["actor"],
+                &end["data"]["actualUsd"],
+                &end["data"]["operatorReason"],
+            )
+        })
+        .collect();
+    assert_eq!(
+        corrected,
+        [
+            (&json!("operator"), &json!(2), &Value::Null),
+            (&json!("operator"), &json!(10_000), &json!("invoice 7")),
+        ]
+    );
+    assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 0);
+    document(&cli(&redis).run(&["ledger", "check", "--json"]), 0);
+}
+
 #[tokio::test]
 async fn lists_are_of_one_account_and_bounded() {
     let redis = Redis::start();

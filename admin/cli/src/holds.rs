@@ -8,6 +8,7 @@ use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::money::Nanos;
+use domain::price::CALL_COST_MAX;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::call::open_holds;
@@ -37,6 +38,9 @@ pub(super) enum Holds {
         /// The real cost
         #[arg(long, value_name = "USD", value_parser = value::usd, allow_negative_numbers = true)]
         actual: Nanos,
+        /// Charge it even if it is above the estimate
+        #[arg(long)]
+        above_estimate: bool,
     },
     /// Charge nothing for a call: the provider did not serve it
     Release(Target),
@@ -60,8 +64,26 @@ impl Holds {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,
-            Self::Settle { target, actual } => resolve(context, &target, actual, HoldOutcome::Settled).await,
-            Self::Release(target) => resolve(context, &target, Nanos::ZERO, HoldOutcome::Released).await,
+            Self::Settle {
+                target,
+                actual,
+                above_estimate,
+            } => {
+                let end = End {
+                    cost: actual,
+                    above_estimate,
+                    how: HoldOutcome::Settled,
+                };
+                resolve(context, &target, end).await
+            }
+            Self::Release(target) => {
+                let end = End {
+                    cost: Nanos::ZERO,
+                    above_estimate: false,
+                    how: HoldOutcome::Released,
+                };
+                resolve(context, &target, end).await
+            }
         }
     }
 }
@@ -95,12 +117,16 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
     ))
 }
 
-async fn resolve(
-    context: &Context,
-    target: &Target,
+/// The end of a hold, as the operator wants it.
+struct End {
     cost: Nanos,
+    /// Whether the cost may be above the estimate.
+    above_estimate: bool,
     how: HoldOutcome,
-) -> Result<Report, Failure> {
+}
+
+async fn resolve(context: &Context, target: &Target, end: End) -> Result<Report, Failure> {
+    let cost = end.cost;
     let Target { id, account, reason } = target;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, account.as_deref(), id)
@@ -110,11 +136,12 @@ async fn resolve(
         require_overdue(context, id, found.at_ms).await?;
     }
     let hold = found.hold;
+    end.require_plausible(id, hold.estimate)?;
     let settle = Settle {
         name: hold.name,
         estimate: hold.estimate,
         cost,
-        how,
+        how: end.how,
         extension: None,
         measured: None,
         ended_by: Some(EndedBy::Operator {
@@ -135,6 +162,32 @@ async fn resolve(
             "CONFLICT",
             format!("hold {id} changed meanwhile"),
         )),
+    }
+}
+
+impl End {
+    /// Refuses a cost that is probably a mistake, such as cents for USD: one above the estimate, unless the operator
+    /// confirms it; and one that no call has, whether or not it is confirmed.
+    fn require_plausible(&self, id: &str, estimate: Nanos) -> Result<(), Failure> {
+        if self.cost <= estimate {
+            return Ok(());
+        }
+        let (cost, above) = (
+            self.cost,
+            format!("above the estimate of {estimate} USD of hold {id}"),
+        );
+        if self.cost > CALL_COST_MAX {
+            let message = format!("{cost} USD is {above}, and no call costs more than {CALL_COST_MAX} USD");
+            return Err(Failure::refused("VALIDATION", message));
+        }
+        match self.above_estimate {
+            true => Ok(()),
+            false => {
+                let message =
+                    format!("{cost} USD is {above}: if the call did cost that, add --above-estimate");
+                Err(Failure::refused("ABOVE_ESTIMATE", message))
+            }
+        }
     }
 }
 

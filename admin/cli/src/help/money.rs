@@ -62,13 +62,15 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "holds settle",
         about: "Charges the real cost of a call in place of its estimate, in the counters of its agent, run, day, \
-                month and plan.",
+                month and plan. A cost above the estimate needs --above-estimate; above 10,000 USD it is refused, \
+                unless the estimate is that high.",
         changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
         examples: &[
             "tollgate-admin holds settle --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK --actual 0.0042 \\\n    \
                      --reason 'invoice of November'",
         ],
-        refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",
+        refused: "no open or kept hold has that id, its call is still in flight, it changed meanwhile, or the cost is \
+                  above the estimate (ABOVE_ESTIMATE) or above what any call costs (VALIDATION)",
     },
     Page {
         path: "holds release",
