@@ -25,6 +25,7 @@ mod pending;
 mod reconcile;
 mod record;
 mod replay;
+mod run_index;
 mod scan;
 mod snapshot;
 mod trail;

@@ -97,6 +97,7 @@ impl<'a> Pass<'a> {
         pass.check_versions(witnesses);
         pass.check_held().await?;
         pass.read_hold_indexes().await?;
+        pass.read_run_indexes().await?;
         pass.read_transactions().await?;
         pass.read_lists().await?;
         pass.read_logs().await?;

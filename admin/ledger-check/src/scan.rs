@@ -47,6 +47,7 @@ enum Note {
     IntentList(AccountMode, String),
     ArchivedIntents(AccountMode),
     OpenEscrows(AccountMode, String),
+    RunIndex(AccountMode),
     TransactionList(AccountMode, String),
     Other,
     Unknown(String, &'static str),
@@ -102,6 +103,7 @@ impl Pass<'_> {
             Note::OpenEscrows(place, owner) => {
                 self.page(place).open_escrows.insert(owner);
             }
+            Note::RunIndex(place) => self.page(place).has_runs = true,
             Note::TransactionList(place, key) => {
                 self.reconcile(Comparison::TransactionList, Side::Record, (place, &key), &[LIST]);
             }
@@ -218,9 +220,9 @@ fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &s
         ModeKey::TransactionsOfType(_) | ModeKey::TransactionsOfWallet { .. } => {
             Sorted::Note(Note::TransactionList(place, key.to_owned()))
         }
+        ModeKey::AllRuns => Sorted::Note(Note::RunIndex(place)),
         ModeKey::Agents
         | ModeKey::Runs(_)
-        | ModeKey::AllRuns
         | ModeKey::Policies
         | ModeKey::Policy(_)
         | ModeKey::AccountPolicies

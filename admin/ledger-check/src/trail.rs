@@ -25,13 +25,13 @@ use join::{LegMismatch, Unmatched};
 use legs::{Reader, key_of};
 use records::{MADE, RecordInTrail, RecordKind, of_deposit, of_escrow, of_intent};
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use store::StoreError;
 use store::account::ModeField;
 use store::deposit::{Deposit, DepositState};
 use store::intent::IntentRecord;
 use store::keys::USER;
 use store::read::{Answers, Read};
 use store::transaction::Transaction;
+use store::{StoreError, server_clock};
 
 /// Maximum number of attempts to read a record between two entries of its account.
 const ATTEMPTS: usize = 100;
@@ -73,6 +73,7 @@ impl Pass<'_> {
 
     async fn read_trail(&mut self, place: AccountMode) -> Result<(), StoreError> {
         let realm = self.accounts.realm(place);
+        let now_ms = server_clock::now_ms(self.store).await?;
         // One command: the numbers of the last entry and transaction and the tracked USD belong together.
         let mut answers = self
             .store
@@ -91,7 +92,7 @@ impl Pass<'_> {
                 last: number(&format!("{}_txn_seq", place.mode)),
                 read: VecDeque::new(),
             },
-            charges: Charges::until(cut),
+            charges: Charges::until(cut, now_ms),
             waiting: HashSet::new(),
             cut,
             incomplete: None,

@@ -299,6 +299,7 @@ async fn counters_holds_logs_and_names() {
         damage(keys.record(), &format!("HINCRBY {{}} t{month} 1"), &["counters"]),
         damage(keys.record(), &format!("HINCRBY {{}} n{month} 1"), &["counters"]),
         damage(keys.live().run("ann", "run-1"), "HSET {} spent -1", &["counters"]),
+        damage(keys.live().run("ann", "run-1"), "DEL {}", &["counters"]),
         damage(&agent, "HINCRBY {} held -1", &["counters"]),
         damage(&agent, "HDEL {} held", &["counters"]),
         damage(&agent, "HSET {} held nonsense", &["counters"]),

@@ -195,6 +195,27 @@ async fn counters_that_were_set_back_are_found() {
     );
 }
 
+/// Who deletes a run's record gives the run its whole limit anew. Without its entries in the indexes the books agree.
+#[tokio::test]
+async fn a_run_that_was_deleted_with_its_index_entries_is_found() {
+    let mut fixture = Fixture::build().await;
+    fixture.admin = None;
+    let realm = fixture.tenants[0].account.keys.live();
+    let run = realm.run("ann", "run-1");
+    let _: i64 = fixture.redis.command(&["DEL", &run]);
+    let by_index = fixture.cli.json_exit(&["ledger", "check"], 1);
+    assert!(
+        by_index.to_string().contains("names a run that has no record"),
+        "{by_index}"
+    );
+    for (index, member) in [(realm.all_runs(), "ann/run-1"), (realm.runs("ann"), "run-1")] {
+        let removed: i64 = fixture.redis.command(&["ZREM", &index, member]);
+        assert_eq!(removed, 1, "{index}");
+    }
+    check(&fixture, &[], 0);
+    says(&found(&fixture), &[&[run.as_str(), "it has no record"]]);
+}
+
 #[tokio::test]
 async fn an_entry_that_was_cut_off_leaves_its_records_alone() {
     let mut fixture = Fixture::build().await;

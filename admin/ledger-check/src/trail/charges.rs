@@ -5,9 +5,11 @@ use super::super::book::Counters;
 use super::super::counters::DAYS_KEPT;
 use super::legs::{EntryFields, MissingField};
 use domain::entry::{Entry, HoldOutcome};
+use domain::id::{Kind, made_at_ms};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use store::call::authorize::RUN_LIFE;
 
 /// Like [`DAYS_KEPT`] for months, in the distance of their numbers.
 const MONTHS_KEPT: u64 = 199;
@@ -19,6 +21,11 @@ const KEPT_MANY: usize = 100_000;
 /// Entries that are this much older than a run's record belong to an earlier record of the same run id: a record
 /// expires 35 days after its last call. Exceeds any difference between servers' clocks.
 const SAME_RUN_MS: u64 = 12 * 3_600_000;
+
+/// Prefix of the ids of runs that no caller named: they have no record. A caller's own run id with it is not checked.
+const UNNAMED: &str = Kind::Request.prefix();
+/// Maximum number of runs without a record that are reported.
+const UNRECORDED_MAX: usize = 1_000;
 
 /// Nano-USD by day or month. A sum is negative if it has a correction without the charge.
 type Sums = BTreeMap<u64, i128>;
@@ -75,6 +82,10 @@ pub(super) struct Charges {
     months: Sums,
     /// Number of entries when the account's record was read.
     until: u64,
+    /// Runs without a record, by agent and id, and the number of their first entry. Only of calls and spends made since
+    /// `runs_since_ms`, whose runs have records.
+    unrecorded: BTreeMap<(String, String), u64>,
+    runs_since_ms: u64,
     /// Day and charge in nano-USD of kept holds, by a hash of the id. The next entry of the hold replaces the charge.
     kept: HashMap<u64, (u64, i128)>,
 }
@@ -85,16 +96,20 @@ pub(super) type CounterMismatch = (String, String, String);
 /// Charge of one entry.
 struct Charge<'a> {
     agent: &'a str,
+    /// Time of the decision, in ms since 1970.
+    made_ms: u64,
     run: Option<&'a str>,
     period: Period,
     nanos: i128,
 }
 
 impl Charges {
-    /// Creates the charges of an account whose record was read when the trail had `until` entries.
-    pub(super) fn until(until: u64) -> Self {
+    /// Creates the charges of an account whose record was read at `now_ms`, when the trail had `until` entries.
+    pub(super) fn until(until: u64, now_ms: u64) -> Self {
+        let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         Self {
             until,
+            runs_since_ms: now_ms.saturating_sub(life).saturating_add(SAME_RUN_MS),
             ..Self::default()
         }
     }
@@ -132,12 +147,18 @@ impl Charges {
             *agent.days.entry(charge.period.day).or_default() += charge.nanos;
             *agent.months.entry(charge.period.month).or_default() += charge.nanos;
         }
+        let Some(run_id) = charge.run else { return Ok(()) };
         let runs = self.runs.get_mut(charge.agent);
-        if let Some(run) = runs.zip(charge.run).and_then(|(runs, run)| runs.get_mut(run))
-            && entry.seq <= run.until
-            && entry.at_ms >= run.from_ms
-        {
-            run.sum += charge.nanos;
+        match runs.and_then(|runs| runs.get_mut(run_id)) {
+            Some(run) if entry.seq <= run.until && entry.at_ms >= run.from_ms => run.sum += charge.nanos,
+            Some(_) => {}
+            None => {
+                let has_record = !run_id.starts_with(UNNAMED) && charge.made_ms >= self.runs_since_ms;
+                if has_record && entry.seq <= until && self.unrecorded.len() < UNRECORDED_MAX {
+                    let name = (charge.agent.to_owned(), run_id.to_owned());
+                    self.unrecorded.entry(name).or_insert(entry.seq);
+                }
+            }
         }
         Ok(())
     }
@@ -161,6 +182,7 @@ impl Charges {
                 let before = kept.or(unread).unwrap_or(0);
                 Ok(Some(Charge {
                     agent: agent()?,
+                    made_ms: made_at_ms(&entry.id).unwrap_or(0),
                     run: fields.text("runId").ok(),
                     period,
                     nanos: charged - before,
@@ -168,6 +190,7 @@ impl Charges {
             }
             "spend.requested" | "spend.approved" if fields.is_settled() => Ok(Some(Charge {
                 agent: agent()?,
+                made_ms: entry.at_ms,
                 run: fields.text("runId").ok(),
                 period: Period::at(entry.at_ms),
                 nanos: fields.nanos("amountNanos")?.into(),
@@ -233,7 +256,12 @@ impl Charges {
             let detail = detail(of.spent, of.sum, of.until, &format!("up to {}", of.held));
             (agent.clone(), run.clone(), detail)
         });
-        named.collect()
+        let unrecorded = self.unrecorded.iter().map(|((agent, run), seq)| {
+            let detail =
+                format!("it has no record, but audit entry {seq} charges it, and it cannot have expired");
+            (agent.clone(), run.clone(), detail)
+        });
+        named.chain(unrecorded).collect()
     }
 
     /// Returns the months whose tracked USD differs from the trail. The months of the open holds are unknown, so each
@@ -333,7 +361,7 @@ mod tests {
                 .entry(Period::at(*day * DAY_MS).month)
                 .or_default() += nanos;
         }
-        let mut charges = Charges::until(100);
+        let mut charges = Charges::until(100, TODAY.day * DAY_MS);
         let snapshot = Snapshot {
             until: 100,
             counters,
@@ -472,6 +500,49 @@ mod tests {
             }
             assert_eq!(charges.runs_differ().is_empty(), right, "{spent} {held}");
         }
+    }
+
+    #[test]
+    fn a_run_that_was_charged_has_a_record_until_it_expires() {
+        let day = TODAY.day;
+        let call = |seq: u64, run: &str, age_days: u64| {
+            let at_ms = (day - age_days) * DAY_MS;
+            let id = Kind::Allow.mint(at_ms).unwrap();
+            let memo = MEMO.replace(" - ", &format!(" {run} "));
+            // It ended today.
+            let line = format!(
+                "{seq} {} A settled 5 {id} H 200 {day} 202611 1 ,,,,,, {memo}",
+                day * DAY_MS
+            );
+            Entry::of_line(seq, line.as_bytes())
+        };
+        for (run, age_days, is_missing) in [
+            ("run-1", 0, true),
+            ("run-1", 34, true),
+            ("run-1", 35, false),
+            ("req_1", 0, false),
+            ("-", 0, false),
+        ] {
+            let mut charges = charges(&[], &[], 0);
+            charges.add_entry(&call(1, run, age_days)).unwrap();
+            charges.add_entry(&call(101, "later", 0)).unwrap();
+            let found = charges.runs_differ();
+            assert_eq!(found.len(), usize::from(is_missing), "{run} {age_days} {found:?}");
+            assert!(found.iter().all(|(agent, name, _)| agent == "bot" && name == run));
+        }
+    }
+
+    #[test]
+    fn a_bounded_number_of_runs_without_a_record_is_remembered() {
+        let mut charges = charges(&[], &[], 0);
+        charges.until = u64::MAX;
+        for seq in 1..=UNRECORDED_MAX as u64 + 1 {
+            let data = format!(r#"{{"amountNanos":"5","runId":"run-{seq}"}}"#);
+            let fields = format!(r#"{{"type":"spend.requested","agentId":"bot","actor":"k","data":{data}}}"#);
+            let line = format!("{seq} {} {fields} outcome=settled", TODAY.day * DAY_MS);
+            charges.add_entry(&Entry::of_line(seq, line.as_bytes())).unwrap();
+        }
+        assert_eq!(charges.runs_differ().len(), UNRECORDED_MAX);
     }
 
     #[test]
