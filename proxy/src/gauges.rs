@@ -4,6 +4,7 @@
 use crate::account_views::AccountViews;
 use crate::admission::Admission;
 use crate::buffer_budget::BufferBudget;
+use crate::call::lost_writes_log::LostWritesLog;
 use crate::edge::connections::Connections;
 use crate::key_owners::KeyOwners;
 use crate::metrics::connections::ConnectionMetrics;
@@ -52,6 +53,8 @@ telemetry::metrics! {
         callers: gauge("connections"),
         /// Limit of callers' connections (proxy.max_connections, or what open files leave).
         callers_max: gauge("connections_max"),
+         /// Decisions refused because the store lost writes of the account; its calls are denied.
+         lost_writes: counter("lost_writes_refusals_total"),
         /// Ranges of addresses that the store lost and this server keeps blocked; block them again.
         blocked_kept: gauge("blocked_ranges_kept"),
         /// Memory reserved by request bodies.
@@ -100,6 +103,8 @@ pub struct GaugeSources {
     pub provider_keys: Arc<ProviderKeys>,
     /// Connections to providers.
     pub upstreams: Arc<Upstreams>,
+    /// Accounts of which the store lost writes.
+    pub lost_writes: Arc<LostWritesLog>,
 }
 
 impl Gauges {
@@ -130,6 +135,7 @@ impl Gauges {
             raise(counter, count);
         }
         raise(&self.pending_dropped, sources.pending.dropped());
+        raise(&self.lost_writes, sources.lost_writes.refusals());
         self.process.update();
         self.logs.refresh();
         self.spans.refresh();

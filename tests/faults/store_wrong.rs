@@ -68,6 +68,31 @@ async fn a_full_store_denies_but_settles() {
     stage.approved_call().await;
     ready(&stage).await;
     stage.settled_at(3 * ACTUAL).await;
+/// No admin server saw the change that the store lost, so only the edge's own count can raise an alert.
+#[tokio::test]
+async fn an_edge_counts_the_calls_that_it_denies_since_the_store_lost_writes() {
+    const REFUSALS: &str = "tollgate_proxy_lost_writes_refusals_total";
+    let stage = Setup::default().start().await;
+    let record = stage.bot.account.keys.record();
+    let version = || stage.redis.command::<u64>(&["HGET", &record, "version"]);
+    let set = |version: u64| {
+        stage
+            .redis
+            .command::<i64>(&["HSET", &record, "version", &version.to_string()])
+    };
+    let before = version();
+    stage.approved_call().await;
+    assert_eq!(stage.metric(REFUSALS), 0);
+    let after = version();
+    assert!(after > before, "{before} {after}");
+    set(before);
+    for denied in 1..=3 {
+        stage.unavailable_call().await;
+        assert_eq!(stage.metric(REFUSALS), denied);
+    }
+    set(after);
+    stage.approved_call().await;
+    assert_eq!(stage.metric(REFUSALS), 3);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ pub struct Authorizer {
     /// Queue of voids.
     pub pending: Arc<Pending>,
     /// Accounts of which the store lost writes.
-    pub lost_writes: LostWritesLog,
+    pub lost_writes: Arc<LostWritesLog>,
 }
 
 impl Authorizer {

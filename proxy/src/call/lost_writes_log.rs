@@ -1,8 +1,9 @@
-//! Logs once that the store lost writes of an account, not for each of its calls.
+//! Counts the decisions that are refused since the store lost writes of an account, and logs it once, not for each
+//! call.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use store::call::authorize::AccountView;
 use store::versions::AccountVersion;
 
@@ -15,11 +16,14 @@ pub struct LostWritesLog {
     accounts: Mutex<HashSet<String>>,
     /// Their number: each call reads it, and takes the lock only if there are any.
     count: AtomicUsize,
+    /// Refused decisions.
+    refusals: AtomicU64,
 }
 
 impl LostWritesLog {
     /// Records that a decision was refused, since the store has `found` and this process knows `known`.
     pub fn refused(&self, account: &str, known: &AccountView, found: &AccountView) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
         if self.is_known(account) {
             return;
         }
@@ -29,6 +33,11 @@ impl LostWritesLog {
             version = found.version,
             "the store lost writes of this account; its calls are denied until `tollgate-admin store accept`"
         );
+    }
+
+    /// Returns the count of refused decisions.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
     }
 
     /// Records that the store decided: a later loss is logged again.

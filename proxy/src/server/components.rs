@@ -85,6 +85,7 @@ pub struct Components {
     pub health: Arc<StoreHealth>,
     pub blocked: Arc<BlockedCopy>,
     pub refused: Arc<RefusedAccounts>,
+    pub lost_writes: Arc<LostWritesLog>,
     pub plans: Arc<PlanTable>,
     pub prices: Arc<Prices>,
     pub provider_keys: Arc<ProviderKeys>,
@@ -120,6 +121,7 @@ impl Components {
             blocked: Arc::default(),
             refused: Arc::new(RefusedAccounts::new(store.clone(), Arc::clone(&views))),
             views,
+            lost_writes: Arc::default(),
             plans: Arc::new(PlanTable::new(&parts.plans, settings.public_url())),
             prices: Arc::new(Prices::new(
                 parts.prices,
@@ -174,7 +176,7 @@ impl Components {
             views: Arc::clone(&self.views),
             refused: Arc::clone(&self.refused),
             pending: Arc::clone(&self.pending),
-            lost_writes: LostWritesLog::default(),
+            lost_writes: Arc::clone(&self.lost_writes),
         });
         let denials = Arc::new(Denials {
             refused: Arc::clone(&self.refused),
@@ -301,6 +303,7 @@ impl Components {
             views: Arc::clone(&self.views),
             provider_keys: Arc::clone(&self.provider_keys),
             upstreams: Arc::clone(&self.upstreams),
+            lost_writes: Arc::clone(&self.lost_writes),
         }
     }
 
