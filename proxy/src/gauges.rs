@@ -53,8 +53,8 @@ telemetry::metrics! {
         callers: gauge("connections"),
         /// Limit of callers' connections (proxy.max_connections, or what open files leave).
         callers_max: gauge("connections_max"),
-         /// Decisions refused because the store lost writes of the account; its calls are denied.
-         lost_writes: counter("lost_writes_refusals_total"),
+        /// Decisions refused because the store lost writes of the account; its calls are denied.
+        lost_writes: counter("lost_writes_refusals_total"),
         /// Ranges of addresses that the store lost and this server keeps blocked; block them again.
         blocked_kept: gauge("blocked_ranges_kept"),
         /// Memory reserved by request bodies.

@@ -23,6 +23,7 @@ async fn without_a_store_nobody_is_in_and_nobody_gets_in() {
             "/api/user/password/reset",
             json!({ "token": token, "newPassword": "12345678" }),
         ),
+        ("/api/user/password/reset/look", json!({ "token": token })),
         ("/api/user/invitations/look", json!({ "token": token })),
         (
             "/api/user/invitations/accept",

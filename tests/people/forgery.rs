@@ -99,6 +99,7 @@ async fn a_page_that_says_where_it_is_from_must_be_ours() {
         for path in [
             "/api/user/login",
             "/api/user/password/reset",
+            "/api/user/password/reset/look",
             "/api/user/invitations/look",
             "/api/user/invitations/accept",
         ] {

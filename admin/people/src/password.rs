@@ -1,4 +1,5 @@
-//! `POST /password` and `POST /password/reset`: a new password ends every other session.
+//! `POST /password` and `POST /password/reset`: a new password ends every other session. `POST /password/reset/look`:
+//! whether the link of a reset still works.
 
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, log_failed_cleanup, refused};
@@ -13,19 +14,20 @@ use password::Salt;
 use serde::Serialize;
 use serde_json::json;
 use store::attempts::Attempts;
-use store::keys::Tries;
+use store::keys::{AccountKeys, Tries};
 use store::script::change::Scope;
 use store::session::script::{Open, Opened};
 use store::user::User;
-use store::user::script::find_reset;
+use store::user::script::{find_reset, is_open_reset};
 use utoipa::ToSchema;
 
 operations! {
     /// Operations on passwords.
     ROUTES: PeopleState, User;
 
-    POST "/password",       session(Viewer), Both, Uncounted, change;
-    POST "/password/reset", public,          Both, Uncounted, reset;
+    POST "/password",            session(Viewer), Both, Uncounted, change;
+    POST "/password/reset",      public,          Both, Uncounted, reset;
+    POST "/password/reset/look", public,          Both, Uncounted, look;
 }
 
 /// The password was changed; the session continues with a new cookie.
@@ -98,6 +100,30 @@ pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
 /// Returns 404 for a link that is unknown, used or expired; the answer does not tell which.
 pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
+}
+
+/// `POST /password/reset/look`: whether the link works, before its holder thinks of a password. Says nothing of the
+/// user.
+///
+/// # Errors
+/// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn look(call: OpenCall) -> Answer {
+    let token = given_token(&call.body()?.only(&["token"])?)?;
+    let people = &call.state;
+    people.health.trusted(&people.store).await?;
+    let from = source(call.client);
+    let guesses = attempts(Tries::ResetAddress, &from);
+    take(people, guesses).await?;
+    let reset = find_reset(&people.store, &token.hash()).await?;
+    let (account, email) = reset.ok_or_else(no_link)?;
+    let (account, stored) = find(people, &account, &email).await?.ok_or_else(no_link)?;
+    let keys = AccountKeys::new(&account.id);
+    // A later link takes the place of an earlier one.
+    if !is_open_reset(&people.store, &keys, &stored.user.id, &token.hash()).await? {
+        return Err(no_link());
+    }
+    guesses.give_back(&people.store).await?;
+    Reply::done()
 }
 
 /// `POST /password/reset`: the holder of the link sets a new password and is signed in, with the second factor if there

@@ -83,6 +83,11 @@ await play(async (journey) => {
     late.expect(404, '/api/user/invitations/look');
     await late.page.goto(link);
     await late.heading('This invitation cannot be used');
+    // A dead link says so before anybody thinks of a password.
+    late.expect(404, '/api/user/password/reset/look');
+    await late.page.goto(new URL(`/#/reset/${'0a'.repeat(32)}`, link).href);
+    await late.heading('This link cannot be used');
+    await late.misses(late.page.getByLabel('New password'));
     people.nora = nora;
   });
 

@@ -56,6 +56,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /overview", 200, ""),
     ("POST /password", 400, "VALIDATION"),
     ("POST /password/reset", 400, "VALIDATION"),
+    ("POST /password/reset/look", 400, "VALIDATION"),
     ("GET /policies", 200, ""),
     ("POST /policies", 400, "VALIDATION"),
     ("DELETE /policies/{id}", 404, "NOT_FOUND"),

@@ -50,6 +50,7 @@ pub(super) fn docs() -> Vec<Doc> {
         me(),
         change(),
         reset(),
+        look(),
         list(),
         revoke(),
         revoke_others(),
@@ -130,6 +131,22 @@ fn reset() -> Doc {
     .errors(&GUESSED)
     .errors(&[Code::TotpRequired, Code::NotFound]);
     opens(doc, "Signed in with the new password.")
+}
+
+fn look() -> Doc {
+    let body = Body::new("PasswordResetToken").required(
+        "token",
+        token(),
+        "The token of the link that the operator made.",
+    );
+    Doc::new(
+        "POST /user/password/reset/look",
+        "lookAtPasswordReset",
+        "Look whether a link for a new password works",
+    )
+    .request_body(body)
+    .response::<Done>(200, "It works: it is known, not used, and has not ended.")
+    .errors(&[Code::NotFound, Code::LoginLocked])
 }
 
 fn list() -> Doc {

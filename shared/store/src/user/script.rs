@@ -1,6 +1,7 @@
 //! Twins of `user/*.lua`: changes of a user, unsuccessful actions, password resets.
 
 use crate::keys;
+use crate::keys::AccountKeys;
 use crate::script::change::{Event, Scope};
 use crate::script::script;
 use crate::session::forget;
@@ -171,6 +172,17 @@ pub async fn issue_reset(
     let event = about(id, "user.reset_issued", serde_json::json!({}));
     let reply = scope.execute(store, &ISSUE_RESET, event, keys, args).await?;
     reply.is("issued", &["changed", "no_account"])
+}
+
+/// Returns whether the reset token with this hash is the one that was issued last to the user, and is not used.
+pub async fn is_open_reset(
+    store: &Store,
+    account: &AccountKeys,
+    user: &str,
+    token_hash: &str,
+) -> Result<bool, StoreError> {
+    let issued = store.lookup(account.reset(user), "reset", |hash| Some(hash.to_owned()));
+    Ok(issued.await?.as_deref() == Some(token_hash))
 }
 
 /// Finds account and e-mail of the reset token with this hash.

@@ -60,11 +60,12 @@ impl Interval {
 }
 
 impl Span {
-    /// Parses `from` and `to`, and extends them to whole intervals. Without `to` the span ends with the current
-    /// interval; without `from` it is [`DAYS_DEFAULT`] days long.
+    /// Parses `from` and `to` by the rule of all lists, and extends them to whole intervals. Without `to` the span ends
+    /// with the current interval, or with a later `from`; without `from` it is [`DAYS_DEFAULT`] days long. A span of
+    /// equal moments at the start of an interval is empty.
     ///
     /// # Errors
-    /// 400 for a span that is empty or too long.
+    /// 400 for a span that is reversed or too long.
     pub(crate) fn of_query(
         query: &BTreeMap<String, String>,
         interval: Interval,
@@ -73,16 +74,16 @@ impl Span {
         let step = interval.ms();
         let ceiling = |at_ms: u64| at_ms.div_ceil(step).saturating_mul(step);
         let range = TimeRange::of_query(query)?;
-        let to_ms = ceiling(range.to_ms.unwrap_or(now_ms + 1));
+        let now_ms = range
+            .from_ms
+            .map_or(now_ms + 1, |from_ms| from_ms.max(now_ms + 1));
+        let to_ms = ceiling(range.to_ms.unwrap_or(now_ms));
         let from_ms = range
             .from_ms
             .unwrap_or_else(|| to_ms.saturating_sub(DAYS_DEFAULT * DAY_MS));
         let from_ms = from_ms - from_ms % step;
         if to_ms > LAST_MS {
             return Err(Problem::validation("to must lie before 9999-12-30T22:00:00Z."));
-        }
-        if from_ms >= to_ms {
-            return Err(Problem::validation("from must be before to."));
         }
         let most = interval.days_max();
         if to_ms - from_ms > most * DAY_MS {
@@ -154,8 +155,13 @@ mod tests {
             span(Interval::Hour, &hour).unwrap(),
             ["2026-11-25T10:00:00.000Z", "2026-11-25T13:00:00.000Z"]
         );
+        // Equal moments are a valid span, as in every list.
+        let midnight = "2026-11-25T00:00:00Z";
+        let empty = span(Interval::Day, &[("from", midnight), ("to", midnight)]).unwrap();
+        assert_eq!(empty, ["2026-11-25T00:00:00.000Z"; 2]);
+        let future = span(Interval::Day, &[("from", "2027-01-01T00:00:00Z")]).unwrap();
+        assert_eq!(future, ["2027-01-01T00:00:00.000Z"; 2]);
         for (from, to) in [
-            ("2026-11-25T00:00:00Z", "2026-11-25T00:00:00Z"),
             ("2026-11-26T00:00:00Z", "2026-11-25T00:00:00Z"),
             // In the same interval, so the whole one would not be empty.
             ("2026-11-25T13:00:00Z", "2026-11-25T12:00:00Z"),

@@ -1,15 +1,25 @@
 /**
- * Choosing a new password with the link that the operator made.
+ * Choosing a new password with the link that the operator made, if the link works.
  */
 import { html } from '../html.js';
 import { post } from '../api.js';
+import { useLoad } from '../load.js';
 import { go } from '../router.js';
 import { session, signedIn } from '../session.js';
 import { FieldError, Form, TextField, UserName } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
+import { Skeleton } from '../ui/state.js';
 
 /** The page. */
 export default function Reset({ params }) {
+  const load = useLoad((signal) => post('/api/user/password/reset/look', { token: params.token }, { signal }), [params.token]);
+  const foot = html`<p><a href="#/login">Go to sign in</a></p>`;
+  if (load.error) {
+    return html`<${OpenPage} title="This link cannot be used" lead=${load.error.message} foot=${foot}>
+      <p>Ask the operator of this installation for a new link. Each works once, for an hour.</p>
+    <//>`;
+  }
+  if (!load.data) return html`<${OpenPage} title="Choose a new password" lead="Looking at the link"><${Skeleton} /><//>`;
   const submit = async ({ newPassword, again }) => {
     if (newPassword !== again) throw new FieldError('again', 'The two passwords differ.');
     const answer = await post('/api/user/password/reset', { token: params.token, newPassword });
@@ -17,8 +27,7 @@ export default function Reset({ params }) {
     signedIn(answer);
     go('#/');
   };
-  return html`<${OpenPage} title="Choose a new password" lead="The link works once. All other sessions of yours are signed out."
-    foot=${html`<p><a href="#/login">Go to sign in</a></p>`}>
+  return html`<${OpenPage} title="Choose a new password" lead="The link works once. All other sessions of yours are signed out." foot=${foot}>
     <${Form} label="Choose a new password" action="Save and sign in" onSubmit=${submit}>
       <${UserName} />
       <${TextField} name="newPassword" label="New password" type="password" autocomplete="new-password" required autofocus hint="At least 8 characters; a few words are better than a short puzzle." />
