@@ -68,6 +68,36 @@ async fn a_full_store_denies_but_settles() {
     stage.approved_call().await;
     ready(&stage).await;
     stage.settled_at(3 * ACTUAL).await;
+}
+
+/// Callers that go on while the store refuses do not fill the log: a line a second says how many it stands for.
+#[tokio::test]
+async fn a_store_that_refuses_is_logged_once_a_second() {
+    const CALLS: usize = 40;
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let _: String = stage.redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    let began = std::time::Instant::now();
+    for _ in 0..CALLS {
+        stage.unavailable_call().await;
+    }
+    let seconds = began.elapsed().as_secs() as usize;
+    let logs = stage.edge.logs();
+    let reported: Vec<serde_json::Value> = logs
+        .lines()
+        .filter(|line| line.contains("the store gave no decision"))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(
+        (1..=seconds + 1).contains(&reported.len()),
+        "{} lines in {seconds} s",
+        reported.len()
+    );
+    assert!(reported.len() < CALLS / 2, "{}", reported.len());
+    assert_eq!(reported[0]["left_out"], 0, "{}", reported[0]);
+    assert!(reported[0].to_string().contains("OOM"), "{}", reported[0]);
+}
+
 /// No admin server saw the change that the store lost, so only the edge's own count can raise an alert.
 #[tokio::test]
 async fn an_edge_counts_the_calls_that_it_denies_since_the_store_lost_writes() {

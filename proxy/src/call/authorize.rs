@@ -19,6 +19,7 @@ use store::call::hold::{HoldKeys, HoldName};
 use store::script::plan_limit::EXECUTIONS_MAX;
 use store::virtual_key::state::KeyState;
 use store::{Store, StoreError};
+use telemetry::PacedLine;
 
 /// The store's decision.
 #[derive(Debug)]
@@ -138,7 +139,14 @@ impl Authorizer {
         let view = self.views.get(owner.account());
         let plan = self.plans.get(&view.plan, owner.account()).ok_or(NoDecision)?;
         let state = KeyState::read(&self.store, owner).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
+            static LINE: PacedLine = PacedLine::new();
+            if let Some(left_out) = LINE.due() {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    left_out,
+                    "a key could not be looked at"
+                );
+            }
             NoDecision
         })?;
         let limit = self.limits(owner.account(), &plan.plan).proxy_requests_per_minute;
@@ -165,7 +173,14 @@ impl Authorizer {
         name: &HoldName,
         origin: Origin,
     ) -> NoDecision {
-        tracing::warn!(error = error as &dyn Error, "the store gave no decision");
+        static LINE: PacedLine = PacedLine::new();
+        if let Some(left_out) = LINE.due() {
+            tracing::warn!(
+                error = error as &dyn Error,
+                left_out,
+                "the store gave no decision"
+            );
+        }
         if charge.is_some() && error.may_have_run() {
             self.pending.void(name.clone(), &origin);
         }

@@ -12,6 +12,7 @@ use secrecy::ExposeSecret;
 use std::sync::Arc;
 use store::Store;
 use store::lookup::VirtualKeyOwner;
+use telemetry::PacedLine;
 
 /// Finds the owners of virtual keys.
 pub struct Resolver {
@@ -54,10 +55,14 @@ impl Resolver {
             }
             Ok(None) => Err(Rejection::unavailable()),
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a key could not be looked up"
-                );
+                static LINE: PacedLine = PacedLine::new();
+                if let Some(left_out) = LINE.due() {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        left_out,
+                        "a key could not be looked up"
+                    );
+                }
                 Err(Rejection::unavailable())
             }
         }

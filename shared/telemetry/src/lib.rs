@@ -14,6 +14,7 @@ mod json_line;
 mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+mod paced_line;
 pub mod process;
 pub mod registrar;
 pub mod span;
@@ -23,6 +24,7 @@ pub mod trace;
 
 pub use buffered::{LogMetrics, flush};
 pub use error_chain::error_chain;
+pub use paced_line::PacedLine;
 #[doc(hidden)]
 pub use prometheus;
 
