@@ -167,7 +167,7 @@ fn reasoning(sent: &Value) -> Value {
     let mut item = json!({ "id": REASONING_ID, "type": "reasoning", "summary": [] });
     let included = sent["include"].as_array();
     if included.is_some_and(|included| included.contains(&json!("reasoning.encrypted_content"))) {
-        item["encrypted_content"] = json!("gAAAAABtest");
+        item["encrypted_content"] = json!(format!("gAAAAAB{}", "x".repeat(100)));
     }
     item
 }

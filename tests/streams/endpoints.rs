@@ -43,12 +43,19 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
     let caller = stage.edge.caller(&actor.key);
     stage.upstream.set(|_| completed(309, 12));
     let kept = json!({ "type": "reasoning", "id": "rs_1", "summary": [] });
-    let encrypted =
-        json!({ "type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAAAABx" });
+    let with = |content: &str| {
+        let mut item = json!({ "type": "reasoning", "id": "rs_2", "summary": [] });
+        item["encrypted_content"] = json!(content);
+        item
+    };
+    let encrypted = with(&"g".repeat(100));
+    // No encrypted reasoning is that short, so the provider may go by the id.
+    let short = with("gAAAAABx");
     let asked = json!({ "role": "user", "content": "12345678" });
     // At 2,000 nano-USD a prompt token and 8,000 for each of ten of the answer. A message is framed by four tokens.
     for (input, estimated) in [
-        (json!([asked, encrypted]), "0.000106"),
+        (json!([asked, encrypted]), "0.000152"),
+        (json!([asked, short]), "0.000906"),
         (json!([asked, kept]), "0.000902"),
         (json!([asked, kept, kept]), "0.001712"),
     ] {
@@ -59,7 +66,7 @@ async fn reasoning_that_the_provider_keeps_is_held_for_an_allowance() {
         assert_eq!(reply.header("x-service-actual-usd"), Some("0.000714"));
         assert_eq!(stage.upstream.requests().pop().unwrap().json(), sent);
     }
-    assert_eq!(actor.settled().await, 3 * 714_000);
+    assert_eq!(actor.settled().await, 4 * 714_000);
 }
 
 /// The last event has the usage, and its end waits for the settlement, however long the event is.

@@ -5,7 +5,8 @@
 //! `item_reference`), and for an update of the configuration that has an id but changes nothing. A `message` needs a
 //! role and content.
 //!
-//! One kind of kept state is accepted: a reasoning item with an id but without its encrypted content. The provider
+//! One kind of kept state is accepted: a reasoning item with an id but without its encrypted content. A content that is
+//! too short to be encrypted reasoning counts as none: the provider might ignore it and go by the id. The provider
 //! looks up its tokens, which were paid as output when they were generated, and are at most what the model can reason
 //! in one answer. Clients with a reasoning model send such items back with the results of tools. An allowance is held
 //! for each, in addition to the bytes of its visible contents.
@@ -26,6 +27,10 @@ const STATES: &[&str] = &[
     "commentary",
     "final_answer",
 ];
+
+/// Length of the shortest reasoning in its encrypted form, in bytes. OpenAI's is a Fernet token (`gAAAA…`): version,
+/// time, initial value, one block and signature are 73 bytes, in base64.
+const ENCRYPTED_BYTES_MIN: usize = 100;
 
 /// Keys that decide whether an item is accepted.
 const DECIDING: &[&str] = &[
@@ -132,7 +137,7 @@ impl<'a> Item<'a> {
         match scanner.value()? {
             Value::Null => {}
             Value::Text(text) => {
-                self.is_encrypted |= text.bytes > 0;
+                self.is_encrypted |= text.bytes >= ENCRYPTED_BYTES_MIN;
                 prompt.bytes += text.bytes;
             }
             _ => prompt.bytes += scanner.at() - start,

@@ -218,7 +218,7 @@ fn stateless_clients_are_served() {
             {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]},
             {"role": "user", "content": "fix it"},
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}],
-             "encrypted_content": "gAAAA"},
+             "encrypted_content": "ENCRYPTED"},
             {"type": "reasoning", "summary": [], "encrypted_content": null},
             {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "shell", "arguments": "{}", "status": "completed"},
             {"type": "function_call_output", "call_id": "c", "output": "done"},
@@ -241,6 +241,7 @@ fn stateless_clients_are_served() {
              "content": [{"type": "output_text", "text": "Done.", "annotations": [], "logprobs": []}]}
         ]
     }"#;
+    let body = &body.replace("ENCRYPTED", &"g".repeat(100));
     let read = read(body);
     assert!(read.stream && read.counts.unlimited);
     assert_eq!(

@@ -8,6 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
+/// Length of the shortest encrypted reasoning: the rule of `responses/item.rs`, written again.
+const ENCRYPTED_BYTES_MIN: usize = 100;
+
 #[test]
 fn sizes() {
     let bytes = |body: &str| read(body).counts.prompt_bytes;
@@ -86,6 +89,8 @@ fn sizes() {
 #[test]
 fn reasoning_that_the_provider_keeps_is_counted() {
     let shown = r#""summary":[{"type":"summary_text","text":"hm"}]"#;
+    let encrypted = |bytes: usize| format!(r#""id":"rs_1","encrypted_content":"{}""#, "g".repeat(bytes));
+    let (short, long) = (encrypted(ENCRYPTED_BYTES_MIN - 1), encrypted(ENCRYPTED_BYTES_MIN));
     for (members, kept) in [
         (r#""id":"rs_1""#, 1),
         (r#""encrypted_content":null,"id":"rs_1""#, 1),
@@ -98,7 +103,9 @@ fn reasoning_that_the_provider_keeps_is_counted() {
         (r#""id":"rs_1","status":"completed""#, 1),
         (r#""id":"""#, 1),
         (r#""id":7"#, 1),
-        (r#""id":"rs_1","encrypted_content":"gAAAA""#, 0),
+        (r#""id":"rs_1","encrypted_content":"gAAAA""#, 1),
+        (short.as_str(), 1),
+        (long.as_str(), 0),
         (r#""id":null"#, 0),
         (r#""encrypted_content":null"#, 0),
     ] {
@@ -207,7 +214,7 @@ fn is_kept_reasoning(item: &Value) -> bool {
     let has_id = item.get("id").is_some_and(|id| !id.is_null());
     item.get("type").is_some_and(|kind| kind == "reasoning")
         && has_id
-        && encrypted.unwrap_or_default().is_empty()
+        && encrypted.unwrap_or_default().len() < ENCRYPTED_BYTES_MIN
 }
 
 /// Returns whether the item has no unsupported field: the rules of `responses/`, written again.
@@ -293,6 +300,7 @@ fn items() -> impl Strategy<Value = Value> {
         3 => (Just("role"), word()),
         4 => (select(vec!["content", "output", "summary"]), content),
         3 => (select(vec!["id", "call_id", "name", "arguments", "input", "encrypted_content"]), word_or_junk()),
+        1 => (Just("encrypted_content"), Just(Value::from("g".repeat(ENCRYPTED_BYTES_MIN)))),
         1 => (select(vec!["status", "action", "x"]), junk()),
     ];
     prop::collection::vec(object(member), 1..4).prop_map(Value::from)
