@@ -9,10 +9,11 @@ mod connect;
 mod exchange;
 mod failure;
 mod trust;
+mod turns;
 
 pub use failure::Failure;
 
-use super::resolve::{Refused, Resolver, System};
+use super::resolve::{Refused, Resolver, System, Unresolved};
 use super::sign::{self, Secrets};
 use bytes::Bytes;
 use clock::now_ms;
@@ -20,10 +21,15 @@ use connect::connect;
 use http::StatusCode;
 use rustls::RootCertStore;
 use settings::WebhookSettings;
+use std::sync::Arc;
 use std::time::Duration;
 use store::webhook::delivery::Attempt;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use turns::AddressTurns;
+
+/// Attempts of an account under way at one address, of all its webhooks; more if `webhooks.requests_at_once` is.
+const AT_ADDRESS_MAX: usize = 16;
 
 /// A delivery to be sent.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +65,7 @@ pub struct Sender {
     /// Judges URLs that are to be registered.
     registrar: Resolver,
     tls: TlsConnector,
+    turns: Arc<AddressTurns>,
     timeout_ms: u64,
 }
 
@@ -71,7 +78,12 @@ impl Sender {
         let resolver = Resolver::new(System::default(), settings.allow_private);
         let sender = Self::with(resolver, trust::system_roots(), settings.timeout_ms)?;
         let registrar = Resolver::new(System::of_registrations(), settings.allow_private);
-        Ok(Self { registrar, ..sender })
+        let at_address = AT_ADDRESS_MAX.max(settings.requests_at_once);
+        Ok(Self {
+            registrar,
+            turns: Arc::new(AddressTurns::new(at_address)),
+            ..sender
+        })
     }
 
     /// Creates a sender with another resolver, also for registrations, and other authorities.
@@ -80,6 +92,7 @@ impl Sender {
             registrar: resolver.clone(),
             resolver,
             tls: trust::connector(roots)?,
+            turns: Arc::new(AddressTurns::new(AT_ADDRESS_MAX)),
             timeout_ms,
         })
     }
@@ -92,49 +105,68 @@ impl Sender {
         self.registrar.check(account, url).await
     }
 
-    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does.
-    pub async fn send(&self, url: &str, message: Message<'_>) -> Attempt {
+    /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does, without the wait for a turn
+    /// at its address, which ends at `begin_by`. `None` if there was no turn: nothing was sent.
+    pub async fn send(&self, url: &str, message: Message<'_>, begin_by: Instant) -> Option<Attempt> {
         let at_ms = now_ms();
         let began = Instant::now();
-        let deadline = Deadline {
-            at: began + Duration::from_millis(self.timeout_ms),
-            timeout_ms: self.timeout_ms,
-        };
-        let answer = self.exchange(url, message, at_ms, deadline).await;
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut waited = Duration::ZERO;
+        let answer = self.exchange(url, message, at_ms, (began, begin_by), &mut waited);
+        let answer = answer.await.transpose()?;
+        let took = began.elapsed().saturating_sub(waited);
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let (code, excerpt, failure) = match answer {
             Ok((status, excerpt)) => (Some(status), excerpt, Failure::of_status(status)),
             Err(failure) => (None, None, Some(failure)),
         };
-        Attempt {
+        Some(Attempt {
             at_ms,
             took_ms,
             code: code.map(|status| status.as_u16()),
             error: failure.map(|failure| failure.to_string()),
             excerpt,
             redelivery_requested: false,
-        }
+        })
     }
 
+    /// Returns the answer; `None` if there was no turn at the receiver's address until `begin_by`. Sets the time that
+    /// was `waited` for it.
     async fn exchange(
         &self,
         url: &str,
         message: Message<'_>,
         at_ms: u64,
-        deadline: Deadline,
-    ) -> Result<(StatusCode, Option<String>), Failure> {
+        (began, begin_by): (Instant, Instant),
+        waited: &mut Duration,
+    ) -> Result<Option<(StatusCode, Option<String>)>, Failure> {
+        let timeout_ms = self.timeout_ms;
+        let mut deadline = Deadline {
+            at: began + Duration::from_millis(timeout_ms),
+            timeout_ms,
+        };
+        let late = |_elapsed| Failure::TimedOut(timeout_ms);
         let target = self.resolver.target(url)?;
         let headers = sign::headers(message.secrets, message.id, at_ms, message.body)
             .map_err(|_| Failure::Unsendable)?;
         let request = exchange::request(&target, headers, message.body.clone());
-        let answering = async {
-            let addresses = self.resolver.addresses(message.account, &target).await?;
-            let stream = connect(&target, &addresses, &self.tls, deadline).await?;
-            exchange::answer(stream, request).await
+        let resolving = self.resolver.addresses(message.account, &target);
+        let addresses = timeout_at(deadline.at, resolving).await.map_err(late)??;
+        let Some(first) = addresses.first() else {
+            return Err(Unresolved::NoAddress.into());
         };
-        let answer = timeout_at(deadline.at, answering).await;
-        let answer = answer.map_err(|_elapsed| Failure::TimedOut(deadline.timeout_ms))??;
-        Ok((answer.status(), answer.excerpt(deadline.at).await))
+        let resolved = Instant::now();
+        let Some(_turn) = self.turns.enter(message.account, *first, begin_by).await else {
+            return Ok(None);
+        };
+        *waited = resolved.elapsed();
+        deadline.at += *waited;
+        let try_enter = |address| self.turns.try_enter(message.account, address);
+        let answering = async {
+            let (stream, turn) = connect(&target, &addresses, &self.tls, (deadline, &try_enter)).await?;
+            Ok::<_, Failure>((exchange::answer(stream, request).await?, turn))
+        };
+        let (answer, _turn_elsewhere) = timeout_at(deadline.at, answering).await.map_err(late)??;
+        Ok(Some((answer.status(), answer.excerpt(deadline.at).await)))
     }
 }
 

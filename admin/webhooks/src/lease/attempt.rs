@@ -92,7 +92,7 @@ pub(super) async fn attempt(webhooks: &Webhooks, lease: &Lease, taken: TakenDeli
 }
 
 /// Returns whether it was accepted; `None` if the delivery was deleted meanwhile, or not sent because it would outlast
-/// the lease: then it is taken again.
+/// the lease, also since its account had no turn at the address before: then it is taken again.
 async fn attempt_once(
     webhooks: &Webhooks,
     lease: &Lease,
@@ -122,7 +122,11 @@ async fn attempt_once(
                 body,
                 secrets: &receiver.secrets,
             };
-            let made = webhooks.sender.send(&receiver.url, message).await;
+            let sent = webhooks
+                .sender
+                .send(&receiver.url, message, receiver.send_by)
+                .await;
+            let Some(made) = sent else { return Ok(None) };
             let next = next(webhooks, made.accepted(), delivery.attempts_of_turn());
             (made, next)
         }

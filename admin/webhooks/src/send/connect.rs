@@ -3,6 +3,7 @@
 
 use super::Deadline;
 use super::failure::Failure;
+use super::turns::AddressTurn;
 use crate::target::Target;
 use std::net::SocketAddr;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,32 +16,45 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Connects to the first of `addresses` that accepts the connection.
+/// Takes a turn at an address, if one is free.
+pub(super) type TryEnter<'a> = &'a (dyn Fn(SocketAddr) -> Option<AddressTurn> + Sync);
+
+/// Connects to the first of `addresses` that accepts the connection. The caller has a turn at the first of them;
+/// returns the turn at another one.
 pub(super) async fn connect(
     target: &Target,
     addresses: &[SocketAddr],
     tls: &TlsConnector,
-    deadline: Deadline,
-) -> Result<Box<dyn Stream>, Failure> {
-    let stream = first(addresses, deadline).await?;
+    (deadline, try_enter): (Deadline, TryEnter<'_>),
+) -> Result<(Box<dyn Stream>, Option<AddressTurn>), Failure> {
+    let (stream, turn) = first(addresses, deadline, try_enter).await?;
     // Without this option small requests wait for the peer's acknowledgement, but the connection still works.
     let _unset = stream.set_nodelay(true);
     if !target.tls {
-        return Ok(Box::new(stream));
+        return Ok((Box::new(stream), turn));
     }
     let encrypted = tls.connect(target.host.server_name(), stream).await;
-    Ok(Box::new(encrypted.map_err(|error| Failure::of_tls(&error))?))
+    let encrypted = encrypted.map_err(|error| Failure::of_tls(&error))?;
+    Ok((Box::new(encrypted), turn))
 }
 
 /// Tries the addresses in order. An address that does not reply may only use its share of the remaining time, so that
 /// the others have theirs.
-async fn first(addresses: &[SocketAddr], deadline: Deadline) -> Result<TcpStream, Failure> {
+async fn first(
+    addresses: &[SocketAddr],
+    deadline: Deadline,
+    try_enter: TryEnter<'_>,
+) -> Result<(TcpStream, Option<AddressTurn>), Failure> {
     let mut failed = Failure::Unreachable;
     for (at, address) in addresses.iter().enumerate() {
+        let turn = if at == 0 { None } else { try_enter(*address) };
+        if at > 0 && turn.is_none() {
+            continue;
+        }
         let left = deadline.left();
         let others = u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
         match timeout(left / others.max(1), TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Ok(stream)) => return Ok((stream, turn)),
             Ok(Err(error)) => failed = Failure::of_connect(error.kind()),
             Err(_elapsed) => failed = Failure::TimedOut(deadline.timeout_ms),
         }

@@ -39,7 +39,9 @@ async fn send_body(sender: &Sender, url: &str, body: &'static [u8]) -> Attempt {
         body: &Bytes::from_static(body),
         secrets: &secrets(),
     };
-    sender.send(url, message).await
+    let begin_by = Instant::now() + Duration::from_millis(PATIENT_MS);
+    let sent = sender.send(url, message, begin_by).await;
+    sent.expect("a turn at the address")
 }
 
 async fn send(sender: &Sender, url: &str) -> Attempt {
@@ -63,6 +65,58 @@ fn assert_failed(attempted: &Attempt, error: &str) {
         (None, Some(error), false)
     );
     assert_eq!(attempted.excerpt, None);
+}
+
+/// All webhooks of an account share the turns at an address, whatever names and paths lead there. The wait for one
+/// counts neither as a failure nor against the deadline.
+#[tokio::test]
+async fn an_account_has_a_bounded_number_of_attempts_at_one_address() {
+    let receiver = Receiver::start(How::Hang).await;
+    let sender = sender(Scripted::new(&[&["127.0.0.1"]]), PATIENT_MS);
+    let port = receiver.addr.port();
+    let urls: Vec<String> = (0..=AT_ADDRESS_MAX)
+        .map(|n| format!("http://n{n}.example.com:{port}/{n}"))
+        .collect();
+    let attempts: Vec<_> = urls[..AT_ADDRESS_MAX]
+        .iter()
+        .cloned()
+        .map(|url| {
+            let sender = sender.clone();
+            tokio::spawn(async move { send(&sender, &url).await })
+        })
+        .collect();
+    while receiver.hits() < AT_ADDRESS_MAX {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let one_more = async |account: &'static str, wait_ms: u64| {
+        let message = Message {
+            account,
+            id: "msg_1",
+            body: &Bytes::from_static(BODY),
+            secrets: &secrets(),
+        };
+        let short = Sender {
+            timeout_ms: SHORT_MS,
+            ..sender.clone()
+        };
+        let begin_by = Instant::now() + Duration::from_millis(wait_ms);
+        short.send(&urls[AT_ADDRESS_MAX], message, begin_by).await
+    };
+    assert_eq!(one_more("acct_1", SHORT_MS / 3).await, None, "there is no turn");
+    assert_eq!(receiver.hits(), AT_ADDRESS_MAX);
+    let of_another = one_more("acct_2", 0).await.unwrap();
+    assert_failed(&of_another, "timed out after 300 ms");
+    // It waits for longer than its own deadline.
+    let waiting = one_more("acct_1", PATIENT_MS);
+    let ending = async {
+        tokio::time::sleep(Duration::from_millis(2 * SHORT_MS)).await;
+        attempts.iter().for_each(tokio::task::JoinHandle::abort);
+    };
+    let (waited, ()) = tokio::join!(waiting, ending);
+    let waited = waited.unwrap();
+    assert_failed(&waited, "timed out after 300 ms");
+    assert!(waited.took_ms < 2 * SHORT_MS, "{}", waited.took_ms);
+    assert_eq!(receiver.hits(), AT_ADDRESS_MAX + 2);
 }
 
 #[tokio::test]
