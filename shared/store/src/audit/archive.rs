@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 script! {
     /// Agrees on the next segment. Runs on a full store, since archiving frees memory.
     pub static CLAIM_SEGMENT = "claim_segment",
+    kind: Timeless,
     source: [include_str!("claim_segment.lua")],
     when_full: Run,
     keys: struct ClaimKeys: String { base },

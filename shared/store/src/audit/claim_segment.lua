@@ -4,9 +4,9 @@
 -- ARGV: as archive.rs names them. `unusable` is a claim's last entry that the caller cannot reach, or 0
 -- Returns: {<last entry>} (the caller's, or that of an earlier claim) | {'moved'} (the oldest entry is another one)
 -- Cost: 3 calls
-if tonumber(redis.call('HGET', KEYS.base, 'seq') or '0') + 1 ~= tonumber(ARGV.first) then return {'moved'} end
-local first, last = string.match(redis.call('HGET', KEYS.base, 'claim') or '', '^(%d+) (%d+)$')
+if tonumber(call('HGET', KEYS.base, 'seq') or '0') + 1 ~= tonumber(ARGV.first) then return {'moved'} end
+local first, last = string.match(call('HGET', KEYS.base, 'claim') or '', '^(%d+) (%d+)$')
 if first == ARGV.first and last ~= ARGV.unusable then return {last} end
 
-redis.call('HSET', KEYS.base, 'claim', ARGV.first .. ' ' .. ARGV.last)
+call('HSET', KEYS.base, 'claim', ARGV.first .. ' ' .. ARGV.last)
 return {ARGV.last}
