@@ -1,6 +1,7 @@
 //! `/totp`: the optional second factor (RFC 6238), and its part in signing in. Each code and each recovery code can be
 //! used once.
 
+use super::guesses::{attempts, take};
 use super::person::{Me, given_code, given_password};
 use crate::state::{ATTEMPTS, Call, PeopleState};
 use crypto::seal::TotpSecretOf;
@@ -11,6 +12,7 @@ use qrcode::render::svg;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
+use store::keys::Tries;
 use store::script::change::Scope;
 use store::server_clock;
 use store::user::script::{ChangeUser, SessionsToEnd, UserChanged};
@@ -173,14 +175,17 @@ fn otpauth_url(email: &str, secret: &SecretString) -> String {
     )
 }
 
-/// `POST /totp/confirm`
+/// `POST /totp/confirm`. Codes are guesses like passwords: a secret that its owner never confirmed is not one that a
+/// stolen session may confirm.
 ///
 /// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is nothing to confirm, 503.
+/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is nothing to confirm, 429 `LOGIN_LOCKED`, 503.
 pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?.only(&["code"])?;
     let code = given_code(&body, "code")?.ok_or_else(|| missing("code"))?;
     let me = Me::for_caller(&call)?;
+    let tries = attempts(Tries::Confirm, me.id);
+    take(&call.state, tries).await?;
     let codes = totp::mint_recovery()?;
     let hashes: Vec<String> = codes
         .iter()
@@ -217,6 +222,7 @@ pub async fn confirm(call: Call) -> Answer {
         },
     )
     .await?;
+    tries.clear(&people.store).await?;
     Reply::ok(&Confirmed {
         success: true,
         recovery_codes: &codes,

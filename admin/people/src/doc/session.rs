@@ -197,7 +197,8 @@ fn confirm() -> Doc {
     .description("Ends all other sessions.")
     .request_body(body)
     .response::<Confirmed<'_>>(200, "It counts from now on.")
-    .errors(&[Code::InvalidCredentials, Code::Conflict])
+    .errors(&GUESSED)
+    .errors(&[Code::Conflict])
 }
 
 fn disable() -> Doc {
