@@ -5,8 +5,8 @@ local CEILING = 9e18 -- counters are int64
 -- Returns the reason of the first check that fails, for a limit also the limit and how much of it is used; nil if all
 -- pass. A limit of '' does not bind; an amount of 0 exceeds none.
 -- `policy` has, from position `at` on, whether Cap is on and its limits of run, day and month. `txn_text` is that of a
--- single transaction. `agents_text` is the plan's limit of agents a month, of which `agents` have a slot; this agent, if
--- `has_slot`.
+-- single transaction. `agents_text` is the plan's limit of agents a month, of which `agents` have a slot; `has_slot`
+-- says whether this agent has one.
 -- One function, since making one costs as much as all checks of a call.
 local function denial(amount, frozen, policy, at, txn_text, run_spent, day_spent, month_spent, has_slot, agents_text, agents,
   tracked_text, tracked)
