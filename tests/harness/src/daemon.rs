@@ -69,12 +69,10 @@ impl Daemon {
             }
             (get(ops, ready_path)?.0 == 200).then_some(())
         });
-        // A live process may not listen on its main address yet.
-        if ready_path == ALIVE {
-            blocking_until("a listener", READY_TIMEOUT, || {
-                TcpStream::connect(listen).ok().map(drop)
-            });
-        }
+        // Its other address may say so a moment before it listens on its main one.
+        blocking_until("a listener", READY_TIMEOUT, || {
+            TcpStream::connect(listen).ok().map(drop)
+        });
         Self {
             process: Mutex::new(process),
             listen,
