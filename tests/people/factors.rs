@@ -239,13 +239,22 @@ async fn a_stolen_session_cannot_guess_the_password() {
 async fn a_stolen_session_cannot_guess_the_code_of_a_factor_that_was_begun() {
     let world = World::start().await;
     let (_, session) = world.user(Role::Viewer).await;
-    let begun = session.post("/api/user/totp", json!({ "password": TEST_PASSWORD })).await;
+    let begun = session
+        .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+        .await;
     let secret = text(&success(&begun), "/secret").to_owned();
     let possible: Vec<String> = (0..4)
         .map(|n| code_at(&secret, now_ms() + n * 30_000 - 30_000))
         .collect();
-    let wrong = (0..).map(|n| format!("{n:06}")).find(|code| !possible.contains(code)).unwrap();
-    let confirm = async |code: &str| session.post("/api/user/totp/confirm", json!({ "code": code })).await;
+    let wrong = (0..)
+        .map(|n| format!("{n:06}"))
+        .find(|code| !possible.contains(code))
+        .unwrap();
+    let confirm = async |code: &str| {
+        session
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await
+    };
     let guesses = join_all((0..30).map(|_| confirm(&wrong))).await;
     assert_eq!(guesses.iter().filter(|reply| reply.status == 401).count(), 10);
     problem(&confirm(&code_at(&secret, now_ms())).await, 429, "LOGIN_LOCKED");

@@ -23,9 +23,6 @@ const LINES_WAIT: Duration = Duration::from_millis(150);
 /// The section of the settings of an admin server.
 const ADMIN: &str = "ADMIN";
 
-/// The path that answers as soon as the process is alive.
-const ALIVE: &str = "/livez";
-
 /// Common part of both kinds of server. `Edge` and `Admin` dereference to it.
 #[derive(Debug)]
 pub struct Daemon {
