@@ -3,10 +3,6 @@
 //!
 //! Uses neither the store nor HTTP.
 
-mod turns;
-
-pub use turns::{QueueFull, Turn, Turns};
-
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
@@ -16,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use turns::{QueueFull, Turns};
 
 /// Shortest password, in characters.
 pub const SHORTEST: usize = 8;

@@ -14,7 +14,7 @@ use domain::timestamp::iso_from_ms;
 use endpoint::caller::require_no_loss;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, PAGING, Problem, Reply, operations};
-use password::{QueueFull, Salt, TURN};
+use password::{Salt, TURN};
 use serde::Serialize;
 use store::account::Account;
 use store::invitation::script::{self as script, Invited, Joined};
@@ -24,6 +24,7 @@ use store::page::Order;
 use store::script::change::Scope;
 use store::user::User;
 use store::versions::AccountVersion;
+use turns::QueueFull;
 use utoipa::ToSchema;
 
 operations! {

@@ -1,7 +1,7 @@
 //! The state of the operations of this crate.
 
 use crate::metrics::LoginMetrics;
-use ::password::{Passwords, Turns};
+use ::password::Passwords;
 use crypto::seal::Keyring;
 use endpoint::Admission;
 use endpoint::caller::Caller;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
 use store_health::StoreHealth;
+use turns::Turns;
 
 /// The state of the operations of the user API.
 pub struct PeopleState {

@@ -1,36 +1,30 @@
 //! Turns at addresses: an account has a bounded number of attempts under way at one address, however many webhooks lead
 //! there. Else its webhooks would make of one event as many requests at once to somebody else's server.
 
-use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
+use turns::{Turn, Turns};
 
-/// Number of addresses from which on those without attempts are forgotten.
-const PLACES_MAX: usize = 1024;
+/// An account and an address.
+type Place = (String, SocketAddr);
 
 /// The turn of one attempt; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct AddressTurn {
     _permit: OwnedSemaphorePermit,
+    _turn: Turn<Place>,
 }
 
 /// The turns of all accounts.
 #[derive(Debug)]
-pub(super) struct AddressTurns {
-    at_once: usize,
-    places: Mutex<HashMap<(String, SocketAddr), Weak<Semaphore>>>,
-}
+pub(super) struct AddressTurns(Turns<Place>);
 
 impl AddressTurns {
-    /// `at_once` is the number of attempts of an account at one address.
+    /// `at_once` is the number of attempts of an account at one address. How many wait is bounded by the attempts that
+    /// a server has under way.
     pub(super) fn new(at_once: usize) -> Self {
-        Self {
-            at_once,
-            places: Mutex::default(),
-        }
+        Self(Turns::new(at_once, usize::MAX))
     }
 
     /// Waits for a turn, in the order of the callers; `None` if there is none until then.
@@ -40,29 +34,22 @@ impl AddressTurns {
         address: SocketAddr,
         until: Instant,
     ) -> Option<AddressTurn> {
-        let turn = self.place(account, address).acquire_owned();
-        let turn = timeout_at(until, turn).await.ok()?;
-        turn.ok().map(|permit| AddressTurn { _permit: permit })
+        let turn = self.0.enter((account.to_owned(), address)).ok()?;
+        let permit = timeout_at(until, turn.acquire()).await.ok()??;
+        Some(AddressTurn {
+            _permit: permit,
+            _turn: turn,
+        })
     }
 
     /// Takes a turn if one is free.
     pub(super) fn try_enter(&self, account: &str, address: SocketAddr) -> Option<AddressTurn> {
-        let turn = self.place(account, address).try_acquire_owned();
-        turn.ok().map(|permit| AddressTurn { _permit: permit })
-    }
-
-    fn place(&self, account: &str, address: SocketAddr) -> Arc<Semaphore> {
-        let mut places = self.places.lock();
-        let name = (account.to_owned(), address);
-        if let Some(place) = places.get(&name).and_then(Weak::upgrade) {
-            return place;
-        }
-        if places.len() >= PLACES_MAX {
-            places.retain(|_, place| place.strong_count() > 0);
-        }
-        let place = Arc::new(Semaphore::new(self.at_once));
-        places.insert(name, Arc::downgrade(&place));
-        place
+        let turn = self.0.enter((account.to_owned(), address)).ok()?;
+        let permit = turn.try_acquire()?;
+        Some(AddressTurn {
+            _permit: permit,
+            _turn: turn,
+        })
     }
 }
 
@@ -93,9 +80,9 @@ mod tests {
     fn addresses_without_attempts_are_forgotten() {
         let turns = AddressTurns::new(1);
         let held = turns.try_enter("a", address(0)).unwrap();
-        for port in 1..=3 * PLACES_MAX as u16 {
+        for port in 1..=3000 {
             assert!(turns.try_enter("a", address(port)).is_some());
-            assert!(turns.places.lock().len() <= PLACES_MAX);
+            assert_eq!(turns.0.names(), 1);
         }
         assert!(turns.try_enter("a", address(0)).is_none(), "it is under way");
         drop(held);

@@ -1,34 +1,35 @@
-//! Per-name concurrency limit with a bounded queue.
+//! Per-name concurrency limit with a bounded queue. Only names with requests are remembered.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The limiter of each name, and the number of requests that hold a permit or wait for one.
-type Queues = HashMap<String, (Arc<Semaphore>, usize)>;
+type Queues<K> = HashMap<K, (Arc<Semaphore>, usize)>;
 
 /// The limiters, by name: an account, a client's address, an invitation.
 #[derive(Debug)]
-pub struct Turns {
-    queues: Arc<Mutex<Queues>>,
+pub struct Turns<K = String> {
+    queues: Arc<Mutex<Queues<K>>>,
     at_once: usize,
     queue_max: usize,
 }
 
 /// A place in the queue of a name, until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
-    name: String,
+pub struct Turn<K: Eq + Hash = String> {
+    name: K,
     gate: Arc<Semaphore>,
-    queues: Arc<Mutex<Queues>>,
+    queues: Arc<Mutex<Queues<K>>>,
 }
 
 /// Too many requests about this name wait already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-impl Turns {
+impl<K: Clone + Eq + Hash> Turns<K> {
     /// Creates limiters of `at_once` concurrent requests for each name, and of `queue_max` with those that wait.
     pub fn new(at_once: usize, queue_max: usize) -> Self {
         Self {
@@ -38,36 +39,47 @@ impl Turns {
         }
     }
 
+    /// Returns the number of names that have requests.
+    pub fn names(&self) -> usize {
+        self.queues.lock().len()
+    }
+
     /// Enters the queue of a name, without waiting.
     ///
     /// # Errors
     /// [`QueueFull`]
-    pub fn enter(&self, name: &str) -> Result<Turn, QueueFull> {
+    pub fn enter(&self, name: impl Into<K>) -> Result<Turn<K>, QueueFull> {
+        let name = name.into();
         let mut queues = self.queues.lock();
-        let entry = queues.get(name);
+        let entry = queues.get(&name);
         if entry.is_some_and(|(_, count)| *count >= self.queue_max) {
             return Err(QueueFull);
         }
         let new = || (Arc::new(Semaphore::new(self.at_once)), 0);
-        let (gate, count) = queues.entry(name.to_owned()).or_insert_with(new);
+        let (gate, count) = queues.entry(name.clone()).or_insert_with(new);
         *count += 1;
         Ok(Turn {
-            name: name.to_owned(),
+            name,
             gate: Arc::clone(gate),
             queues: Arc::clone(&self.queues),
         })
     }
 }
 
-impl Turn {
+impl<K: Eq + Hash> Turn<K> {
     /// Waits for a permit, which lasts until it is dropped.
     pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
         // The gate is never closed.
         Arc::clone(&self.gate).acquire_owned().await.ok()
     }
+
+    /// Takes a permit if one is free.
+    pub fn try_acquire(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.gate).try_acquire_owned().ok()
+    }
 }
 
-impl Drop for Turn {
+impl<K: Eq + Hash> Drop for Turn<K> {
     fn drop(&mut self) {
         let mut queues = self.queues.lock();
         if let Some((_, count)) = queues.get_mut(&self.name) {
@@ -85,19 +97,20 @@ mod tests {
 
     #[tokio::test]
     async fn each_name_has_its_own_turns_and_places() {
-        let turns = Turns::new(1, 2);
+        let turns: Turns = Turns::new(1, 2);
         let (first, second) = (turns.enter("a").unwrap(), turns.enter("a").unwrap());
         assert_eq!(turns.enter("a").unwrap_err(), QueueFull);
         let other = turns.enter("b").unwrap();
         let turn = first.acquire().await;
         let mut waiting = Box::pin(second.acquire());
         assert!(futures::poll!(&mut waiting).is_pending());
+        assert!(first.try_acquire().is_none());
         assert!(other.acquire().await.is_some());
         drop(turn);
         assert!(futures::poll!(&mut waiting).is_ready());
         drop(waiting);
         drop((first, second, other));
-        assert!(turns.queues.lock().is_empty(), "nothing is remembered");
+        assert_eq!(turns.names(), 0, "nothing is remembered");
         assert!(turns.enter("a").is_ok());
     }
 }
