@@ -22,7 +22,7 @@ pub struct Bill {
     pub how: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
-    /// `service_tier` of the answer, if it or that of the request changes a price.
+    /// `service_tier` of the answer.
     pub tier_reported: Option<String>,
     /// Whether the cost includes a web search.
     pub web_search: bool,
@@ -71,7 +71,7 @@ impl Bill {
         let actual = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
         Self {
             usage,
-            tier_reported: request.notable_tiers(tier)[1].map(str::to_owned),
+            tier_reported: tier.map(str::to_owned),
             ..Self::new(actual, request.counted_cost(reported.cost), estimate)
         }
     }
@@ -97,7 +97,7 @@ impl Bill {
         };
         Self {
             usage: usage.filter(|_| is_whole),
-            tier_reported: request.notable_tiers(tier)[1].map(str::to_owned),
+            tier_reported: tier.map(str::to_owned),
             ..bill
         }
     }

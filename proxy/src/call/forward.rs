@@ -90,17 +90,16 @@ impl Forwarder {
                     permit,
                 }));
             }
-            Ok(Streamed::Whole(answer)) => Ok(answer),
-            Err(no_answer) => Err(no_answer),
-        };
-        drop(permit);
-        let answer = match answer {
-            Ok(answer) => {
+            Ok(Streamed::Whole(answer)) => {
+                drop(permit);
                 self.inspect(request.endpoint, &upstream, answer, provider_key)
                     .await
             }
             Err(NoAnswer::Failed(failure)) => Err(failure),
-            Err(NoAnswer::NotSent) => return Err(self.not_sent(hold).await),
+            Err(NoAnswer::NotSent) => {
+                drop(permit);
+                return Err(self.not_sent(hold).await);
+            }
         };
         Ok(Forwarded::Whole(SentCall { hold, answer }))
     }
