@@ -13,12 +13,13 @@ use endpoint::{Answer, Code, Fields, Problem, Reply, operations};
 use password::Salt;
 use serde::Serialize;
 use serde_json::json;
+use store::account::Account;
 use store::attempts::Attempts;
 use store::keys::{AccountKeys, Tries};
 use store::script::change::Scope;
 use store::session::script::{Open, Opened};
-use store::user::User;
 use store::user::script::{find_reset, is_open_reset};
+use store::user::{Stored, User};
 use utoipa::ToSchema;
 
 operations! {
@@ -113,10 +114,7 @@ pub async fn look(call: OpenCall) -> Answer {
     people.health.trusted(&people.store).await?;
     let from = source(call.client);
     let guesses = attempts(Tries::ResetAddress, &from);
-    take(people, guesses).await?;
-    let reset = find_reset(&people.store, &token.hash()).await?;
-    let (account, email) = reset.ok_or_else(no_link)?;
-    let (account, stored) = find(people, &account, &email).await?.ok_or_else(no_link)?;
+    let (account, stored) = user_of(people, &token.hash(), guesses).await?;
     let keys = AccountKeys::new(&account.id);
     // A later link takes the place of an earlier one.
     if !is_open_reset(&people.store, &keys, &stored.user.id, &token.hash()).await? {
@@ -124,6 +122,20 @@ pub async fn look(call: OpenCall) -> Answer {
     }
     guesses.give_back(&people.store).await?;
     Reply::done()
+}
+
+/// Returns the user of the link whose token has this hash. Counts a guess.
+///
+/// # Errors
+/// 404 for a link that leads nowhere, 429 `LOGIN_LOCKED`, 503.
+async fn user_of(
+    people: &PeopleState,
+    hash: &str,
+    guesses: Attempts<'_>,
+) -> Result<(Account, Stored), Problem> {
+    take(people, guesses).await?;
+    let (account, email) = find_reset(&people.store, hash).await?.ok_or_else(no_link)?;
+    find(people, &account, &email).await?.ok_or_else(no_link)
 }
 
 /// `POST /password/reset`: the holder of the link sets a new password and is signed in, with the second factor if there
@@ -142,10 +154,8 @@ pub async fn reset(call: OpenCall) -> Answer {
     let secret = people.health.trusted(&people.store).await?.check_secret;
     let from = source(call.client);
     let guesses = attempts(Tries::ResetAddress, &from);
-    take(people, guesses).await?;
     let hash = token.hash();
-    let (account, email) = find_reset(&people.store, &hash).await?.ok_or_else(no_link)?;
-    let found = find(people, &account, &email).await?.ok_or_else(no_link)?;
+    let mut found = user_of(people, &hash, guesses).await?;
     // Without a code nothing is guessed, so the tries stay for the code that the answer asks for.
     if found.1.user.totp.is_some() && code.is_some() {
         let codes = attempts(Tries::Reset, &found.1.user.id);
@@ -157,11 +167,10 @@ pub async fn reset(call: OpenCall) -> Answer {
     }
     let password = people
         .passwords
-        .hash(&account, new, Salt::new(&secret, &email))
+        .hash(&found.0.id, new, Salt::new(&secret, &found.1.user.email))
         .await
         .map_err(not_hashed)?;
     let fresh = NewLogin::new(call.headers(), call.client)?;
-    let mut found = found;
     for _ in 0..ATTEMPTS {
         let (account, stored) = &found;
         let (user, factor) = match second_factor(people, &account.id, &stored.user, code.as_deref()).await? {
@@ -198,7 +207,9 @@ pub async fn reset(call: OpenCall) -> Answer {
             Opened::Used => return Err(no_link()),
             Opened::Changed => {}
         }
-        found = find(people, &account.id, &email).await?.ok_or_else(no_link)?;
+        found = find(people, &account.id, &stored.user.email)
+            .await?
+            .ok_or_else(no_link)?;
     }
     Err(Code::ServiceUnavailable.into())
 }
