@@ -120,7 +120,7 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
 /// The end of a hold, as the operator wants it.
 struct End {
     cost: Nanos,
-    /// Whether the cost may be above the estimate.
+    /// The operator confirmed a cost above the estimate.
     above_estimate: bool,
     how: HoldOutcome,
 }

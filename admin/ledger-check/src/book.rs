@@ -102,7 +102,7 @@ pub(super) struct Page {
     pub(super) held: Vec<Held>,
     /// The last number assigned in the audit log.
     pub(super) audit_seq: u64,
-    /// Whether there is an index of named runs.
+    /// An index of named runs exists.
     pub(super) has_runs: bool,
     /// Runs that have a record, by agent and id, where they are compared with the trail.
     pub(super) runs: BTreeSet<(String, String)>,

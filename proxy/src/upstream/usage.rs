@@ -27,7 +27,7 @@ pub struct Reported {
 struct UsageFields<'a> {
     usage: Option<&'a RawValue>,
     service_tier: Option<&'a RawValue>,
-    /// Whether one of them occurs twice: parsers differ in which value they take.
+    /// One of them occurs twice: parsers differ in which value they take.
     is_ambiguous: bool,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct EventFacts {
     pub(crate) has_usage: bool,
     /// The `usage` object as JSON, until it is taken.
     pub(crate) usage: Option<Vec<u8>>,
-    /// Whether `usage` or `service_tier` occurs twice, or `usage` is longer than [`USAGE_BYTES_MAX`].
+    /// `usage` or `service_tier` occurs twice, or `usage` is longer than [`USAGE_BYTES_MAX`].
     pub(crate) has_unreadable_usage: bool,
     /// Whether its `choices` have an element.
     pub(crate) has_choice: bool,

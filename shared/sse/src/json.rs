@@ -112,9 +112,9 @@ struct ScanPosition {
     key_comes: bool,
     /// The current `delta` or `message` of a choice, and the depth at which it ends.
     part: Option<(Key, usize)>,
-    /// Whether the key `usage` of the answer occurred.
+    /// The key `usage` of the answer occurred.
     has_usage_key: bool,
-    /// Whether the key `service_tier` of the answer occurred.
+    /// The key `service_tier` of the answer occurred.
     has_tier_key: bool,
 }
 
