@@ -212,7 +212,7 @@ pub async fn accept(call: OpenCall) -> Answer {
     // Of those who have the same link only the first one's password is hashed: the others find it used.
     let place = people
         .accepting
-        .enter(&token.hash())
+        .enter(token.hash())
         .map_err(|QueueFull| too_many_passwords())?;
     let turn = tokio::time::timeout(TURN, place.acquire()).await;
     let _turn = turn.map_err(|_| too_many_passwords())?;
