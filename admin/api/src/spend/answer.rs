@@ -110,8 +110,13 @@ pub(super) struct PlanBody<'a> {
 }
 
 impl<'a> Denied<'a> {
-    /// Returns the first answer to a spend that is refused for this reason, without the plan.
-    pub(super) fn new(reason: Reason, intent_id: &'a str) -> Self {
+    /// Returns the answer to a spend that is refused for this reason; `plan` if the plan's limit is the reason.
+    pub(super) fn new(
+        reason: Reason,
+        intent_id: &'a str,
+        plan: Option<PlanBody<'a>>,
+        replayed: bool,
+    ) -> Self {
         Self {
             success: false,
             error: reason.sentence(),
@@ -120,8 +125,8 @@ impl<'a> Denied<'a> {
             intent_id,
             state: State::Blocked.as_str(),
             blocked_reason: reason.sentence(),
-            plan: None,
-            replayed: false,
+            plan,
+            replayed,
         }
     }
 }
@@ -179,11 +184,7 @@ pub(crate) fn denied(reason: Reason, intent_id: &str, plan: Option<&SpendPlan>, 
             upgrade_url: plan.upgrade_url.as_deref(),
         })
     });
-    let body = Denied {
-        plan,
-        replayed,
-        ..Denied::new(reason, intent_id)
-    };
+    let body = Denied::new(reason, intent_id, plan, replayed);
     Reply::with_status(status(reason), &body)
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn section() -> Section {
 const EXAMPLE_INTENT: &str = "int_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4";
 
 fn refused_for(reason: Reason) -> Json {
-    Json::from_serialize(&Denied::new(reason, EXAMPLE_INTENT))
+    Json::from_serialize(&Denied::new(reason, EXAMPLE_INTENT, None, false))
 }
 
 /// Returns the answers that a spend and an approval have in common.

@@ -58,9 +58,10 @@ fn inputs_are_counted() {
     }
     let body = r#"{"model":"m","input":"hi","dimensions":256,"encoding_format":"base64","user":"u","service_tier":"flex"}"#;
     let read = read(body);
+    let shape = read.shape();
     assert_eq!(
-        (read.counts.prompt_bytes, read.service_tier.as_deref()),
-        (2, Some("flex"))
+        (shape.model, shape.service_tier, shape.prompt_bytes),
+        ("m", Some("flex"), 2)
     );
     let more = r#"{"model":"m","input":"hi","task":"x"}"#;
     assert_eq!(
