@@ -53,6 +53,7 @@ async fn runs_of_denied_calls() {
 
 /// The same without an archive: the budget of audit entries ends the calls.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn runs_of_denied_calls_without_an_archive() {
     deny_runs(true, vec![("LIMITS__AUDIT_ENTRIES", "3000".to_owned())]).await;
 }
@@ -80,6 +81,7 @@ async fn a_flood_over_the_rate() {
 
 /// The same without an archive.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: make verify runs it"]
 async fn a_flood_over_the_rate_without_an_archive() {
     flood_over_the_rate(true).await;
 }

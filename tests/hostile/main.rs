@@ -1,5 +1,6 @@
 //! One hostile tenant (decisions D70 to D72): each attack at full speed, bounded in requests, on a small store, with
 //! and without a reachable archive, beside two well-behaved tenants whose calls, spends and sign-ins must not fail.
+//! Most attacks without an archive are left to `make verify`.
 //!
 //! * [`fixture`]: the servers, the attacker's account, and the driver of an attack
 //! * [`neighbours`]: the well-behaved tenants

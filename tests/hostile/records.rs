@@ -200,7 +200,7 @@ async fn violations_with_webhooks_on_a_dead_port(no_archive: bool) {
     assert_eq!(answers.into_keys().collect::<Vec<_>>(), [402]);
 }
 
-/// Each row with a reachable archive, and without one.
+/// Each row with a reachable archive, and without one, which `make verify` runs.
 macro_rules! rows {
     ($($(#[$attribute:meta])* $row:ident;)+) => {
         mod with_an_archive {
@@ -211,7 +211,8 @@ macro_rules! rows {
         }
 
         mod without_an_archive {
-            $($(#[$attribute])* #[tokio::test(flavor = "multi_thread")]
+            $(#[ignore = "long: make verify runs it"]
+            #[tokio::test(flavor = "multi_thread")]
             async fn $row() {
                 super::$row(true).await;
             })+

@@ -1,4 +1,4 @@
-//! Release against dispute: 16 racers from both parties, 1,000 rounds. One wins, the others get 409 and a blocked
+//! Release against dispute: 16 racers from both parties, 1,000 rounds, most of them by `make verify`. One wins, the others get 409 and a blocked
 //! intent, and the money moves once (invariant I9).
 
 use crate::fixture::{ADMIN, Fixture, initialised, ok};
@@ -7,7 +7,6 @@ use futures::future::join_all;
 use harness::{Admin, AdminOptions, Caller, Redis, Reply};
 use serde_json::{Value, json};
 
-const ROUNDS: u64 = 1_000;
 const RACERS: usize = 16;
 /// Rounds that run at the same time.
 const AT_ONCE: u64 = 4;
@@ -87,14 +86,24 @@ async fn balance(caller: &Caller, number: u64) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_them_wins_and_the_money_moves_once() {
+    race(200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "long: make verify runs it"]
+async fn one_of_them_wins_in_each_of_many_rounds() {
+    race(800).await;
+}
+
+async fn race(rounds: u64) {
     let redis = initialised(Redis::start()).await;
     let admin = Admin::start(AdminOptions::new(ADMIN, redis.url()));
     let fixture = Fixture::found(redis, &admin.url()).await;
     let [a, b] = &fixture.tenants;
     let callers = [&a.key, &b.key].map(|key| admin.caller(key));
     let mut released = [0_u64; 2];
-    for batch in 0..ROUNDS / AT_ONCE {
-        let rounds = (0..AT_ONCE).map(|at| {
+    for batch in 0..rounds / AT_ONCE {
+        let at_once = (0..AT_ONCE).map(|at| {
             // Half of the rounds are between two accounts, half within one.
             let between = usize::from(at % 2 == 0);
             let (payee, to) = [(&callers[0], a.wallets[2]), (&callers[1], b.wallets[2])][between];
@@ -102,20 +111,20 @@ async fn one_of_them_wins_and_the_money_moves_once() {
             let payer = &callers[0];
             async move { (between, race_once(payer, payee, (a.wallets[1], to), number).await) }
         });
-        for (between, won) in join_all(rounds).await {
+        for (between, won) in join_all(at_once).await {
             released[between] += u64::from(won);
         }
     }
     let (within, between) = (released[0], released[1]);
     assert!(
-        within > 0 && between > 0 && within + between < ROUNDS,
+        within > 0 && between > 0 && within + between < rounds,
         "{released:?}: both win at times"
     );
     let nanos = 1_000_000_000_000_u64;
     let usd = |nanos: u64| -> Value {
         serde_json::from_str(&harness::Nanos::from_stored(nanos).to_string()).expect("a number")
     };
-    assert_eq!(balance(&callers[0], a.wallets[1]).await, usd(nanos - 7 * ROUNDS));
+    assert_eq!(balance(&callers[0], a.wallets[1]).await, usd(nanos - 7 * rounds));
     assert_eq!(balance(&callers[0], a.wallets[2]).await, usd(nanos + 7 * within));
     assert_eq!(balance(&callers[1], b.wallets[2]).await, usd(nanos + 7 * between));
     fixture.books_are_right("after the race");
