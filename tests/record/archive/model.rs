@@ -82,7 +82,8 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
     let filters = filters(&fixture, COUNT);
     let mut left = COUNT;
     for round in 0.. {
-        for (nth, filter) in filters.iter().enumerate() {
+        // A third of the filters in each round: each of them twice, at different ends of the trail.
+        for (nth, filter) in filters.iter().enumerate().skip(round % 3).step_by(3) {
             let wanted = expected(&entries, *filter);
             for (offset, limit) in [(0, 100), (0, 1), (3, 5), (11, 20), (wanted.len(), 3)] {
                 let (page, total) = fixture.list(*filter, offset, limit).await;
