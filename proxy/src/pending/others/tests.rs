@@ -1,0 +1,130 @@
+//! Tests of journals that other processes left: which are read, how much of them, and files that cannot be used.
+
+use super::super::journal::Journal;
+use super::super::journal::tests::{fresh, item};
+use super::*;
+
+/// Creates a journal with these items, as an ended process leaves it.
+fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
+    let mut journal = Journal::open(dir).unwrap();
+    let items: Vec<Item> = ids.iter().map(|id| item(id)).collect();
+    journal.append(&items).unwrap();
+    journal.path().to_owned()
+}
+
+#[test]
+fn only_unlocked_journals_are_read_and_no_more_than_fits() {
+    let dir = fresh("others");
+    let own = Journal::open(&dir).unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    let mut alive = Journal::open(&dir).unwrap();
+    alive.append(&[item("allow_1"), item("allow_2")]).unwrap();
+    assert_eq!(others.read(10).unwrap().take_items(), [], "its process lives");
+    drop(alive);
+    let mut found = others.read(1).unwrap();
+    assert_eq!(found.take_items(), [item("allow_1")], "bounded");
+    assert_eq!(
+        OtherJournals::beside(own.path()).read(10).unwrap().take_items(),
+        [],
+        "nobody else reads it meanwhile"
+    );
+    drop(found);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "nothing beside it");
+    let mut found = others.read(10).unwrap();
+    assert_eq!(found.take_items(), [item("allow_1"), item("allow_2")]);
+    others.remove(found);
+    assert_eq!(others.read(10).unwrap().take_items(), [], "once");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Another process delivers and removes a journal between the listing and the lock.
+#[test]
+fn a_journal_that_is_gone_is_nobodys() {
+    let dir = fresh("gone");
+    assert!(lock(&dir.join("a.pending.jsonl")).unwrap().is_none());
+}
+
+#[test]
+fn an_unreadable_file_does_not_block_others() {
+    let dir = fresh("unreadable");
+    let own = Journal::open(&dir).unwrap();
+    std::fs::create_dir(dir.join("a.pending.jsonl")).unwrap();
+    let cut = leave(&dir, &["allow_1"]);
+    let mut file = std::fs::OpenOptions::new().append(true).open(cut).unwrap();
+    file.write_all(b"\xff\xfe\n{\"do\":\"vo").unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    for _ in 0..2 {
+        assert_eq!(others.read(10).unwrap().take_items(), [item("allow_1")]);
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_is_taken_over_once() {
+    let dir = fresh("unremovable");
+    let own = Journal::open(&dir).unwrap();
+    let stays = leave(&dir, &["allow_1"]);
+    let goes = leave(&dir, &["allow_2"]);
+    let mut others = OtherJournals::beside(own.path());
+    let found = others.read(10).unwrap();
+    assert_eq!(found.items().count(), 2);
+    // A directory has the name of a journal.
+    let kept = dir.join("kept");
+    std::fs::rename(&stays, &kept).unwrap();
+    std::fs::create_dir(&stays).unwrap();
+    others.remove(found);
+    assert!(!goes.exists() && others.unremoved.len() == 1);
+    std::fs::remove_dir(&stays).unwrap();
+    std::fs::rename(&kept, &stays).unwrap();
+    assert_eq!(others.read(10).unwrap().take_items(), [], "it is held");
+    others.remove_kept();
+    assert!(!stays.exists() && others.unremoved.is_empty());
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn each_fault_of_a_file_is_reported_once() {
+    let dir = fresh("faults");
+    let own = Journal::open(&dir).unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    let path = dir.join("a.pending.jsonl");
+    let unknown = |others: &mut OtherJournals| {
+        assert_eq!(others.read(10).unwrap().take_items(), []);
+        others.faulty.get(&path).copied()
+    };
+    std::fs::write(&path, b"newer\n").unwrap();
+    let first = unknown(&mut others);
+    assert!(
+        matches!(first, Some(Fault::Unknown { bytes: 6, .. })),
+        "{first:?}"
+    );
+    assert!(!others.is_new(&path, first.unwrap()));
+    assert_eq!(unknown(&mut others), first);
+    std::fs::write(&path, b"newer\nnewest\n").unwrap();
+    assert_ne!(unknown(&mut others), first, "it is another file");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(unknown(&mut others), None, "forgotten");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// A directory is where the rest would be.
+#[test]
+fn a_file_whose_rest_cannot_be_written_stays() {
+    let dir = fresh("no-rest");
+    let own = Journal::open(&dir).unwrap();
+    let long = leave(&dir, &["allow_1", "allow_2"]);
+    let mut rest = long.clone().into_os_string();
+    rest.push(".rest");
+    std::fs::create_dir(&rest).unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    for _ in 0..2 {
+        assert_eq!(others.read(1).unwrap().take_items(), []);
+        assert_eq!(others.faulty.get(&long), Some(&Fault::Unwritable));
+        assert!(lock(&long).unwrap().is_some());
+    }
+    let mut found = others.read(2).unwrap();
+    assert_eq!(found.take_items().len(), 2, "without a rest");
+    others.remove(found);
+    assert!(!long.exists());
+    std::fs::remove_dir_all(dir).unwrap();
+}

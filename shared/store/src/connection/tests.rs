@@ -1,0 +1,87 @@
+//! Tests of addresses and their errors, and of a connection whose other end is gone.
+
+use super::*;
+
+#[test]
+fn a_shown_address_has_no_credentials() {
+    for (url, expected) in [
+        ("redis://127.0.0.1:6379", Some("redis://127.0.0.1:6379")),
+        (
+            "redis://ann:secret@localhost:7000/1",
+            Some("redis://localhost:7000"),
+        ),
+        (
+            "rediss://:s%2Fecret@store.example",
+            Some("rediss://store.example:6379"),
+        ),
+        (
+            "redis+unix:///run/redis.sock?user=ann&pass=secret",
+            Some("redis+unix:///run/redis.sock"),
+        ),
+        (
+            "redis-cluster://ann:secret@a:7000,b:7001",
+            Some("redis-cluster://a:7000,b:7001"),
+        ),
+        ("redis://:se/cret@localhost", None),
+        ("ftp://ann:secret@localhost", None),
+        ("secret", None),
+    ] {
+        assert_eq!(shown(url).as_deref(), expected, "{url}");
+    }
+}
+
+#[test]
+fn a_malformed_address_is_answered_with_the_forms_of_one() {
+    for url in [
+        "ftp://ann:secret@localhost",
+        "secret",
+        "redis-cluster://secret@a:b",
+    ] {
+        let error = Store::open(url, SILENCE_MAX).unwrap_err().to_string();
+        assert!(
+            error.starts_with("store.url must be redis://HOST:PORT"),
+            "{url}: {error}"
+        );
+        assert!(!error.contains("secret"), "{url}: {error}");
+    }
+}
+
+#[test]
+fn certificates_without_tls_are_a_mistake_that_names_both_keys() {
+    let mut settings = settings::load_from(None, std::iter::empty()).unwrap().store;
+    settings.ca_file = "/etc/tollgate/store-ca.crt".into();
+    for url in ["redis://:secret@localhost:1", "redis-cluster://a:1,b:2"] {
+        settings.url = url.to_owned().into();
+        let error = Store::check(&settings).unwrap_err().to_string();
+        assert!(
+            error.starts_with("store.ca_file is set, and store.url does not begin with rediss://"),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
+    }
+    settings.url = "rediss://localhost:1".to_owned().into();
+    let error = Store::check(&settings).unwrap_err().to_string();
+    assert!(
+        error.starts_with("store.ca_file /etc/tollgate/store-ca.crt: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_connection_whose_other_end_is_gone_is_given_up() {
+    for url in [
+        "redis://localhost:1",
+        "rediss://localhost:1",
+        "redis+unix:///tmp/none",
+    ] {
+        for roots in [None, Some(Vec::new())] {
+            if roots.is_some() && !url.starts_with("rediss") {
+                continue;
+            }
+            let client = client(url, roots).unwrap();
+            let tcp = client.get_connection_info().tcp_settings();
+            assert_eq!(tcp.user_timeout(), Some(SILENCE_MAX), "{url}");
+            assert!(tcp.keepalive().is_some(), "{url}");
+        }
+    }
+}
