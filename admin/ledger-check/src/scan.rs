@@ -206,7 +206,7 @@ fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &s
             }
             read(Record::Escrow(place, number), reads)
         }
-        ModeKey::Deposit(_) => read(Record::Deposit(place, key.to_owned()), hash()),
+        ModeKey::Deposit => read(Record::Deposit(place, key.to_owned()), hash()),
         ModeKey::Run { agent, run } => read(
             Record::Run(place, (agent.to_owned(), run.to_owned()), key.to_owned()),
             vec![Read::field(bucket, key, "spent")],
@@ -217,37 +217,9 @@ fn of_mode(accounts: &Accounts, place: AccountMode, parsed: ModeKey<'_>, key: &s
         ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(place, owner.to_owned())),
         ModeKey::Intents(_) => Sorted::Note(Note::IntentList(place, after_account())),
         ModeKey::IntentSegments => Sorted::Note(Note::ArchivedIntents(place)),
-        ModeKey::TransactionsOfType(_) | ModeKey::TransactionsOfWallet { .. } => {
-            Sorted::Note(Note::TransactionList(place, key.to_owned()))
-        }
+        ModeKey::TransactionList => Sorted::Note(Note::TransactionList(place, key.to_owned())),
         ModeKey::AllRuns => Sorted::Note(Note::RunIndex(place)),
-        ModeKey::Agents
-        | ModeKey::Runs(_)
-        | ModeKey::Policies
-        | ModeKey::Policy(_)
-        | ModeKey::AccountPolicies
-        | ModeKey::Audit
-        | ModeKey::AuditHashes
-        | ModeKey::AuditBase
-        | ModeKey::AuditSegments
-        | ModeKey::AuditArchived
-        | ModeKey::AuditIndex { .. }
-        | ModeKey::AuditDecisions(_)
-        | ModeKey::AuditDay(_)
-        | ModeKey::AuditLate(_)
-        | ModeKey::AuditKept
-        | ModeKey::Notices(_)
-        | ModeKey::FrozenAgents
-        | ModeKey::Transactions
-        | ModeKey::EscrowSiblings(_)
-        | ModeKey::Escrows
-        | ModeKey::Webhooks
-        | ModeKey::Violations
-        | ModeKey::ViolationsWaiting
-        | ModeKey::ViolationsOrder
-        | ModeKey::Webhook(_)
-        | ModeKey::Deliveries(_)
-        | ModeKey::DeliveriesIn(..) => Sorted::Note(Note::Other),
+        ModeKey::Other => Sorted::Note(Note::Other),
     }
 }
 

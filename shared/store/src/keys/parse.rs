@@ -12,7 +12,7 @@ use domain::names::{is_agent_id, is_run_id};
 use domain::number::Number;
 use domain::rate::Rate;
 
-/// A parsed key.
+/// A parsed key: what `ledger check` reads by its name. `Other` is any other name that `keys` gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
     /// A key outside the buckets.
@@ -29,25 +29,8 @@ pub enum Key<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `keys` names it")]
 pub enum GlobalKey {
-    Store,
-    Accounts,
-    Prices,
-    PriceTables,
-    Blocked,
-    Refused,
-    Followed,
-    WalletNumber,
-    EscrowNumber,
-    VirtualKeyLookup,
-    ApiKeyLookup,
     UserLookup,
-    SessionLookup,
-    InvitationLookup,
-    ResetLookup,
-    Attempts,
-    WalletLookup,
-    EscrowLookup,
-    DepositLookup,
+    Other,
 }
 
 /// Keys shared by the accounts of a bucket.
@@ -55,38 +38,20 @@ pub enum GlobalKey {
 #[expect(missing_docs, reason = "each is described where `Bucket` names it")]
 pub enum BucketKey<'a> {
     Hold(&'a str),
-    Due,
-    Kept,
     KeptHold(&'a str),
-    CountedDenials,
-    Transit,
-    Arrived(&'a str),
-    WebhooksReady,
-    Fence,
-    Witnessed,
-    Counter(Series),
     WalletPlace(Number),
     EscrowPlace(Number),
+    Other,
 }
 
 /// Keys shared by both modes of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is described where `AccountKeys` names it")]
 pub enum AccountKey<'a> {
-    Record,
-    ActiveKeys,
     VirtualKey(&'a str),
-    AgentKeys(&'a str),
-    Rate(&'a str),
-    SealedAgents,
     ApiKey(&'a str),
-    ManagementRate(Rate, &'a str),
-    ApiKeys,
     Users,
-    Sessions(&'a str),
-    LastLogins,
-    Invitations,
-    Reset(&'a str),
+    Other,
 }
 
 /// Keys of one mode of an account.
@@ -97,51 +62,19 @@ pub enum ModeKey<'a> {
         agent: &'a str,
         run: &'a str,
     },
-    Runs(&'a str),
     AllRuns,
     Agent(&'a str),
-    Agents,
-    Policies,
-    Policy(&'a str),
-    AccountPolicies,
-    Audit,
-    AuditHashes,
-    AuditBase,
-    AuditSegments,
-    AuditArchived,
-    AuditIndex {
-        agent: Option<&'a str>,
-        kind: Option<&'a str>,
-    },
-    AuditDecisions(&'a str),
-    AuditDay(u64),
-    AuditLate(u64),
-    AuditKept,
-    Notices(&'a str),
-    FrozenAgents,
-    Webhooks,
-    Violations,
-    ViolationsWaiting,
-    ViolationsOrder,
-    Webhook(&'a str),
-    Deliveries(&'a str),
-    DeliveriesIn(&'a str, DeliverySet),
     UserWallet,
     ClosedWallet(u64),
     OpenEscrows(&'a str),
-    Transactions,
-    TransactionsOfType(TransactionType),
-    TransactionsOfWallet {
-        holder: &'a str,
-        kind: Option<TransactionType>,
-    },
+    /// A list of transactions: of a type, of a wallet, or of both.
+    TransactionList,
     Intent(&'a str),
     Intents(IntentIndex<'a>),
     IntentSegments,
     Escrow(u64),
-    EscrowSiblings(u64),
-    Escrows,
-    Deposit(&'a str),
+    Deposit,
+    Other,
 }
 
 /// Prefix of every account id.
@@ -169,7 +102,7 @@ impl<'a> Key<'a> {
             Some((mode, rest)) if Mode::parse(mode).is_some() => {
                 Some(Self::Mode(account, Mode::parse(mode)?, mode_key(rest)?))
             }
-            _ if whole => Some(Self::Account(account, AccountKey::Record)),
+            _ if whole => Some(Self::Account(account, AccountKey::Other)),
             _ => Some(Self::Account(account, account_key(rest)?)),
         }
     }
@@ -185,198 +118,172 @@ impl Bucket {
 }
 
 fn global(rest: &str, key: &str) -> Option<GlobalKey> {
-    let exact = [
-        (STORE, GlobalKey::Store),
-        (ACCOUNTS, GlobalKey::Accounts),
-        (PRICES, GlobalKey::Prices),
-        (PRICE_TABLES, GlobalKey::PriceTables),
-        (BLOCKED, GlobalKey::Blocked),
-        (REFUSED, GlobalKey::Refused),
-        (FOLLOWED, GlobalKey::Followed),
-        (WALLET_NUMBER, GlobalKey::WalletNumber),
-        (ESCROW_NUMBER, GlobalKey::EscrowNumber),
+    const NAMES: [&str; 9] = [
+        STORE,
+        ACCOUNTS,
+        PRICES,
+        PRICE_TABLES,
+        BLOCKED,
+        REFUSED,
+        FOLLOWED,
+        WALLET_NUMBER,
+        ESCROW_NUMBER,
     ];
-    if let Some((_, found)) = exact.iter().find(|(name, _)| *name == key) {
-        return Some(*found);
+    if NAMES.contains(&key) {
+        return Some(GlobalKey::Other);
     }
-    match rest.split_once('/')? {
-        ("vk", hash) if is_hash(hash) => Some(GlobalKey::VirtualKeyLookup),
-        ("ak", hash) if is_hash(hash) => Some(GlobalKey::ApiKeyLookup),
-        ("user", hash) if is_hash(hash) => Some(GlobalKey::UserLookup),
-        ("session", hash) if is_hash(hash) => Some(GlobalKey::SessionLookup),
-        ("invitation", hash) if is_hash(hash) => Some(GlobalKey::InvitationLookup),
-        ("reset", hash) if is_hash(hash) => Some(GlobalKey::ResetLookup),
-        ("attempts", rest) => {
+    let (first, rest) = rest.split_once('/')?;
+    let fits = match first {
+        "user" if is_hash(rest) => return Some(GlobalKey::UserLookup),
+        "vk" | "ak" | "session" | "invitation" | "reset" | "deposit" => is_hash(rest),
+        "attempts" => {
             let (of, hash) = rest.split_once('/')?;
-            (Tries::parse(of).is_some() && is_hash(hash)).then_some(GlobalKey::Attempts)
+            Tries::parse(of).is_some() && is_hash(hash)
         }
-        ("wallet", name) if number(name).is_some() || name.starts_with("wal_") => {
-            simple(name).map(|_| GlobalKey::WalletLookup)
-        }
-        ("escrow", name) => number(name).map(|_| GlobalKey::EscrowLookup),
-        ("deposit", hash) if is_hash(hash) => Some(GlobalKey::DepositLookup),
-        _ => None,
-    }
+        "wallet" if rest.starts_with("wal_") => simple(rest).is_some(),
+        "wallet" | "escrow" => number(rest).is_some(),
+        _ => false,
+    };
+    fits.then_some(GlobalKey::Other)
 }
 
 fn bucket_key(bucket: Bucket, rest: &str) -> Option<BucketKey<'_>> {
-    match rest.split_once('/') {
-        None if rest == "due" => Some(BucketKey::Due),
-        None if rest == "kept" => Some(BucketKey::Kept),
-        None if rest == "denials" => Some(BucketKey::CountedDenials),
-        None if rest == "transit" => Some(BucketKey::Transit),
-        None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
-        None if rest == "witnessed" => Some(BucketKey::Witnessed),
-        None if rest == FENCE => Some(BucketKey::Fence),
-        None => {
-            let word = rest.strip_suffix("-number")?;
-            let series = Series::parse(word)?;
-            Some(BucketKey::Counter(series))
-        }
-        Some(("wallet", text)) => placed(bucket, text).map(BucketKey::WalletPlace),
-        Some(("escrow", text)) => placed(bucket, text).map(BucketKey::EscrowPlace),
-        Some(("hold", id)) => simple(id).map(BucketKey::Hold),
-        Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),
-        Some(("arrived", id)) => simple(id).map(BucketKey::Arrived),
+    const NAMES: [&str; 7] = [
+        "due",
+        "kept",
+        "denials",
+        "transit",
+        "webhooks-ready",
+        "witnessed",
+        FENCE,
+    ];
+    let Some((first, part)) = rest.split_once('/') else {
+        let is_counter = || rest.strip_suffix("-number").and_then(Series::parse).is_some();
+        return (NAMES.contains(&rest) || is_counter()).then_some(BucketKey::Other);
+    };
+    match first {
+        "wallet" => placed(bucket, part).map(BucketKey::WalletPlace),
+        "escrow" => placed(bucket, part).map(BucketKey::EscrowPlace),
+        "hold" => simple(part).map(BucketKey::Hold),
+        "kept" => simple(part).map(BucketKey::KeptHold),
+        "arrived" => simple(part).map(|_| BucketKey::Other),
         _ => None,
     }
 }
 
 fn account_key(rest: &str) -> Option<AccountKey<'_>> {
-    match rest.split_once('/') {
-        None => match rest {
-            "active-keys" => Some(AccountKey::ActiveKeys),
-            "sealed-agents" => Some(AccountKey::SealedAgents),
-            "api-keys" => Some(AccountKey::ApiKeys),
+    const NAMES: [&str; 5] = [
+        "active-keys",
+        "sealed-agents",
+        "api-keys",
+        "last-logins",
+        "invitations",
+    ];
+    let Some((first, part)) = rest.split_once('/') else {
+        return match rest {
             "users" => Some(AccountKey::Users),
-            "last-logins" => Some(AccountKey::LastLogins),
-            "invitations" => Some(AccountKey::Invitations),
-            _ => None,
-        },
-        Some(("vk", id)) => simple(id).map(AccountKey::VirtualKey),
-        Some(("agent-keys", agent)) => agent_id(agent).map(AccountKey::AgentKeys),
-        Some(("rate", id)) => simple(id).map(AccountKey::Rate),
-        Some(("ak", id)) => simple(id).map(AccountKey::ApiKey),
-        Some(("sessions", id)) => simple(id).map(AccountKey::Sessions),
-        Some(("reset", id)) => simple(id).map(AccountKey::Reset),
-        Some((rate, id)) => {
-            let rate = Rate::parse(rate)?;
-            simple(id).map(|id| AccountKey::ManagementRate(rate, id))
-        }
-    }
+            _ => NAMES.contains(&rest).then_some(AccountKey::Other),
+        };
+    };
+    let fits = match first {
+        "vk" => return simple(part).map(AccountKey::VirtualKey),
+        "ak" => return simple(part).map(AccountKey::ApiKey),
+        "agent-keys" => is_agent_id(part),
+        "rate" | "sessions" | "reset" => simple(part).is_some(),
+        rate => Rate::parse(rate).is_some() && simple(part).is_some(),
+    };
+    fits.then_some(AccountKey::Other)
 }
 
 fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
+    const NAMES: [&str; 9] = [
+        "agents",
+        "frozen-agents",
+        "policies",
+        "account-policies",
+        "audit",
+        "txns",
+        "escrows",
+        "webhooks",
+        "violations",
+    ];
     let Some((first, rest)) = rest.split_once('/') else {
         return match rest {
-            "agents" => Some(ModeKey::Agents),
             "all-runs" => Some(ModeKey::AllRuns),
-            "frozen-agents" => Some(ModeKey::FrozenAgents),
-            "policies" => Some(ModeKey::Policies),
-            "account-policies" => Some(ModeKey::AccountPolicies),
-            "audit" => Some(ModeKey::Audit),
             "user-wallet" => Some(ModeKey::UserWallet),
-            "txns" => Some(ModeKey::Transactions),
             "intents" => Some(ModeKey::Intents(IntentIndex::All)),
-            "escrows" => Some(ModeKey::Escrows),
-            "webhooks" => Some(ModeKey::Webhooks),
-            "violations" => Some(ModeKey::Violations),
-            _ => None,
+            _ => NAMES.contains(&rest).then_some(ModeKey::Other),
         };
     };
-    match first {
+    let is_other = match first {
         "run" => {
             let (agent, run) = rest.split_once('/')?;
             let fits = is_agent_id(agent) && is_run_id(run.as_bytes());
-            fits.then_some(ModeKey::Run { agent, run })
+            return fits.then_some(ModeKey::Run { agent, run });
         }
-        "runs" => agent_id(rest).map(ModeKey::Runs),
-        "agent" => agent_id(rest).map(ModeKey::Agent),
-        "policy" => simple(rest).map(ModeKey::Policy),
-        "closed-wallet" => number(rest).map(ModeKey::ClosedWallet),
-        "open-escrows" => owner(rest).map(ModeKey::OpenEscrows),
-        "txns" => transactions(rest),
-        "intent" => simple(rest).map(ModeKey::Intent),
-        "intents" if rest == "segments" => Some(ModeKey::IntentSegments),
-        "intents" => intents(rest).map(ModeKey::Intents),
+        "agent" => return is_agent_id(rest).then_some(ModeKey::Agent(rest)),
+        "closed-wallet" => return number(rest).map(ModeKey::ClosedWallet),
+        "open-escrows" => return owner(rest).map(ModeKey::OpenEscrows),
+        "txns" => return is_transaction_list(rest).then_some(ModeKey::TransactionList),
+        "intent" => return simple(rest).map(ModeKey::Intent),
+        "intents" if rest == "segments" => return Some(ModeKey::IntentSegments),
+        "intents" => return intents(rest).map(ModeKey::Intents),
+        "deposit" => return is_hash(rest).then_some(ModeKey::Deposit),
         "escrow" => match rest.strip_suffix("/siblings") {
-            Some(escrow) => number(escrow).map(ModeKey::EscrowSiblings),
-            None => number(rest).map(ModeKey::Escrow),
+            Some(escrow) => number(escrow).is_some(),
+            None => return number(rest).map(ModeKey::Escrow),
         },
-        "audit" => audit(rest),
-        "notices" => period(rest).map(ModeKey::Notices),
-        "webhook" => webhook(rest),
-        "violations" if rest == "waiting" => Some(ModeKey::ViolationsWaiting),
-        "violations" if rest == "order" => Some(ModeKey::ViolationsOrder),
-        "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
-        _ => None,
-    }
+        "runs" => is_agent_id(rest),
+        "policy" => simple(rest).is_some(),
+        "audit" => is_audit(rest),
+        "notices" => is_period(rest),
+        "webhook" => is_webhook(rest),
+        "violations" => matches!(rest, "waiting" | "order"),
+        _ => false,
+    };
+    is_other.then_some(ModeKey::Other)
 }
 
-/// Parses a day `d<number>` or a month `m<number>`.
-fn period(text: &str) -> Option<&str> {
-    let (kind, rest) = text.split_at_checked(1)?;
-    let fits = matches!(kind, "d" | "m") && number(rest).is_some();
-    fits.then_some(text)
+/// Accepts a day `d<number>` or a month `m<number>`.
+fn is_period(text: &str) -> bool {
+    let rest = text.strip_prefix(['d', 'm']);
+    rest.and_then(number).is_some()
 }
 
-fn audit(rest: &str) -> Option<ModeKey<'_>> {
+fn is_audit(rest: &str) -> bool {
     let Some((first, rest)) = rest.split_once('/') else {
-        return match rest {
-            "hashes" => Some(ModeKey::AuditHashes),
-            "base" => Some(ModeKey::AuditBase),
-            "segments" => Some(ModeKey::AuditSegments),
-            "archived" => Some(ModeKey::AuditArchived),
-            "kept" => Some(ModeKey::AuditKept),
-            _ => None,
-        };
+        return matches!(rest, "hashes" | "base" | "segments" | "archived" | "kept");
     };
     match first {
-        "of" => {
-            let (agent, kind) = rest.split_once('/')?;
-            let one = |part| (part != EVERY).then_some(part);
-            let (agent, kind) = (one(agent), one(simple(kind)?));
-            let fits = agent.is_none_or(is_agent_id) && (agent.is_some() || kind.is_some());
-            fits.then_some(ModeKey::AuditIndex { agent, kind })
-        }
-        "day" => number(rest).map(ModeKey::AuditDay),
-        "late" => number(rest).map(ModeKey::AuditLate),
+        "of" => rest.split_once('/').is_some_and(|(agent, kind)| {
+            let some = agent != EVERY || kind != EVERY;
+            some && (agent == EVERY || is_agent_id(agent)) && simple(kind).is_some()
+        }),
+        "day" | "late" => number(rest).is_some(),
         "decisions" => {
-            let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
-            fits.then_some(ModeKey::AuditDecisions(rest))
+            rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
         }
-        _ => None,
+        _ => false,
     }
 }
 
-fn webhook(rest: &str) -> Option<ModeKey<'_>> {
-    let Some((id, rest)) = rest.split_once('/') else {
-        return simple(rest).map(ModeKey::Webhook);
-    };
-    let id = simple(id)?;
-    if rest == "deliveries" {
-        return Some(ModeKey::Deliveries(id));
-    }
-    let set = DeliverySet::parse(rest)?;
-    Some(ModeKey::DeliveriesIn(id, set))
+fn is_webhook(rest: &str) -> bool {
+    let (id, list) = rest.split_once('/').unwrap_or((rest, "deliveries"));
+    simple(id).is_some() && (list == "deliveries" || DeliverySet::parse(list).is_some())
 }
 
-fn transactions(rest: &str) -> Option<ModeKey<'_>> {
-    match rest.split_once('/')? {
-        ("type", kind) => TransactionType::parse(kind).map(ModeKey::TransactionsOfType),
-        ("of", rest) => {
+fn is_transaction_list(rest: &str) -> bool {
+    match rest.split_once('/') {
+        Some(("type", kind)) => TransactionType::parse(kind).is_some(),
+        Some(("of", rest)) => {
             let typed = rest
                 .rsplit_once('/')
-                .and_then(|(holder, word)| Some((holder, TransactionType::parse(word)?)));
-            let (holder, kind) = match typed {
-                Some((holder, kind)) => (holder, Some(kind)),
-                None => (rest, None),
-            };
+                .filter(|(_, word)| TransactionType::parse(word).is_some());
+            let holder = typed.map_or(rest, |(holder, _)| holder);
             let closed = holder.strip_prefix("closed/").and_then(number);
-            (closed.is_some() || owner(holder).is_some())
-                .then_some(ModeKey::TransactionsOfWallet { holder, kind })
+            closed.is_some() || owner(holder).is_some()
         }
-        _ => None,
+        _ => false,
     }
 }
 
@@ -392,10 +299,6 @@ fn intents(rest: &str) -> Option<IntentIndex<'_>> {
 /// Accepts a non-empty part that runs to the end of the key.
 fn simple(part: &str) -> Option<&str> {
     (!part.is_empty() && !part.contains('/')).then_some(part)
-}
-
-fn agent_id(part: &str) -> Option<&str> {
-    is_agent_id(part).then_some(part)
 }
 
 fn owner(part: &str) -> Option<&str> {
