@@ -19,6 +19,21 @@ const SEPARATORS: [char; 4] = [';', '\t', '\r', '\n'];
 /// The type of the files.
 pub(crate) const CONTENT_TYPE: &str = "text/csv; charset=utf-8";
 
+/// Returns the names of columns, each of which is a name and the function for its cell of a row.
+pub(crate) fn names<C, const N: usize>(columns: &[(&'static str, C); N]) -> [&'static str; N] {
+    columns.each_ref().map(|(name, _)| *name)
+}
+
+/// Returns the first row of a file with these columns.
+pub(crate) fn header<C, const N: usize>(columns: &[(&'static str, C); N]) -> String {
+    names(columns).join(",") + "\r\n"
+}
+
+/// Returns a cell that is empty where there is no value.
+pub(crate) fn optional(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
 /// Writes rows of cells. Each row ends with CR LF.
 ///
 /// # Errors

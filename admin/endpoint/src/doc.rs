@@ -8,6 +8,7 @@ use crate::body::IDEMPOTENCY_FIELDS;
 use crate::problem::Code;
 use field::Field;
 use openapi::{Components, Json};
+use std::borrow::Cow;
 use utoipa::ToSchema;
 
 /// Returns the schema with `null` as an alternative.
@@ -90,7 +91,7 @@ pub struct AnswerDoc {
 }
 
 /// The content of an answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Shape {
     /// JSON of this schema.
     Json(fn(&mut Components) -> Json),
@@ -99,9 +100,9 @@ pub enum Shape {
     /// JSON with this schema, as a file to be saved.
     Document(fn(&mut Components) -> Json),
     /// A file to be saved, of this type, with an example.
-    File(&'static str, &'static str),
+    File(&'static str, Cow<'static, str>),
     /// Lines that are streamed while the operation runs, with their content type and an example.
-    Lines(&'static str, &'static str),
+    Lines(&'static str, Cow<'static, str>),
 }
 
 impl Section {
@@ -203,8 +204,13 @@ impl Doc {
     }
 
     /// Adds an answer with a file.
-    pub fn file(self, kind: &'static str, description: &'static str, example: &'static str) -> Self {
-        self.shape(200, description, Shape::File(kind, example))
+    pub fn file(
+        self,
+        kind: &'static str,
+        description: &'static str,
+        example: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.shape(200, description, Shape::File(kind, example.into()))
     }
 
     /// Adds an answer with `T` as a file.
@@ -214,7 +220,7 @@ impl Doc {
 
     /// Adds an answer with lines that are streamed.
     pub fn lines(self, kind: &'static str, description: &'static str, example: &'static str) -> Self {
-        self.shape(200, description, Shape::Lines(kind, example))
+        self.shape(200, description, Shape::Lines(kind, example.into()))
     }
 
     fn shape(mut self, status: u16, description: &'static str, shape: Shape) -> Self {

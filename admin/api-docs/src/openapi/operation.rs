@@ -166,7 +166,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
 
 /// Builds the content of an answer. If the same status also has errors of [`Code`], the content is one of both.
 fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors::Errors>) -> Json {
-    let schema = match given.shape {
+    let schema = match &given.shape {
         Shape::Json(schema) | Shape::Document(schema) => schema(components),
         Shape::Page(plural, schema) => {
             let record = schema(components);
@@ -174,7 +174,10 @@ fn content(components: &mut Components, given: &AnswerDoc, error: Option<&errors
         }
         Shape::File(kind, example) | Shape::Lines(kind, example) => {
             let schema = object([("type", "string".into())]);
-            return object([(kind, object([("schema", schema), ("example", example.into())]))]);
+            return object([(
+                *kind,
+                object([("schema", schema), ("example", example.as_ref().into())]),
+            )]);
         }
     };
     let schema = match error {

@@ -1,7 +1,8 @@
 //! OpenAPI documentation of calls.
 
 use super::filter::FILTERS;
-use super::view::CallView;
+use super::view::{COLUMNS, CallView};
+use crate::spreadsheet;
 use endpoint::doc::field::flag;
 use endpoint::doc::{Doc, Section};
 
@@ -32,18 +33,5 @@ fn export() -> Doc {
     let doc = Doc::new("GET /calls/export", "exportCalls", "Export the proxied calls");
     filtered(doc)
         .description("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
-        .file(crate::spreadsheet::CONTENT_TYPE, "The calls.", EXAMPLE)
-}
-
-const EXAMPLE: &str = "id,at,endedAt,agentId,agentName,runId,keyId,keyName,model,endpoint,stream,upstream,inputTokens,cachedTokens,outputTokens,estimatedUsd,costUsd,latencyMs,firstByteMs,end,extensions,outcome,reason,count,chargedOn,auditSeq,hash,priceVersion,tierAsked,tierReported,reasoningTokens,cacheWriteTokens,cacheWrite12hTokens,cacheWrite30mTokens,audioInputTokens,audioOutputTokens,webSearch,longCache,reportedCostUsd,pricePrefix,providerStatus\r\n";
-
-#[cfg(test)]
-mod tests {
-    use super::super::view::COLUMNS;
-    use super::EXAMPLE;
-
-    #[test]
-    fn the_example_is_the_header() {
-        assert_eq!(EXAMPLE.trim_end(), COLUMNS.join(","));
-    }
+        .file(spreadsheet::CONTENT_TYPE, "The calls.", spreadsheet::header(&COLUMNS))
 }

@@ -3,7 +3,7 @@
 use super::filter::{self, CallFilter};
 use super::view::{COLUMNS, CallNames, CallView};
 use crate::call_trail;
-use crate::spreadsheet::{CsvFile, lines};
+use crate::spreadsheet::{self, CsvFile, lines};
 use crate::state::Call;
 use bytes::Bytes;
 use endpoint::{Answer, Problem};
@@ -30,7 +30,7 @@ pub async fn export(call: Call) -> Answer {
         );
         return Err(Problem::validation(message));
     }
-    CsvFile::new(&call, "calls").stream(COLUMNS, rows(call, filter))
+    CsvFile::new(&call, "calls").stream(spreadsheet::names(&COLUMNS), rows(call, filter))
 }
 
 /// The rows of the calls, some hundred in each chunk. An error is the last item.
@@ -54,6 +54,9 @@ async fn chunk(
         .await?;
     step.calls.retain(|call| filter.fits(call));
     let names = CallNames::read(call, &step.calls).await?;
-    let rows = step.calls.iter().map(|call| CallView::new(call, &names).cells());
+    let rows = step.calls.iter().map(|call| {
+        let view = CallView::new(call, &names);
+        COLUMNS.map(|(_, cell)| cell(&view))
+    });
     Ok((Bytes::from(lines(rows)?), step.next))
 }

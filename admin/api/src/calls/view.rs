@@ -2,6 +2,7 @@
 
 use crate::call_trail;
 use crate::decision::BillingView;
+use crate::spreadsheet::optional;
 use crate::state::Call;
 use domain::call_record::CallRecord;
 use domain::measured::Billing;
@@ -13,51 +14,6 @@ use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use store::names::{self, Names};
 use utoipa::ToSchema;
-
-/// The columns of a CSV file, in the order of [`CallView::cells`].
-pub(super) const COLUMNS: [&str; 41] = [
-    "id",
-    "at",
-    "endedAt",
-    "agentId",
-    "agentName",
-    "runId",
-    "keyId",
-    "keyName",
-    "model",
-    "endpoint",
-    "stream",
-    "upstream",
-    "inputTokens",
-    "cachedTokens",
-    "outputTokens",
-    "estimatedUsd",
-    "costUsd",
-    "latencyMs",
-    "firstByteMs",
-    "end",
-    "extensions",
-    "outcome",
-    "reason",
-    "count",
-    "chargedOn",
-    "auditSeq",
-    "hash",
-    "priceVersion",
-    "tierAsked",
-    "tierReported",
-    "reasoningTokens",
-    "cacheWriteTokens",
-    "cacheWrite12hTokens",
-    "cacheWrite30mTokens",
-    "audioInputTokens",
-    "audioOutputTokens",
-    "webSearch",
-    "longCache",
-    "reportedCostUsd",
-    "pricePrefix",
-    "providerStatus",
-];
 
 /// What is shown of some calls that is not in their entries: the names of agents and virtual keys, and the hashes.
 pub(super) struct CallNames {
@@ -221,59 +177,69 @@ impl<'a> CallView<'a> {
             billing: &measures.billing,
         }
     }
+}
 
-    /// Returns the cells of its row in a CSV file.
-    pub(super) fn cells(self) -> [String; COLUMNS.len()] {
-        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-        let billing = self.billing;
-        let tokens = |tokens: u64| number(Some(tokens).filter(|tokens| *tokens > 0));
-        let flag = |is_set: bool| text(is_set.then_some("true"));
-        [
-            self.id.to_owned(),
-            self.at,
-            self.ended_at.unwrap_or_default(),
-            text(self.agent_id),
-            text(self.agent_name),
-            text(self.run_id),
-            text(self.key_id),
-            text(self.key_name),
-            text(self.model),
-            text(self.endpoint),
-            self.stream.map(|stream| stream.to_string()).unwrap_or_default(),
-            text(self.upstream),
-            number(self.input_tokens),
-            number(self.cached_tokens),
-            number(self.output_tokens),
-            self.estimated_usd.map(|usd| usd.to_string()).unwrap_or_default(),
-            self.cost_usd.to_string(),
-            number(self.latency_ms),
-            number(self.first_byte_ms),
-            text(self.end),
-            number(self.extensions),
-            self.outcome.to_owned(),
-            text(self.reason),
-            self.count.to_string(),
-            self.charged_on.unwrap_or_default(),
-            self.audit_seq.to_string(),
-            self.hash,
-            text(self.price_version),
-            text(billing.tier_asked.as_deref()),
-            text(billing.tier_reported.as_deref()),
-            tokens(billing.reasoning_tokens),
-            tokens(billing.cache_write_tokens),
-            tokens(billing.cache_write_12h_tokens),
-            tokens(billing.cache_write_30m_tokens),
-            tokens(billing.audio_input_tokens),
-            tokens(billing.audio_output_tokens),
-            flag(billing.web_search),
-            flag(billing.long_cache),
-            billing
-                .reported_cost
-                .map(|cost| cost.to_string())
-                .unwrap_or_default(),
-            text(billing.price_prefix.as_deref()),
-            number(billing.provider_status.map(u64::from)),
-        ]
-    }
+/// The columns of a CSV file. New ones are only ever added at the end.
+pub(super) const COLUMNS: [(&str, fn(&CallView<'_>) -> String); 41] = [
+    ("id", |call| call.id.to_owned()),
+    ("at", |call| call.at.clone()),
+    ("endedAt", |call| optional(call.ended_at.as_deref())),
+    ("agentId", |call| optional(call.agent_id)),
+    ("agentName", |call| optional(call.agent_name)),
+    ("runId", |call| optional(call.run_id)),
+    ("keyId", |call| optional(call.key_id)),
+    ("keyName", |call| optional(call.key_name)),
+    ("model", |call| optional(call.model)),
+    ("endpoint", |call| optional(call.endpoint)),
+    ("stream", |call| optional(call.stream)),
+    ("upstream", |call| optional(call.upstream)),
+    ("inputTokens", |call| optional(call.input_tokens)),
+    ("cachedTokens", |call| optional(call.cached_tokens)),
+    ("outputTokens", |call| optional(call.output_tokens)),
+    ("estimatedUsd", |call| optional(call.estimated_usd)),
+    ("costUsd", |call| call.cost_usd.to_string()),
+    ("latencyMs", |call| optional(call.latency_ms)),
+    ("firstByteMs", |call| optional(call.first_byte_ms)),
+    ("end", |call| optional(call.end)),
+    ("extensions", |call| optional(call.extensions)),
+    ("outcome", |call| call.outcome.to_owned()),
+    ("reason", |call| optional(call.reason)),
+    ("count", |call| call.count.to_string()),
+    ("chargedOn", |call| optional(call.charged_on.as_deref())),
+    ("auditSeq", |call| call.audit_seq.to_string()),
+    ("hash", |call| call.hash.clone()),
+    ("priceVersion", |call| optional(call.price_version)),
+    ("tierAsked", |call| optional(call.billing.tier_asked.as_deref())),
+    ("tierReported", |call| {
+        optional(call.billing.tier_reported.as_deref())
+    }),
+    ("reasoningTokens", |call| tokens(call.billing.reasoning_tokens)),
+    ("cacheWriteTokens", |call| tokens(call.billing.cache_write_tokens)),
+    ("cacheWrite12hTokens", |call| {
+        tokens(call.billing.cache_write_12h_tokens)
+    }),
+    ("cacheWrite30mTokens", |call| {
+        tokens(call.billing.cache_write_30m_tokens)
+    }),
+    ("audioInputTokens", |call| tokens(call.billing.audio_input_tokens)),
+    ("audioOutputTokens", |call| {
+        tokens(call.billing.audio_output_tokens)
+    }),
+    ("webSearch", |call| flag(call.billing.web_search)),
+    ("longCache", |call| flag(call.billing.long_cache)),
+    ("reportedCostUsd", |call| optional(call.billing.reported_cost)),
+    ("pricePrefix", |call| {
+        optional(call.billing.price_prefix.as_deref())
+    }),
+    ("providerStatus", |call| optional(call.billing.provider_status)),
+];
+
+/// Empty unless there are any.
+fn tokens(count: u64) -> String {
+    optional(Some(count).filter(|count| *count > 0))
+}
+
+/// Empty unless it is set.
+fn flag(is_set: bool) -> String {
+    optional(is_set.then_some("true"))
 }

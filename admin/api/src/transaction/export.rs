@@ -1,9 +1,9 @@
 //! `format=csv` of transactions: the matching ones, newest first, as a CSV file that is streamed.
 
-use super::TransactionView;
-use crate::spreadsheet::{CsvFile, lines};
+use crate::spreadsheet::{self, CsvFile, optional};
 use crate::state::Call;
 use bytes::Bytes;
+use domain::timestamp::iso_from_ms;
 use endpoint::{Answer, PAGING, Problem};
 use futures::{Stream, stream};
 use std::collections::BTreeMap;
@@ -11,19 +11,20 @@ use store::page::{Page, Part, Start};
 use store::transaction::Transaction;
 use store::transaction::list::{Filter, list};
 
-/// The columns. New ones are only ever added at the end.
-pub(super) const COLUMNS: [&str; 11] = [
-    "id",
-    "createdAt",
-    "walletId",
-    "type",
-    "direction",
-    "amount",
-    "currency",
-    "balanceAfter",
-    "counterparty",
-    "intentId",
-    "memo",
+/// The columns. New ones are only ever added at the end. A sign would make the amount look like a formula, so the
+/// direction has a column.
+pub(super) const COLUMNS: [(&str, fn(&Transaction) -> String); 11] = [
+    ("id", |row| row.id.clone()),
+    ("createdAt", |row| iso_from_ms(row.at_ms)),
+    ("walletId", |row| row.wallet.to_string()),
+    ("type", |row| row.kind.to_string()),
+    ("direction", direction),
+    ("amount", |row| row.amount.to_string()),
+    ("currency", |row| row.currency.clone()),
+    ("balanceAfter", |row| row.balance_after.to_string()),
+    ("counterparty", |row| optional(row.tail.counterparty.as_ref())),
+    ("intentId", |row| optional(row.intent.as_ref())),
+    ("memo", |row| optional(row.tail.memo.as_ref())),
 ];
 
 /// Maximum number of transactions of a file. More are refused, so that no file is silently incomplete.
@@ -63,7 +64,7 @@ pub(super) fn require_whole(query: &BTreeMap<String, String>) -> Result<(), Prob
 
 /// Builds the file without a transaction.
 pub(super) fn empty(call: &Call) -> Answer {
-    CsvFile::new(call, RECORDS).empty(COLUMNS)
+    CsvFile::new(call, RECORDS).empty(spreadsheet::names(&COLUMNS))
 }
 
 impl Export {
@@ -81,14 +82,16 @@ impl Export {
             );
             return Err(Problem::validation(message));
         }
-        CsvFile::new(&self.call, RECORDS).stream(COLUMNS, self.chunks(first))
+        CsvFile::new(&self.call, RECORDS).stream(spreadsheet::names(&COLUMNS), self.chunks(first))
     }
 
     /// The rows, a step in each chunk. An error is the last item.
     fn chunks(self, first: Part<Transaction>) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
         stream::try_unfold((self, Some(first)), |(export, part)| async move {
             let Some(part) = part else { return Ok(None) };
-            let chunk = Bytes::from(lines(part.records.iter().map(cells))?);
+            let rows = part.records.iter();
+            let rows = rows.map(|transaction| COLUMNS.map(|(_, cell)| cell(transaction)));
+            let chunk = Bytes::from(spreadsheet::lines(rows)?);
             let next = match part.next {
                 None => None,
                 Some(position) => {
@@ -109,25 +112,10 @@ impl Export {
     }
 }
 
-/// A row. A sign would make the amount look like a formula, so the direction has a column.
-fn cells(transaction: &Transaction) -> [String; COLUMNS.len()] {
-    let view = TransactionView::new(transaction);
-    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    let direction = match transaction.kind.sign() {
+fn direction(transaction: &Transaction) -> String {
+    let word = match transaction.kind.sign() {
         "-" => "out",
         _ => "in",
     };
-    [
-        view.id.to_owned(),
-        view.created_at,
-        view.wallet_id.to_string(),
-        view.kind.to_owned(),
-        direction.to_owned(),
-        view.amount.to_string(),
-        view.currency.to_owned(),
-        view.balance_after.to_string(),
-        text(view.counterparty),
-        text(view.intent_id),
-        text(view.memo),
-    ]
+    word.to_owned()
 }

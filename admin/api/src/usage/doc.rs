@@ -2,17 +2,16 @@
 
 use super::Usage;
 use super::over_time::UsageView;
+use super::over_time::csv::COLUMNS;
 use super::over_time::span::{DAYS_DEFAULT, Interval};
 use super::over_time::sums::Group;
+use crate::spreadsheet;
 use endpoint::doc::field::{agent_id, cursor, is, run_id, string, time, words};
 use endpoint::doc::{Doc, Section};
 use endpoint::problem::Code;
 use store::call::hold::MODEL_MAX;
 
 const _: () = assert!(DAYS_DEFAULT == 30, "the document says how long a span is");
-
-const CSV_EXAMPLE: &str =
-    "at,group,name,calls,denied,inputTokens,cachedTokens,outputTokens,unmeasured,costUsd\r\n";
 
 pub(crate) fn section() -> Section {
     let about =
@@ -48,16 +47,5 @@ fn over_time() -> Doc {
         .query("format", words(["json", "csv"]).with("x-default", "json"), "The form of the answer.")
         .query("cursor", cursor(), "The `nextCursor` of the answer before this one, with the same parameters.")
         .response::<UsageView<'_>>(200, "The usage, or a file with its rows.")
-        .file(crate::spreadsheet::CONTENT_TYPE, "The usage, or a file with its rows.", CSV_EXAMPLE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::over_time::csv::COLUMNS;
-    use super::CSV_EXAMPLE;
-
-    #[test]
-    fn the_example_is_the_header() {
-        assert_eq!(CSV_EXAMPLE.trim_end(), COLUMNS.join(","));
-    }
+        .file(spreadsheet::CONTENT_TYPE, "The usage, or a file with its rows.", spreadsheet::header(&COLUMNS))
 }

@@ -1,21 +1,21 @@
 //! A usage report as a CSV file, with exact amounts.
 
 use super::sums::UsageRow;
-use crate::spreadsheet::lines;
+use crate::spreadsheet::{lines, names, optional};
 use endpoint::Problem;
 
 /// The columns.
-pub(crate) const COLUMNS: [&str; 10] = [
-    "at",
-    "group",
-    "name",
-    "calls",
-    "denied",
-    "inputTokens",
-    "cachedTokens",
-    "outputTokens",
-    "unmeasured",
-    "costUsd",
+pub(crate) const COLUMNS: [(&str, fn(&UsageRow<'_>) -> String); 10] = [
+    ("at", |row| row.at.clone()),
+    ("group", |row| optional(row.group)),
+    ("name", |row| optional(row.name)),
+    ("calls", |row| row.amounts.calls.to_string()),
+    ("denied", |row| row.amounts.denied.to_string()),
+    ("inputTokens", |row| row.amounts.input_tokens.to_string()),
+    ("cachedTokens", |row| row.amounts.cached_tokens.to_string()),
+    ("outputTokens", |row| row.amounts.output_tokens.to_string()),
+    ("unmeasured", |row| row.amounts.unmeasured.to_string()),
+    ("costUsd", |row| row.amounts.cost_usd.to_string()),
 ];
 
 /// Returns header and rows.
@@ -23,33 +23,7 @@ pub(crate) const COLUMNS: [&str; 10] = [
 /// # Errors
 /// 500 if it cannot be written.
 pub(super) fn write(rows: &[UsageRow<'_>]) -> Result<Vec<u8>, Problem> {
-    let header = COLUMNS.map(str::to_owned);
-    let rows = rows.iter().map(|row| {
-        let amounts = row.amounts;
-        let counts = [
-            amounts.calls,
-            amounts.denied,
-            amounts.input_tokens,
-            amounts.cached_tokens,
-            amounts.output_tokens,
-            amounts.unmeasured,
-        ];
-        let [calls, denied, input, cached, output, unmeasured] = counts.map(|count| count.to_string());
-        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        let cost = amounts.cost_usd.to_string();
-        let (group, name) = (text(row.group), text(row.name));
-        [
-            row.at.clone(),
-            group,
-            name,
-            calls,
-            denied,
-            input,
-            cached,
-            output,
-            unmeasured,
-            cost,
-        ]
-    });
+    let header = names(&COLUMNS).map(str::to_owned);
+    let rows = rows.iter().map(|row| COLUMNS.map(|(_, cell)| cell(row)));
     lines(std::iter::once(header).chain(rows))
 }
