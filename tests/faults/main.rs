@@ -19,6 +19,7 @@
 
 mod cluster;
 mod connections;
+mod denial_windows;
 mod floods_h2;
 mod hang_ups;
 mod hang_ups_h2;

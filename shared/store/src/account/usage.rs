@@ -11,6 +11,10 @@ use domain::mode::Mode;
 
 /// Bytes of a hash and of index entries for each audit line.
 const BESIDE_LINE_BYTES: u64 = 100;
+/// Bytes of a list's count in the archived part of the trail, beside its name, and of a segment's descriptor.
+const BESIDE_KEPT_BYTES: u64 = 40;
+/// Bytes of a frozen agent, which stays when its policies, keys and wallet row are deleted.
+const FROZEN_AGENT_BYTES: u64 = 600;
 /// Bytes of a webhook's delivery.
 const DELIVERY_BYTES: u64 = 250;
 
@@ -22,6 +26,19 @@ pub struct Usage {
     line_bytes: u64,
     /// Number of deliveries of all its webhooks.
     deliveries: u64,
+    /// Number of frozen agents.
+    frozen_agents: u64,
+    /// What the archived part of the trail keeps in the store.
+    archived: ArchivedUsage,
+}
+
+/// What stays in the store of archived audit entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct ArchivedUsage {
+    /// Segments, and lists with a count.
+    records: u64,
+    /// Bytes of their descriptors and names: `kept_bytes` of `archive.lua`.
+    bytes: u64,
 }
 
 /// Returns the bytes that one record of a kind takes in the store, including index entries and look-ups: measured,
@@ -48,59 +65,36 @@ impl Usage {
     pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
         let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
-        let mut query = redis::pipe();
-        let fields = [
-            ModeField::ClosedWallets,
-            ModeField::TextBytes,
-            ModeField::TransactionsIn,
-            ModeField::Escrows,
-            ModeField::Deposits,
-            ModeField::Refusals,
-            ModeField::Webhooks,
-        ];
-        let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
-        for field in fields {
-            record.arg(field.name(realm.mode()));
-        }
-        query.cmd("ZCARD").arg(realm.agents());
-        query.cmd("ZCARD").arg(realm.policies());
-        query.cmd("SCARD").arg(realm.keys().sealed_agents());
-        // Counted as in `live_runs.lua`.
-        let runs = query.cmd("ZCOUNT").arg(realm.all_runs());
-        runs.arg(format!("({ended_ms}")).arg("+inf");
-        query.cmd("LLEN").arg(realm.intents(IntentIndex::All));
-        query.cmd("HLEN").arg(realm.transactions());
-        query.cmd("LLEN").arg(realm.audit());
-        audit_lines::count_arrivals(&mut query, realm);
-        type Found = (
-            Vec<Option<String>>,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-            u64,
-        );
-        let (
-            record,
+        let replies: Vec<redis::Value> = store.pipeline(&query(realm, ended_ms)).await?;
+        let mut replies = replies.into_iter();
+        let record: Vec<Option<String>> = replies
+            .next()
+            .and_then(|reply| redis::from_redis_value(reply).ok())
+            .unwrap_or_default();
+        let counts: Result<Vec<Option<u64>>, _> = replies.map(redis::from_redis_value).collect();
+        let counts: Vec<u64> = counts
+            .map_err(StoreError::unexpected)?
+            .into_iter()
+            .map(Option::unwrap_or_default)
+            .collect();
+        let &[
             agents,
             policies,
             sealed,
             runs,
             intents,
             transactions,
+            frozen_agents,
+            segments,
+            lists,
+            kept_bytes,
             all_entries,
-            in_1,
-            in_2,
-            in_3,
-            in_4,
-        ): Found = store.pipeline(&query).await?;
-        let entries = all_entries.saturating_sub(in_1 + in_2 + in_3 + in_4);
+            ref arrivals @ ..,
+        ] = counts.as_slice()
+        else {
+            return Err(StoreError::unexpected("counts of an account's records"));
+        };
+        let entries = all_entries.saturating_sub(arrivals.iter().sum());
         let field = |at: usize| record.get(at).and_then(Option::as_deref);
         let count = |at: usize| field(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let used = Budget::ALL.map(|budget| match budget {
@@ -131,6 +125,11 @@ impl Usage {
             used,
             line_bytes,
             deliveries,
+            frozen_agents,
+            archived: ArchivedUsage {
+                records: segments + lists,
+                bytes: kept_bytes,
+            },
         })
     }
 
@@ -144,9 +143,48 @@ impl Usage {
         let records = Budget::ALL.map(|budget| self.count(budget).saturating_mul(bytes_of(budget)));
         let entries = self.count(Budget::AuditEntries);
         let audit = entries.saturating_mul(self.line_bytes + BESIDE_LINE_BYTES);
-        let rest = [audit, self.deliveries.saturating_mul(DELIVERY_BYTES)];
+        let archived = self.archived.records.saturating_mul(BESIDE_KEPT_BYTES);
+        let rest = [
+            audit,
+            archived.saturating_add(self.archived.bytes),
+            self.frozen_agents.saturating_mul(FROZEN_AGENT_BYTES),
+            self.deliveries.saturating_mul(DELIVERY_BYTES),
+        ];
         records.into_iter().chain(rest).fold(0, u64::saturating_add)
     }
+}
+
+/// The reads of [`Usage::read`]: fields of the account's record, then counts.
+fn query(realm: &Realm, ended_ms: u64) -> redis::Pipeline {
+    let mut query = redis::pipe();
+    let fields = [
+        ModeField::ClosedWallets,
+        ModeField::TextBytes,
+        ModeField::TransactionsIn,
+        ModeField::Escrows,
+        ModeField::Deposits,
+        ModeField::Refusals,
+        ModeField::Webhooks,
+    ];
+    let record = query.cmd("HMGET").arg(realm.record()).arg("key_seq");
+    for field in fields {
+        record.arg(field.name(realm.mode()));
+    }
+    query.cmd("ZCARD").arg(realm.agents());
+    query.cmd("ZCARD").arg(realm.policies());
+    query.cmd("SCARD").arg(realm.keys().sealed_agents());
+    // Counted as in `live_runs.lua`.
+    let runs = query.cmd("ZCOUNT").arg(realm.all_runs());
+    runs.arg(format!("({ended_ms}")).arg("+inf");
+    query.cmd("LLEN").arg(realm.intents(IntentIndex::All));
+    query.cmd("HLEN").arg(realm.transactions());
+    query.cmd("ZCARD").arg(realm.frozen_agents());
+    query.cmd("LLEN").arg(realm.audit_segments());
+    query.cmd("HLEN").arg(realm.audit_archived());
+    query.cmd("HGET").arg(realm.audit_base()).arg("kept_bytes");
+    query.cmd("LLEN").arg(realm.audit());
+    audit_lines::count_arrivals(&mut query, realm);
+    query
 }
 
 /// Counts the refusals of this span and the one before: see `refusals.lua`.
@@ -179,6 +217,8 @@ mod tests {
             used: [0; Budget::ALL.len()],
             line_bytes: 300,
             deliveries: 2,
+            frozen_agents: 0,
+            archived: ArchivedUsage::default(),
         };
         assert_eq!(usage.bytes(), 500);
         usage.used[Budget::AuditEntries as usize] = 10;
@@ -186,5 +226,11 @@ mod tests {
         assert_eq!(usage.bytes(), 500 + 4_000 + 7);
         usage.used[Budget::Agents as usize] = 1;
         assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200);
+        usage.frozen_agents = 1;
+        usage.archived = ArchivedUsage {
+            records: 3,
+            bytes: 900,
+        };
+        assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200 + 600 + 120 + 900);
     }
 }

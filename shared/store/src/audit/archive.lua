@@ -6,7 +6,7 @@
 --   each list its name among the counts, and how many of its numbers are in the segment
 -- Returns: {'archived'} | {'moved'} (the oldest entry is another one) | {<key>, 'disagree'} (hashes or indexes were
 --   changed manually)
--- Cost: O(entries); 7 calls, and 4 per list
+-- Cost: O(entries); 8 calls, and 4 per list
 local first, count = tonumber(ARGV.first), tonumber(ARGV.count)
 local last = first + count - 1
 if tonumber(call('HGET', KEYS.base, 'seq') or '0') + 1 ~= first then return {'moved'} end
@@ -23,8 +23,13 @@ call('LTRIM', KEYS.audit_log, count, -1)
 call('LTRIM', KEYS.hashes, count, -1)
 call('HSET', KEYS.base, 'seq', format('%d', last), 'hash', ARGV.hash)
 call('RPUSH', KEYS.segments, ARGV.descriptor)
+-- What stays in the store for ever: descriptors, and a count for each list.
+local kept_bytes = #ARGV.descriptor
 for list = @KEYS.lists, #KEYS do
-  call('LTRIM', KEYS[list], ARGV[list * 2 - 6], -1)
-  call('HINCRBY', KEYS.archived_counts, ARGV[list * 2 - 7], ARGV[list * 2 - 6])
+  local name, numbers = ARGV[list * 2 - 7], ARGV[list * 2 - 6]
+  call('LTRIM', KEYS[list], numbers, -1)
+  local is_new = call('HINCRBY', KEYS.archived_counts, name, numbers) == tonumber(numbers)
+  if is_new then kept_bytes = kept_bytes + #name end
 end
+call('HINCRBY', KEYS.base, 'kept_bytes', kept_bytes)
 return {'archived'}

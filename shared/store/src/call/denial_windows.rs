@@ -121,7 +121,8 @@ async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> R
     Ok(())
 }
 
-/// Records the windows of a bucket that ended before `now_ms`. Returns the number of records written.
+/// Records the windows of a bucket that ended before `now_ms`. Returns the number of records written. A window that
+/// cannot be recorded, since the store lost writes of its account, does not delay those of others.
 ///
 /// # Errors
 /// [`StoreError`]; recorded windows stay recorded, and the next sweep records the others.
@@ -133,13 +134,9 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
         }
     })
     .await?;
-    let mut recorded = 0;
     let mut small = redis::cmd("HDEL");
     small.arg(bucket.counted_denials());
     let (full, few): (Vec<Counted>, Vec<Counted>) = ended.into_iter().partition(|counted| counted.rest() > 0);
-    for counted in &full {
-        recorded += u64::from(record(store, counted).await? == Recorded::Done);
-    }
     for few in few.chunks(SCANNED) {
         let mut gone = small.clone();
         for counted in few {
@@ -147,7 +144,15 @@ pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, St
         }
         let _: u64 = store.command(&gone).await?;
     }
-    Ok(recorded)
+    let (mut recorded, mut failed) = (0, None);
+    for counted in &full {
+        match record(store, counted).await {
+            Ok(outcome) => recorded += u64::from(outcome == Recorded::Done),
+            Err(error) if error.is_server_failure() => return Err(error),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    failed.map_or(Ok(recorded), Err)
 }
 
 /// Finds the open window of `account` whose record will have the id `record_id`.

@@ -1,0 +1,48 @@
+//! What stays in the store of archived entries counts as the account's: the guard of a full store sees whoever names
+//! new agents all the time.
+
+use super::fixture::{Fixture, append};
+use store::account::usage::Usage;
+
+/// Agents that are named once each.
+const AGENTS: u64 = 600;
+
+#[tokio::test]
+async fn names_that_the_archive_keeps_are_bytes_of_the_account() {
+    let fixture = Fixture::new().await;
+    let realm = fixture.account.keys.live();
+    let before = Usage::read(&fixture.store, &realm).await.unwrap().bytes();
+    for n in 0..AGENTS {
+        let (at_ms, agent) = (fixture.at_ms(n), format!("{n:0>126}"));
+        for kind in ["policy.set", "policy.deleted"] {
+            let line =
+                format!(r#"{at_ms} {{"type":"{kind}","agentId":"{agent}","actor":"key_1","data":{{}}}}"#);
+            append(&fixture.store, &fixture.account, &line).await.unwrap();
+        }
+    }
+    fixture.chain().seal().await.unwrap();
+    let mut moved = 0;
+    while moved < 2 * AGENTS {
+        moved += fixture.move_segment(10_000).await;
+    }
+    fixture.forget().await;
+
+    let usage = Usage::read(&fixture.store, &realm).await.unwrap();
+    let counted = usage.bytes() - before;
+    let prefix = fixture.account.keys.prefix();
+    let keys: Vec<String> = fixture.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
+    let taken: u64 = keys
+        .iter()
+        .filter(|key| !key.contains("/audit/day/"))
+        .map(|key| {
+            fixture
+                .redis
+                .command::<u64>(&["MEMORY", "USAGE", key, "SAMPLES", "0"])
+        })
+        .sum();
+    assert!(taken > AGENTS * 500, "{taken}");
+    assert!(
+        (taken * 3 / 4..taken * 5 / 4).contains(&counted),
+        "{counted} of {taken}"
+    );
+}
