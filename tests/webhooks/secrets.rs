@@ -1,8 +1,9 @@
 //! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
-use crate::world::{SECRET, SOON, World, accepting, quick, success, url};
-use harness::{Admin, AdminOptions, Redis, TEST_MASTER_KEY, assert_fields};
+use crate::world::{SECRET, SOON, World, accepting, quick, success, text, url};
+use futures::future::{join, join_all};
+use harness::{Admin, AdminOptions, Recorded, Redis, TEST_MASTER_KEY, assert_fields};
 use serde_json::json;
 
 const NEW_SECRET: &str = "whsec_bmV3IHNlY3JldCBvZiB0aGUgdGVzdHM=";
@@ -48,6 +49,65 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
         None,
         "its time is over"
     );
+}
+
+/// A client that gave up on its first request may repeat it while the server still executes the first one.
+#[tokio::test]
+async fn two_equal_changes_of_a_secret_at_once_keep_the_overlap() {
+    const WEBHOOKS: usize = 16;
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    for _ in 0..WEBHOOKS {
+        let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+        let path = format!("/v1/webhooks/{webhook}");
+        let change = async || owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+        let (one, other) = join(change(), change()).await;
+        success(&one, 200);
+        success(&other, 200);
+    }
+    owner.freeze("bot").await;
+    receiver.wait_for(WEBHOOKS, SOON).await;
+    let requests = receiver.requests();
+    let is_overlap = |request: &&Recorded| {
+        let old = format!("sha256={}", hmac(SECRET.as_bytes(), &request.body));
+        request.header("x-service-signature-old") == Some(old.as_str())
+    };
+    for request in &requests {
+        verified(request, NEW_SECRET);
+    }
+    assert_eq!(requests.iter().filter(is_overlap).count(), WEBHOOKS);
+}
+
+/// Of different secrets at once each takes effect, one after the other, or is refused with nothing changed.
+#[tokio::test]
+async fn different_secrets_at_once_follow_one_another() {
+    const AT_ONCE: usize = 4;
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    let secrets: Vec<String> = (0..AT_ONCE).map(|n| format!("secret number {n} of the tests")).collect();
+    let changes = secrets.iter().map(|secret| {
+        let body = json!({ "secret": secret, "description": secret });
+        owner.caller.patch(&path, body)
+    });
+    for reply in join_all(changes).await {
+        success(&reply, 200);
+    }
+    let shown = success(&owner.caller.get(&path).await, 200);
+    let last = text(&shown, "/webhook/description").to_owned();
+    owner.freeze("bot").await;
+    receiver.wait_for(1, SOON).await;
+    let request = &receiver.requests()[0];
+    verified(request, &last);
+    let signed_by = |secret: &&String| {
+        let old = format!("sha256={}", hmac(secret.as_bytes(), &request.body));
+        request.header("x-service-signature-old") == Some(old.as_str())
+    };
+    let old = secrets.iter().find(signed_by);
+    assert!(old.is_some_and(|old| *old != last), "{old:?} before {last}");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::delivery_id;
 use store::webhook::script as webhook;
-use store::webhook::script::{Created, Tested, Update};
+use store::webhook::script::{Created, Tested, Update, Updated};
 use store::webhook::{SECRET, Status, WEBHOOKS_MAX, WebhookRecord, WebhookSecrets, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
@@ -47,6 +47,9 @@ operations! {
     GET    "/webhooks/{id}/deliveries",                        key(Read, Viewer), Both, PerMinute, deliveries, Query;
     POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, again;
 }
+
+/// Attempts at a change with a secret while others change the stored one.
+const ATTEMPTS: usize = 8;
 
 /// Longest overlap of two secrets, a century: the store adds it to its clock in milliseconds.
 const OVERLAP_HOURS_MAX: u64 = 100 * 366 * 24;
@@ -127,7 +130,7 @@ pub async fn create(call: Call) -> Answer {
     if let Some(Some(description)) = &request.description {
         fields.push(("description", description));
     }
-    match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown()).await? {
+    match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown(true)).await? {
         Created::Done(webhook) => Reply::created(&WebhookAnswer::new(WebhookView::new(&webhook))),
         Created::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
@@ -148,15 +151,28 @@ fn owner_of<'a>(call: &'a Call, id: &'a str) -> WebhookSecretOf<'a> {
     }
 }
 
-/// Returns whether this is the webhook's secret already. To set it again is no change: as one, it would take the place
-/// of the previous secret, which receivers still go by.
-async fn is_current(call: &Call, id: &str, secret: &SecretString) -> Result<bool, Problem> {
-    let secrets = WebhookSecrets::read(&call.state.store, &call.realm(), id).await?;
-    let keyring = &call.state.keyring;
-    Ok(secrets
-        .sealed
-        .iter()
-        .any(|(field, sealed)| *field == SECRET && keyring.is_of(&owner_of(call, id), sealed, secret)))
+/// A given secret, compared with the stored one.
+#[derive(Default)]
+struct JudgedSecret {
+    /// The stored sealed secret.
+    stored: Option<String>,
+    /// The given secret, sealed; `None` if it is the stored one. To set that again is no change: as one, it would take
+    /// the place of the previous secret, which receivers still go by.
+    new: Option<String>,
+}
+
+impl JudgedSecret {
+    async fn new(call: &Call, id: &str, given: &SecretString) -> Result<Self, Problem> {
+        let secrets = WebhookSecrets::read(&call.state.store, &call.realm(), id).await?;
+        let mut sealed = secrets.sealed.into_iter();
+        let stored = sealed.find_map(|(field, text)| (field == SECRET).then_some(text));
+        let is_of = |stored: &String| call.state.keyring.is_of(&owner_of(call, id), stored, given);
+        let new = match stored.as_ref().is_some_and(is_of) {
+            true => None,
+            false => Some(seal(call, id, given)?),
+        };
+        Ok(Self { stored, new })
+    }
 }
 
 /// `GET /webhooks`
@@ -185,6 +201,9 @@ fn none(id: &str) -> Problem {
 }
 
 /// `PATCH /webhooks/{id}`
+///
+/// # Errors
+/// 400, 404, 503, also if other requests or `keys rotate` change the secret again and again meanwhile.
 pub async fn update(call: Call) -> Answer {
     let request = call.body().and_then(|body| Request::of_change(&body));
     // Webhooks can be disabled on every plan.
@@ -192,29 +211,31 @@ pub async fn update(call: Call) -> Answer {
         gate::require(&call)?;
     }
     let WebhookRecord { id, .. } = &of_path(&call).await?;
-    let mut request = request?;
-    if let Some(secret) = &request.secret
-        && is_current(&call, id, secret).await?
-    {
-        request.secret = None;
-    }
+    let request = request?;
     if let Some(url) = &request.url {
         request::require_receiver(&call, url).await?;
     }
-    let sealed = request.secret.as_ref().map(|secret| seal(&call, id, secret));
-    let sealed = sealed.transpose()?;
     let changes = request.changes();
-    let update = Update {
-        id,
-        changes: &changes,
-        secret: sealed.as_deref(),
-        overlap: overlap(call.state.webhooks.settings.secret_overlap_hours),
-        shown: request.shown(),
-    };
-    match update.execute(&call.state.store, &call.scope()).await? {
-        Some(webhook) => Reply::ok(&WebhookAnswer::new(WebhookView::new(&webhook))),
-        None => Err(none(id)),
+    for _ in 0..ATTEMPTS {
+        let secret = match &request.secret {
+            Some(given) => JudgedSecret::new(&call, id, given).await?,
+            None => JudgedSecret::default(),
+        };
+        let update = Update {
+            id,
+            changes: &changes,
+            judged: secret.stored.as_deref(),
+            secret: secret.new.as_deref(),
+            overlap: overlap(call.state.webhooks.settings.secret_overlap_hours),
+            shown: request.shown(secret.new.is_some()),
+        };
+        match update.execute(&call.state.store, &call.scope()).await? {
+            Updated::Done(webhook) => return Reply::ok(&WebhookAnswer::new(WebhookView::new(&webhook))),
+            Updated::Missing => return Err(none(id)),
+            Updated::Changed => {}
+        }
     }
+    Err(Code::ServiceUnavailable.into())
 }
 
 /// Returns how long the previous secret also signs.

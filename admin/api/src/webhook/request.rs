@@ -121,7 +121,7 @@ impl Request {
 
     /// Returns the fields for the audit log: only the fact that there is a new secret, and only scheme, host and port
     /// of the URL. Paths and queries can contain tokens, and the log is kept forever.
-    pub(super) fn shown(&self) -> Map<String, Value> {
+    pub(super) fn shown(&self, has_new_secret: bool) -> Map<String, Value> {
         let mut shown = Map::new();
         if let Some(url) = &self.url {
             let origin = Url::parse(url).map(|url| url.origin().ascii_serialization());
@@ -137,7 +137,7 @@ impl Request {
         if let Some(status) = self.status {
             shown.insert("status".to_owned(), status.as_str().into());
         }
-        if self.secret.is_some() {
+        if has_new_secret {
             shown.insert("secretChanged".to_owned(), true.into());
         }
         shown
@@ -258,8 +258,8 @@ mod tests {
             .map(|event| event.as_str())
             .collect();
         assert_eq!(names, ["agent.frozen", "wallet.deposit"]);
-        assert_eq!(request.shown()["url"], "https://x:8443");
-        let shown = Value::Object(request.shown()).to_string();
+        assert_eq!(request.shown(true)["url"], "https://x:8443");
+        let shown = Value::Object(request.shown(true)).to_string();
         for text in [shown, format!("{:?}", request.secret)] {
             assert!(!text.contains("token") && !text.contains("0123456789"), "{text}");
         }

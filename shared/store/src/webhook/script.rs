@@ -37,8 +37,8 @@ script! {
     source: [FIELDS, READY, include_str!("update.lua")],
     when_full: Refuse,
     keys: struct UpdateKeys: String { webhook, ready, due, parked },
-    /// `overlap` is in ms, `changes` are for `fields.lua`.
-    args: struct UpdateArgs<'a>: &'a str { member, overlap, secret, changes[..] },
+    /// `overlap` is in ms, `judged` and `secret` are sealed texts, `changes` are for `fields.lua`.
+    args: struct UpdateArgs<'a>: &'a str { member, overlap, judged, secret, changes[..] },
 }
 
 script! {
@@ -137,12 +137,26 @@ pub struct Update<'a> {
     pub id: &'a str,
     /// Fields of the record.
     pub changes: &'a [FieldChange],
+    /// The stored sealed secret that the caller compared a given secret with. Another stored one is
+    /// [`Updated::Changed`].
+    pub judged: Option<&'a str>,
     /// A new secret, sealed.
     pub secret: Option<&'a str>,
     /// How long the old secret stays valid.
     pub overlap: Duration,
     /// Changed fields for the audit log.
     pub shown: Map<String, Value>,
+}
+
+/// Outcome of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Updated {
+    /// The changed record.
+    Done(Box<WebhookRecord>),
+    /// The webhook does not exist.
+    Missing,
+    /// The stored secret is not the judged one; nothing changed.
+    Changed,
 }
 
 /// Registers the webhook `id` with these `fields`; `shown` is for the audit log and contains no secret.
@@ -182,13 +196,12 @@ pub async fn create(
 }
 
 impl Update<'_> {
-    /// Executes the change; `None` if the webhook does not exist.
-    /// Safe to retry.
-    pub async fn execute(
-        mut self,
-        store: &Store,
-        scope: &Scope<'_>,
-    ) -> Result<Option<Box<WebhookRecord>>, StoreError> {
+    /// Executes the change.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the change may be made. Repeated, it adds another audit entry, and a new secret is
+    /// [`Updated::Changed`]: the caller must compare again, or the new secret would become the old one, too.
+    pub async fn execute(mut self, store: &Store, scope: &Scope<'_>) -> Result<Updated, StoreError> {
         let realm = scope.realm();
         let endpoint = Endpoint::new(scope, self.id);
         self.shown.insert("webhookId".to_owned(), self.id.into());
@@ -203,6 +216,7 @@ impl Update<'_> {
         let args = UpdateArgs {
             member: &endpoint.member(),
             overlap: &self.overlap.as_millis().to_string(),
+            judged: self.judged.unwrap_or_default(),
             secret: self.secret.unwrap_or_default(),
             changes: field_args(self.changes),
         };
@@ -210,8 +224,9 @@ impl Update<'_> {
         match reply.word()?.as_str() {
             "updated" => reply
                 .record(WebhookRecord::from_fields)
-                .map(|record| Some(Box::new(record))),
-            "missing" => Ok(None),
+                .map(|record| Updated::Done(Box::new(record))),
+            "missing" => Ok(Updated::Missing),
+            "changed" => Ok(Updated::Changed),
             _ => reply.unexpected(),
         }
     }
