@@ -52,6 +52,14 @@ const NOT_RUN: &[(&str, &str)] = &[
         "TABLES_MAX; an edge offers a table when it comes into force, not for a request",
     ),
     (
+        "price_table_read",
+        "TEXT_BYTES_MAX, for each table that waits, not for a request",
+    ),
+    (
+        "price_tables_offered",
+        "TABLES_MAX fields, once in two seconds, not for a request",
+    ),
+    (
         "virtual_key_forget",
         "FORGOTTEN_AT_ONCE keys that its caller names",
     ),

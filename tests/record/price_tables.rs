@@ -9,7 +9,9 @@ use harness::{Cli, Redis, chat_body, eventually};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
-use store::prices::tables::{TABLES_MAX, offer, offered, remove};
+use store::prices::tables::{
+    OfferedTable, OtherFields, TABLES_MAX, TEXT_BYTES_MAX, offer, offered, read, remove,
+};
 
 /// Longest wait for an edge to read imported prices, and for an admin server to archive a table.
 const SOON: Duration = Duration::from_secs(30);
@@ -178,21 +180,114 @@ async fn tables_wait_for_the_archive() {
     assert_eq!(files.count(), 1, "nothing but the table");
 }
 
+/// An edge's user of the store can write any field. What no edge writes costs an admin server no memory and does not
+/// delay the tables.
+#[tokio::test]
+async fn what_is_no_table_is_removed_unread() {
+    /// Length of a field that only somebody with the credentials of an edge writes.
+    const LONG: usize = 100 << 20;
+    /// What the admin server may take meanwhile.
+    const TAKEN_MAX_KIB: u64 = 64 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path();
+    let stage = Stage::start_with(&[("AUDIT__ARCHIVE", archive.to_str().unwrap())]).await;
+    let client = stage.client("enterprise", json!({})).await;
+    let (version, _) = call(&client).await;
+    let is_kept = async || kept(archive, &version);
+    let table = eventually("the table is in the archive", SOON, is_kept).await;
+    std::fs::remove_file(archive.join(format!("prices/{version}.json"))).unwrap();
+    let pid = stage.world.admin.pid();
+    let before = kib(pid, "VmRSS:");
+
+    let long = "a".repeat(LONG);
+    let text = table.to_text().unwrap();
+    let mut fields: Vec<Vec<u8>> = vec![
+        b"0000000000000000".to_vec(),
+        long.clone().into_bytes(),
+        long.into_bytes(),
+        b"{}".to_vec(),
+        b"\xff\xfe".to_vec(),
+        b"{}".to_vec(),
+        b"0000000000000001".to_vec(),
+        b"\xff\xfe".to_vec(),
+        version.clone().into_bytes(),
+        text.into_bytes(),
+    ];
+    for number in 0..2 * TABLES_MAX {
+        fields.extend([format!("no table {number}").into_bytes(), b"{}".to_vec()]);
+    }
+    let client = redis::Client::open(stage.world.redis.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let mut write = redis::cmd("HSET");
+    let _: u64 = write.arg(WAITING).arg(fields).query(&mut connection).unwrap();
+    eventually("nothing waits", SOON, async || {
+        let waiting: u64 = stage.world.redis.command(&["HLEN", WAITING]);
+        (waiting == 0).then_some(())
+    })
+    .await;
+    assert!(kept(archive, &version).is_some());
+    let files = std::fs::read_dir(archive.join("prices")).unwrap();
+    assert_eq!(files.count(), 1, "nothing but the table");
+    let taken = kib(pid, "VmHWM:").saturating_sub(before);
+    assert!(taken <= TAKEN_MAX_KIB, "{taken} KiB");
+    let logs = stage.world.admin.logs();
+    let longest = logs.lines().map(str::len).max().unwrap();
+    assert!(longest < 2_000, "a line of {longest} bytes");
+    assert!(
+        logs.contains("removed fields that are no price tables of an edge"),
+        "{logs}"
+    );
+}
+
+/// A figure of a process's status, in KiB.
+fn kib(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
 /// An archive that is away for long does not make the store grow: more than 64 tables are not taken.
 #[tokio::test]
 async fn at_most_64_tables_wait() {
     let redis = Redis::start();
     let store = redis.store();
-    for number in 0..TABLES_MAX - 1 {
-        assert!(offer(&store, &number.to_string(), "text").await.unwrap());
+    let version = |number: u64| format!("{number:016x}");
+    for number in 0..TABLES_MAX {
+        assert!(offer(&store, &version(number), "text").await.unwrap());
     }
-    assert!(offer(&store, "the last", "text").await.unwrap());
-    assert!(!offer(&store, "one more", "text").await.unwrap());
+    let more = version(TABLES_MAX);
+    assert!(!offer(&store, &more, "text").await.unwrap());
     assert!(
-        offer(&store, "the last", "text").await.unwrap(),
+        offer(&store, &version(0), "text").await.unwrap(),
         "it waits already"
     );
-    assert_eq!(offered(&store).await.unwrap().len() as u64, TABLES_MAX);
-    remove(&store, "0").await.unwrap();
-    assert!(offer(&store, "one more", "text").await.unwrap());
+    let all = offered(&store, OtherFields::Remove).await.unwrap();
+    assert_eq!((all.versions.len() as u64, all.others), (TABLES_MAX, 0));
+    remove(&store, &version(0)).await.unwrap();
+    assert!(offer(&store, &more, "text").await.unwrap());
+}
+
+/// A text of the longest length is read, and one byte more is not.
+#[tokio::test]
+async fn a_text_is_read_up_to_its_bound() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let (longest, longer, missing) = ("00000000000000aa", "00000000000000bb", "00000000000000cc");
+    let text = "x".repeat(TEXT_BYTES_MAX);
+    offer(&store, longest, &text).await.unwrap();
+    offer(&store, longer, &format!("{text}x")).await.unwrap();
+    offer(&store, "a\n name {}", "text").await.unwrap();
+    assert_eq!(read(&store, longest).await.unwrap(), OfferedTable::Text(text));
+    assert_eq!(read(&store, longer).await.unwrap(), OfferedTable::TooLong);
+    assert_eq!(read(&store, missing).await.unwrap(), OfferedTable::None);
+    for (others, left) in [(OtherFields::Keep, 3), (OtherFields::Remove, 1)] {
+        let found = offered(&store, others).await.unwrap();
+        assert_eq!(
+            (found.versions.as_slice(), found.others),
+            (&[longest.to_owned()][..], 2)
+        );
+        assert!([longer, "a__name___"].contains(&found.first_other.replace('?', "_").as_str()));
+        let fields: u64 = redis.command(&["HLEN", WAITING]);
+        assert_eq!(fields, left);
+    }
 }

@@ -88,7 +88,9 @@ async fn different_secrets_at_once_follow_one_another() {
     let receiver = accepting();
     let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
     let path = format!("/v1/webhooks/{webhook}");
-    let secrets: Vec<String> = (0..AT_ONCE).map(|n| format!("secret number {n} of the tests")).collect();
+    let secrets: Vec<String> = (0..AT_ONCE)
+        .map(|n| format!("secret number {n} of the tests"))
+        .collect();
     let changes = secrets.iter().map(|secret| {
         let body = json!({ "secret": secret, "description": secret });
         owner.caller.patch(&path, body)

@@ -130,7 +130,15 @@ pub async fn create(call: Call) -> Answer {
     if let Some(Some(description)) = &request.description {
         fields.push(("description", description));
     }
-    match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown(true)).await? {
+    match webhook::create(
+        &call.state.store,
+        &call.scope(),
+        &id,
+        &fields,
+        request.shown(true),
+    )
+    .await?
+    {
         Created::Done(webhook) => Reply::created(&WebhookAnswer::new(WebhookView::new(&webhook))),
         Created::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");

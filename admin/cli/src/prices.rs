@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use store::prices as replace_prices;
-use store::prices::tables;
+use store::prices::tables::{self, OtherFields};
 use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
@@ -163,7 +163,7 @@ fn shown(table: &PriceTable, model: &str, source: impl Fn(&str) -> &'static str)
 async fn versions(context: &Context) -> Result<Report, Failure> {
     let archive = Archive::from_settings(&context.settings.audit)?;
     // The store first: a table leaves it when it is in the archive.
-    let offered = tables::offered(&context.store).await?;
+    let offered = tables::offered(&context.store, OtherFields::Keep).await?.versions;
     let archived: BTreeSet<String> = archive.price_versions().await?.into_iter().collect();
     let (table, _) = in_force(context).await?;
     let all: BTreeSet<&String> = offered.iter().chain(&archived).collect();

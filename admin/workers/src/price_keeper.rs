@@ -7,7 +7,7 @@ use archive::Archive;
 use domain::price::PriceTable;
 use std::sync::Arc;
 use std::time::Duration;
-use store::prices::tables;
+use store::prices::tables::{self, OfferedTable, OtherFields};
 use store::{Store, StoreError};
 use telemetry::error_chain;
 use tokio::sync::watch;
@@ -29,19 +29,30 @@ pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch:
 }
 
 async fn round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
-    for version in tables::offered(store).await? {
-        let Some(text) = tables::text(store, &version).await? else {
-            continue;
-        };
+    let offered = tables::offered(store, OtherFields::Remove).await?;
+    if offered.others > 0 {
+        tracing::error!(
+            fields = offered.others,
+            first = offered.first_other,
+            "removed fields that are no price tables of an edge: too long, or not named by a version"
+        );
+    }
+    for version in offered.versions {
         // The version is the hash of the text. A text with another hash proves no charge, and would stay for ever.
-        match PriceTable::from_text(&version, &text) {
-            Ok(_) => {
-                archive.keep_price_table(&version, &text).await?;
-                tracing::info!(price.version = version, "price table archived");
-            }
-            Err(error) => {
-                tracing::error!(price.version = version, error = %error_chain(&error), "removed an invalid price table");
-            }
+        let invalid = match tables::read(store, &version).await? {
+            OfferedTable::None => continue,
+            OfferedTable::TooLong => Some(format!("it is longer than {} bytes", tables::TEXT_BYTES_MAX)),
+            OfferedTable::Text(text) => match PriceTable::from_text(&version, &text) {
+                Ok(_) => {
+                    archive.keep_price_table(&version, &text).await?;
+                    tracing::info!(price.version = version, "price table archived");
+                    None
+                }
+                Err(error) => Some(error_chain(&error)),
+            },
+        };
+        if let Some(error) = invalid {
+            tracing::error!(price.version = version, error, "removed an invalid price table");
         }
         tables::remove(store, &version).await?;
     }

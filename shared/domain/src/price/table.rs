@@ -7,7 +7,7 @@ use super::lookup::Names;
 use super::model::{Fallback, ModelPrice};
 use super::overlay::PriceOverlay;
 use super::picos::CallPrice;
-use super::text::{Allowances, Content, check_count, is_version, version_of};
+use super::text::{Allowances, Content, VERSION_DIGITS, check_count, is_version, version_of};
 use super::tier::TierNames;
 
 /// All known prices. Immutable: a reload or an import builds a new table.
@@ -27,6 +27,9 @@ pub struct PriceTable {
 }
 
 impl PriceTable {
+    /// Number of hex digits of a version.
+    pub const VERSION_DIGITS: usize = VERSION_DIGITS;
+
     /// Reads the text of `config/prices.toml`.
     ///
     /// # Errors

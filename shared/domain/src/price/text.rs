@@ -16,7 +16,7 @@ const MAX_TIER_ALIASES: usize = 64;
 /// Allowed values of `bytes_per_token`: at 1, no text can have more tokens than are held.
 const BYTES_PER_TOKEN: std::ops::RangeInclusive<u64> = 1..=4;
 /// Hex digits of a version.
-const VERSION_DIGITS: usize = 16;
+pub(super) const VERSION_DIGITS: usize = 16;
 
 /// Tokens that count in the estimate in addition to the bytes of the prompt's text.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

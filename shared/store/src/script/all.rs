@@ -17,7 +17,7 @@ use crate::call::snapshot::SNAPSHOT;
 use crate::call::void::VOID;
 use crate::intent::archive::ARCHIVE_INTENTS;
 use crate::prices::REPLACE_PRICES;
-use crate::prices::tables::KEEP_TABLE;
+use crate::prices::tables::{KEEP_TABLE, OFFERED, READ_TABLE};
 use crate::provider_key::reseal::RESEAL;
 use crate::run::end::RUN_END;
 use crate::technical::TECHNICAL;
@@ -97,6 +97,8 @@ pub fn all() -> Vec<&'static Script> {
         &*ARCHIVE_INTENTS,
         &*REPLACE_PRICES,
         &*KEEP_TABLE,
+        &*OFFERED,
+        &*READ_TABLE,
         &*escrow::script::CREATE,
         &*escrow::script::LIST,
         &*escrow::script::FUND,
