@@ -172,6 +172,7 @@ async fn authorities(store: &Store) -> Checked {
             created_at_ms: 5,
             totp: None,
             totp_pending: None,
+            totp_begun_at_ms: None,
         };
         user.to_stored()
     };

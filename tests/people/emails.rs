@@ -28,6 +28,7 @@ fn new(email: &str) -> User {
         created_at_ms: now_ms(),
         totp: None,
         totp_pending: None,
+        totp_begun_at_ms: None,
     }
 }
 

@@ -260,6 +260,97 @@ async fn a_stolen_session_cannot_guess_the_code_of_a_factor_that_was_begun() {
     problem(&confirm(&code_at(&secret, now_ms())).await, 429, "LOGIN_LOCKED");
 }
 
+/// Changes the time at which a user began a second factor; `None` removes it.
+fn set_begun(world: &World, user: &SeedUser, begun_at_ms: Option<u64>) {
+    let users = user.account.keys.users();
+    let record: String = world.redis.command(&["HGET", &users, &user.email]);
+    let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&record).unwrap();
+    match begun_at_ms {
+        Some(at) => record.insert("totp_begun_at_ms".to_owned(), json!(at)),
+        None => record.remove("totp_begun_at_ms"),
+    };
+    // Scripts find a user by the start of the text.
+    let id = record.remove("id").unwrap();
+    let rest = serde_json::to_string(&record).unwrap();
+    let record = format!("{{\"id\":{id},{}", &rest[1..]);
+    world
+        .redis
+        .command::<u64>(&["HSET", &users, &user.email, &record]);
+}
+
+/// Whoever finds a secret that was never confirmed, such as in a screenshot, cannot use it days later.
+#[tokio::test]
+async fn a_second_factor_that_was_begun_ends_after_15_minutes() {
+    const LIFE_MS: u64 = 15 * 60_000;
+    /// More than the requests of this test take.
+    const SLACK_MS: u64 = 60_000;
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Viewer).await;
+    let begin = async || {
+        let body = json!({ "password": TEST_PASSWORD });
+        let begun = success(&session.post("/api/user/totp", body).await);
+        text(&begun, "/secret").to_owned()
+    };
+    let confirm = async |secret: &str| {
+        let body = json!({ "code": code_at(secret, now_ms()) });
+        session.post("/api/user/totp/confirm", body).await
+    };
+    let before = now_ms();
+    let secret = begin().await;
+    // One that an earlier version began has no time, and has ended as well.
+    for begun in [Some(before - LIFE_MS), Some(1), None] {
+        set_begun(&world, &user, begun);
+        problem(&confirm(&secret).await, 409, "CONFLICT");
+    }
+    let audit = user.account.audit(Mode::Live).await;
+    assert!(audit.iter().all(|entry| entry.kind != "user.totp_enabled"));
+    success(&login(&world, &user, None).await);
+
+    let secret = begin().await;
+    let body = json!({ "password": TEST_PASSWORD });
+    set_begun(&world, &user, Some(now_ms() - LIFE_MS + SLACK_MS));
+    success(&confirm(&secret).await);
+    problem(&login(&world, &user, None).await, 401, "TOTP_REQUIRED");
+    success(&session.post("/api/user/totp/disable", body).await);
+    problem(&confirm(&secret).await, 409, "CONFLICT");
+}
+
+/// Who uses a stolen session to guess the code of a factor that its owner began leaves a trace.
+#[tokio::test]
+async fn a_refused_code_is_in_the_audit_trail() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Viewer).await;
+    let confirm = async |code: &str| {
+        session
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await
+    };
+    let refused = async || {
+        let audit = user.account.audit(Mode::Live).await;
+        let entries = audit
+            .into_iter()
+            .filter(|entry| entry.kind == "user.totp_refused");
+        entries.collect::<Vec<_>>()
+    };
+    // Without a factor there is nothing to guess.
+    problem(&confirm("000000").await, 409, "CONFLICT");
+    assert!(refused().await.is_empty());
+    let body = json!({ "password": TEST_PASSWORD });
+    let begun = success(&session.post("/api/user/totp", body).await);
+    let secret = text(&begun, "/secret");
+    let right = code_at(secret, now_ms());
+    let stale = code_at(secret, now_ms() - 600_000);
+    problem(&confirm(&stale).await, 401, "INVALID_CREDENTIALS");
+    let entries = refused().await;
+    assert_eq!(entries.len(), 1);
+    let entry = format!("{:?}", entries[0]);
+    let me = success(&session.get("/api/user/me").await);
+    assert!(entry.contains(text(&me, "/session/id")), "{entry}");
+    assert!(entry.contains(&user.id), "{entry}");
+    success(&confirm(&right).await);
+    assert_eq!(refused().await.len(), 1);
+}
+
 #[tokio::test]
 async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let world = World::start().await;

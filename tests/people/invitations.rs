@@ -226,6 +226,7 @@ async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back
         created_at_ms: now_ms(),
         totp: None,
         totp_pending: None,
+        totp_begun_at_ms: None,
     };
     let scope = Scope {
         account: &account,

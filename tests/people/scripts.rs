@@ -120,6 +120,7 @@ fn user(id: &str, email: &str, role: Role) -> Stored {
         created_at_ms: 5,
         totp: None,
         totp_pending: None,
+        totp_begun_at_ms: None,
     };
     Stored {
         text: user.to_stored(),

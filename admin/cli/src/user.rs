@@ -167,6 +167,7 @@ pub(super) fn new_user(
         created_at_ms,
         totp: None,
         totp_pending: None,
+        totp_begun_at_ms: None,
     })
 }
 

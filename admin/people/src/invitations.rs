@@ -230,6 +230,7 @@ pub async fn accept(call: OpenCall) -> Answer {
         created_at_ms: now,
         totp: None,
         totp_pending: None,
+        totp_begun_at_ms: None,
     };
     let fresh = NewLogin::new(call.headers(), call.client)?;
     let scope = Scope::live(&account.id, &user.id);

@@ -221,16 +221,15 @@ impl<'a> Me<'a> {
             tries.clear(store).await?;
             return Ok(stored);
         }
-        let scope = Scope::live(&call.caller.account, self.id);
-        note(
-            store,
-            &scope,
-            self.id,
-            "user.password_refused",
-            json!({ "sessionId": self.session }),
-        )
-        .await?;
+        self.note_refusal(call, "user.password_refused").await?;
         Err(Problem::new(Code::InvalidCredentials, "The password is wrong."))
+    }
+
+    /// Writes an audit entry about a refused guess of this session.
+    pub(super) async fn note_refusal(&self, call: &Call, kind: &str) -> Result<(), StoreError> {
+        let scope = Scope::live(&call.caller.account, self.id);
+        let data = json!({ "sessionId": self.session });
+        note(&call.state.store, &scope, self.id, kind, data).await
     }
 }
 

@@ -111,8 +111,8 @@ pub(super) struct TotpEnrollment<'a> {
     qr_svg: &'a str,
 }
 
-/// `POST /totp`: creates a secret, which takes effect once a code of it is sent. Requires the password, so that a
-/// stolen session cannot lock its owner out.
+/// `POST /totp`: creates a secret, which takes effect once a code of it is sent within 15 minutes. Requires the
+/// password, so that a stolen session cannot lock its owner out.
 ///
 /// # Errors
 /// 400, 401 `INVALID_CREDENTIALS`, 409 if there is already a second factor, 429 `LOGIN_LOCKED`, 503.
@@ -125,6 +125,7 @@ pub async fn begin(call: Call) -> Answer {
     let secret = totp::mint()?;
     let owner = TotpSecretOf { account, user: me.id };
     let sealed = people.health.seal(&owner, &secret)?;
+    let now_ms = server_clock::now_ms(&people.store).await?;
     let url = change(&call, &me, SessionsToEnd::None, "user.totp_begun", |user| {
         if user.password != stored.user.password {
             return Err(Code::InvalidCredentials.into());
@@ -133,6 +134,7 @@ pub async fn begin(call: Call) -> Answer {
             return Err(has_one());
         }
         user.totp_pending = Some(sealed.clone());
+        user.totp_begun_at_ms = Some(now_ms);
         Ok(otpauth_url(&user.email, &secret))
     })
     .await?;
@@ -179,7 +181,7 @@ fn otpauth_url(email: &str, secret: &SecretString) -> String {
 /// stolen session may confirm.
 ///
 /// # Errors
-/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is nothing to confirm, 429 `LOGIN_LOCKED`, 503.
+/// 400, 401 `INVALID_CREDENTIALS`, 409 if there is nothing to confirm any more, 429 `LOGIN_LOCKED`, 503.
 pub async fn confirm(call: Call) -> Answer {
     let body = call.body()?.only(&["code"])?;
     let code = given_code(&body, "code")?.ok_or_else(|| missing("code"))?;
@@ -193,7 +195,7 @@ pub async fn confirm(call: Call) -> Answer {
         .collect();
     let people = &call.state;
     let now_ms = server_clock::now_ms(&people.store).await?;
-    change(
+    let changed = change(
         &call,
         &me,
         SessionsToEnd::AllBut(me.session),
@@ -205,10 +207,10 @@ pub async fn confirm(call: Call) -> Answer {
             let nothing = || {
                 Problem::new(
                     Code::Conflict,
-                    "There is no second factor to confirm: begin with POST /totp.",
+                    "There is no second factor to confirm: none was begun in the last 15 minutes.",
                 )
             };
-            let sealed = user.totp_pending.take().ok_or_else(nothing)?;
+            let sealed = user.take_begun_totp(now_ms).ok_or_else(nothing)?;
             let secret = open(people, &call.caller.account, &user.id, &sealed)?;
             let wrong = || Problem::new(Code::InvalidCredentials, "The code is wrong.");
             let last_step = totp::step_of(&secret, &code, now_ms, 0).ok_or_else(wrong)?;
@@ -221,7 +223,13 @@ pub async fn confirm(call: Call) -> Answer {
             Ok(())
         },
     )
-    .await?;
+    .await;
+    if let Err(problem) = changed {
+        if problem.code() == Code::InvalidCredentials {
+            me.note_refusal(&call, "user.totp_refused").await?;
+        }
+        return Err(problem);
+    }
     tries.clear(&people.store).await?;
     Reply::ok(&Confirmed {
         success: true,
@@ -247,7 +255,7 @@ pub async fn disable(call: Call) -> Answer {
             if user.password != stored.user.password {
                 return Err(Code::InvalidCredentials.into());
             }
-            (user.totp, user.totp_pending) = (None, None);
+            (user.totp, user.totp_pending, user.totp_begun_at_ms) = (None, None, None);
             Ok(())
         },
     )

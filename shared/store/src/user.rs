@@ -10,6 +10,7 @@ use crate::{Store, StoreError};
 use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// A user. Only an argon2id hash of the password is stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,13 @@ pub struct User {
     /// The sealed secret of a second factor that the user has not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totp_pending: Option<String>,
+    /// When that was begun by the store's clock, in ms since 1970. `None`: by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totp_begun_at_ms: Option<u64>,
 }
+
+/// How long a second factor that was begun can be confirmed.
+pub const TOTP_BEGUN_LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// A user's second factor.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +68,14 @@ impl User {
     /// Returns the start of the stored text of the user with this id, by which scripts find it.
     pub fn stored_start(id: &str) -> String {
         format!("{{\"id\":{},", serde_json::Value::from(id))
+    }
+
+    /// Removes and returns the sealed secret of a second factor that was begun at most [`TOTP_BEGUN_LIFE`] ago.
+    pub fn take_begun_totp(&mut self, now_ms: u64) -> Option<String> {
+        let begun_at_ms = self.totp_begun_at_ms.take();
+        let is_open = |begun: u64| u128::from(now_ms.saturating_sub(begun)) < TOTP_BEGUN_LIFE.as_millis();
+        let sealed = self.totp_pending.take();
+        sealed.filter(|_| begun_at_ms.is_some_and(is_open))
     }
 
     /// Lists all users of `account`, oldest first.
@@ -125,6 +140,7 @@ mod tests {
             created_at_ms: 5,
             totp: None,
             totp_pending: None,
+            totp_begun_at_ms: None,
         };
         assert_eq!(Stored::parse(user.to_stored()).unwrap().user, user);
         assert!(!format!("{user:?}").contains("argon2"));
@@ -138,6 +154,35 @@ mod tests {
     }
 
     #[test]
+    fn a_second_factor_can_be_confirmed_for_15_minutes() {
+        let mut user = User {
+            id: "usr_1".into(),
+            email: "a@example.com".into(),
+            role: Role::Owner,
+            password: "$argon2id$".into(),
+            created_at_ms: 5,
+            totp: None,
+            totp_pending: None,
+            totp_begun_at_ms: None,
+        };
+        let life = 15 * 60_000;
+        for (begun, now, is_open) in [
+            (Some(7), 7, true),
+            (Some(7), 6 + life, true),
+            (Some(7), 7 + life, false),
+            (Some(7), 3, true),
+            (None, 3, false),
+        ] {
+            user.totp_pending = Some("sealed".to_owned());
+            user.totp_begun_at_ms = begun;
+            let taken = user.take_begun_totp(now);
+            assert_eq!(taken.is_some(), is_open, "{begun:?} {now}");
+            assert_eq!((&user.totp_pending, user.totp_begun_at_ms), (&None, None));
+            assert_eq!(user.take_begun_totp(now), None);
+        }
+    }
+
+    #[test]
     fn scripts_find_the_role_in_the_text_and_nothing_that_looks_like_it() {
         let owner = r#""role":"owner""#;
         let mut user = User {
@@ -148,6 +193,7 @@ mod tests {
             created_at_ms: 5,
             totp: None,
             totp_pending: Some(owner.into()),
+            totp_begun_at_ms: None,
         };
         assert_eq!(user.to_stored().matches(owner).count(), 1);
         user.role = Role::Admin;
@@ -164,6 +210,7 @@ mod tests {
             created_at_ms: 5,
             totp: None,
             totp_pending: None,
+            totp_begun_at_ms: None,
         };
         assert!(user.to_stored().starts_with(&User::stored_start("usr_1")));
         for other in ["usr_", "usr_12", "usr_2", ""] {

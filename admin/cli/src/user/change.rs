@@ -214,11 +214,12 @@ pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Repor
         data: json!({}),
     };
     let found = edit(context, name, how, |user| {
-        let (totp, totp_pending) = (None, None);
+        let (totp, totp_pending, totp_begun_at_ms) = (None, None, None);
         (user.totp.is_some() || user.totp_pending.is_some()).then(|| {
             Some(User {
                 totp,
                 totp_pending,
+                totp_begun_at_ms,
                 ..user.clone()
             })
         })

@@ -180,7 +180,7 @@ fn revoke_others() -> Doc {
 
 fn begin() -> Doc {
     Doc::new("POST /user/totp", "beginTotp", "Begin a second factor")
-        .description("It counts once a code of it was confirmed.")
+        .description("It counts once a code of it was confirmed, for which there are 15 minutes.")
         .request_body(password_proof())
         .response::<TotpEnrollment<'_>>(200, "The secret for an app.")
         .errors(&GUESSED)

@@ -36,6 +36,7 @@ impl SeedAccount {
             created_at_ms: clock::now_ms(),
             totp: None,
             totp_pending: None,
+            totp_begun_at_ms: None,
         };
         self.seed
             .hset(&self.keys.users(), &[(email.as_str(), &user.to_stored())])

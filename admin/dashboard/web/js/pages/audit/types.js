@@ -13,5 +13,5 @@ export const TYPES = [
   ['Account and team', ['account.created', 'account.plan_set', 'user.created', 'user.invited', 'user.invitation_revoked', 'user.joined', 'user.role_changed', 'user.removed']],
   ['Operator', ['keys.rotated', 'store.accepted', 'user.unlocked']],
   ['Sign-in', ['user.login', 'user.login_failed', 'user.logout', 'session.revoked', 'user.password_changed', 'user.password_refused', 'user.reset_issued',
-    'user.totp_begun', 'user.totp_enabled', 'user.totp_disabled']],
+    'user.totp_begun', 'user.totp_refused', 'user.totp_enabled', 'user.totp_disabled']],
 ];

@@ -58,7 +58,7 @@ function TurnOn({ offer, onClose, onDone }) {
     }
   };
   return html`<${Dialog} title="Turn on the second factor" onClose=${onClose}>
-    <p>Scan this with an authenticator app, or type the secret into it.</p>
+    <p>Scan this with an authenticator app, or type the secret into it. Its first code turns it on, within 15 minutes.</p>
     <img class="qr" alt="The secret as a QR code" width="200" height="200" src=${`data:image/svg+xml,${encodeURIComponent(offer.qrSvg)}`} />
     <${CodeLine} label="Secret" text=${offer.secret} what="the secret" />
     <${Form} label="Turn on the second factor" action="Turn on" onSubmit=${submit} onCancel=${onClose}>
