@@ -1,6 +1,7 @@
 //! Start and stop. All settings are checked before a port is bound. SIGTERM lets calls in flight finish; SIGQUIT hands
 //! the listening sockets over to a new process.
 
+mod bound;
 mod cannot_start;
 mod certificate;
 pub mod components;
@@ -18,6 +19,7 @@ use crate::edge::connections::Connections;
 use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::upstream::Upstreams;
+use bound::Bound;
 use cannot_start::CannotStart;
 use certificate::Certificate;
 use clap::Parser as _;
@@ -34,7 +36,6 @@ use pingora::services::listening::Service;
 use service::{EdgeService, Telemetry};
 use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::Signals;
-use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -114,7 +115,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let conf = pingora_conf::configuration(&settings);
     let parts = parts(settings, connections, descriptors.provider)?;
     let pending = Arc::clone(&parts.pending);
-    let successor = successor(options, &proxy, certificate.as_ref())?;
+    let (bound, successor) = addresses(options, &proxy, certificate.as_ref())?;
     log_start(options, &proxy, certificate.as_ref());
     let mut server = Server::new_with_opt_and_conf(pingora_conf::options(successor.is_some()), conf);
     let signals = Signals {
@@ -134,6 +135,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
         telemetry: Some(telemetry),
         hangups: Some(hangups),
         fds: Arc::clone(&signals.fds),
+        bound,
         successor,
     });
     // The ops listener of a process that takes over starts when the process is ready: until then the old process
@@ -171,20 +173,23 @@ fn buffers(is_tls: bool) -> L4BufferSettings {
     }
 }
 
-/// Announces this process to the one that has the sockets; `None` if no process listens on the addresses.
-fn successor(
+/// Binds `proxy.listen`, and checks that `proxy.ops_listen` is free. With `--upgrade`, if either is in use, announces
+/// this process to the one that has the sockets.
+fn addresses(
     options: &Options,
     proxy: &ProxySettings,
     certificate: Option<&Certificate>,
-) -> Result<Option<Successor>, CannotStart> {
-    let free = check_free("proxy.listen", proxy.listen)
-        .and_then(|()| check_free("proxy.ops_listen", proxy.ops_listen));
+) -> Result<(Option<Bound>, Option<Successor>), CannotStart> {
+    let bound = Bound::new("proxy.listen", proxy.listen);
+    let ops = Bound::new("proxy.ops_listen", proxy.ops_listen).map(drop);
     if !options.upgrade {
-        return free.map(|()| None);
+        let bound = bound?;
+        return ops.map(|()| (Some(bound), None));
     }
-    if free.is_ok() {
+    let bound = bound.ok();
+    if bound.is_some() && ops.is_ok() {
         tracing::info!("nobody listens on proxy.listen and proxy.ops_listen: nothing to take over");
-        return Ok(None);
+        return Ok((bound, None));
     }
     certificate.map_or(Ok(()), Certificate::check_takeover)?;
     let announced = Successor::announce(&proxy.upgrade_socket)
@@ -193,7 +198,7 @@ fn successor(
         "waiting for the sockets: send SIGQUIT to the running process within six seconds, or this one ends with exit \
          code 1 and the running one goes on"
     );
-    Ok(Some(announced))
+    Ok((bound, Some(announced)))
 }
 
 /// Reads and checks everything needed to create the components.
@@ -218,11 +223,4 @@ fn parts(
         pending: Arc::new(pending),
         connections,
     })
-}
-
-/// Reports an occupied address at once. Pingora would report it only after many retries.
-fn check_free(key: &str, address: SocketAddr) -> Result<(), CannotStart> {
-    TcpListener::bind(address)
-        .map(drop)
-        .map_err(|error| CannotStart::from_io(&format!("{key} {address}"), &error))
 }

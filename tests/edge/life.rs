@@ -1,10 +1,11 @@
 //! Starting and reloading. Stopping is in tests/faults/process.rs, handing over in tests/rolling.
 
 use super::shape::denied;
-use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap};
-use harness::{EdgeOptions, eventually};
+use super::stage::{EDGE, PRICES, SOON, Stage, amounts, estimated_body, open_cap, options};
+use harness::{Edge, EdgeOptions, eventually, free_port};
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -240,6 +241,43 @@ fn one_port_for_both_listeners_ends_with_2_and_names_both() {
         let keys = ["`proxy.listen`", "`proxy.ops_listen`"];
         assert!(keys.iter().all(|key| log.contains(key)), "{log}");
     }
+}
+
+/// Returns whether `/readyz` answers 200.
+fn is_ready(ops: SocketAddr) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect(ops)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: ops\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map(|_| answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// A load balancer sends calls as soon as `/readyz` says so.
+#[tokio::test]
+async fn an_edge_that_is_ready_accepts_connections() {
+    const STARTS: usize = 24;
+    let stage = Stage::new().await;
+    let starts = (0..STARTS).map(|_| {
+        let [listen, ops] = [(); 2].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())));
+        let options = options(&stage.redis, &stage.upstream.base_url())
+            .env("TOLLGATE_PROXY__LISTEN", listen.to_string())
+            .env("TOLLGATE_PROXY__OPS_LISTEN", ops.to_string());
+        tokio::task::spawn_blocking(move || {
+            let edge = std::thread::spawn(|| Edge::start(options));
+            // Without a pause: the first answer is what counts.
+            while !edge.is_finished() && !is_ready(ops) {}
+            let connected = TcpStream::connect(listen).map(drop);
+            drop(edge.join().expect("the edge is ready"));
+            connected
+        })
+    });
+    let connected = futures::future::join_all(starts).await;
+    let refused = connected
+        .into_iter()
+        .filter(|connected| !matches!(connected, Ok(Ok(()))));
+    assert_eq!(refused.count(), 0, "of {STARTS} edges");
 }
 
 /// A service manager may send the signal as soon as the process runs: `systemctl reload` after `systemctl start`.

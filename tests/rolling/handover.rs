@@ -3,8 +3,10 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, SOON, Site, body};
-use harness::{Edge, Wire, eventually, http_client};
+use harness::{Edge, Wire, eventually, free_port, http_client};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
+use tokio::net::TcpSocket;
 
 /// Number of times that the edge is replaced.
 const GENERATIONS: usize = 3;
@@ -61,6 +63,35 @@ async fn connections_of_tls_and_http_2_are_handed_over_too() {
     assert_eq!(site.upstream.arrived() as u64, tally.answered);
     site.settled_at(tally.answered * ACTUAL).await;
     assert!(edge.is_running());
+}
+
+/// A new process whose `proxy.listen` is another one gets no socket for it. It has the address before the old process
+/// hands over: a process that cannot accept calls must not report that it serves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_address_accepts_before_the_old_process_ends() {
+    let site = Site::new().await;
+    let old = site.edge();
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let options = site.options().env("TOLLGATE_PROXY__LISTEN", listen.to_string());
+    let options = options.arg("--upgrade").until_alive();
+    let starting = tokio::task::spawn_blocking(move || Edge::start(options));
+    eventually("a process that waits", SOON, async || {
+        site.has_waiting_successor().then_some(())
+    })
+    .await;
+    // Whoever binds the address now leaves none to the new process.
+    let other = TcpSocket::new_v4().expect("a socket");
+    let is_free = other.bind(listen).is_ok();
+    old.signal("QUIT");
+    site.ends_well(old).await;
+    assert!(
+        TcpStream::connect(listen).is_ok(),
+        "a process that serves accepts"
+    );
+    assert!(!is_free, "the process has its address while it waits");
+    let new = starting.await.expect("a new process");
+    let reply = new.caller(&site.key).chat(body(false)).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
 }
 
 /// The old process ends with settlements that it could not deliver to the store. The new process, which started before,

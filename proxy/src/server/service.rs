@@ -1,6 +1,7 @@
 //! The edge as a service of Pingora's server: starts everything that lives in its runtime, takes over from a running
 //! process, then serves.
 
+use super::bound::Bound;
 use super::components::{Components, Parts};
 use super::descriptors::{Configured, Descriptors};
 use super::drain;
@@ -60,6 +61,8 @@ pub struct EdgeService {
     pub telemetry: Option<Telemetry>,
     pub hangups: Option<Signal>,
     pub fds: Arc<OnceLock<Fds>>,
+    /// `None` if the running process hands over its socket.
+    pub bound: Option<Bound>,
     pub successor: Option<Successor>,
 }
 
@@ -161,6 +164,9 @@ impl ServiceWithDependents for EdgeService {
             return;
         };
         if let Some(fds) = &fds {
+            if let Some(bound) = self.bound.take() {
+                bound.give(fds);
+            }
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));
         }
         self.take_over(&started).await;
