@@ -1,6 +1,7 @@
-//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, and calls to the
-//! provider.
+//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, work on large bodies,
+//! and calls to the provider.
 
+use crate::large_bodies::AccountQueue;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +17,10 @@ pub struct AccountUsage {
     pub large: AtomicUsize,
     /// Notified when the account returns large memory.
     pub freed: Notify,
+    /// Large requests that wait to be parsed.
+    pub large_requests: AccountQueue,
+    /// Large answers that wait to be read.
+    pub large_answers: AccountQueue,
     /// Calls in progress to the provider.
     calls: AtomicUsize,
 }
@@ -23,6 +28,13 @@ pub struct AccountUsage {
 /// Counts one call of an account to the provider until it is dropped.
 #[derive(Debug)]
 pub struct CallPermit(Arc<AccountUsage>);
+
+impl CallPermit {
+    /// Counts the call no longer. Returns the usage of its account.
+    pub fn end(self) -> Arc<AccountUsage> {
+        Arc::clone(&self.0)
+    }
+}
 
 impl Drop for CallPermit {
     fn drop(&mut self) {

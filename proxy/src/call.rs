@@ -143,7 +143,7 @@ impl CallPipeline {
             let (parser, headers, bytes) = (Arc::clone(&self.parser), headers.clone(), body.bytes.clone());
             let parse = move || parser.parse(endpoint, &headers, &bytes);
             self.large_requests
-                .execute(parse)
+                .execute(&key.usage.large_requests, parse)
                 .await
                 .ok_or_else(Rejection::unavailable)??
         } else {

@@ -1,5 +1,9 @@
 //! Work on large bodies of requests and answers, beside the threads that serve callers: parsing 30 MiB of an odd shape,
 //! or decoding a small answer to 64 MiB, takes hundreds of milliseconds, and all other calls of the thread would wait.
+//!
+//! Accounts take turns: of each, [`ACCOUNT_WAITING`] bodies wait in the common queue, and the others in a queue of the
+//! account. So a body waits for those of other accounts at most as often as there are such accounts, however many each
+//! of them sends. An account that is alone gets all turns.
 
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -13,6 +17,19 @@ pub const fn is_large(length: usize) -> bool {
     length > READ_IN_PLACE_MAX
 }
 
+/// Maximum number of bodies of one account, and of one kind (requests or answers), in the common queue.
+const ACCOUNT_WAITING: usize = 1;
+
+/// The large bodies of one account, and of one kind, that are not in the common queue yet.
+#[derive(Debug)]
+pub struct AccountQueue(Semaphore);
+
+impl Default for AccountQueue {
+    fn default() -> Self {
+        Self(Semaphore::new(ACCOUNT_WAITING))
+    }
+}
+
 /// Limits how many large bodies are worked on at the same time, so that they leave processors to the other calls.
 #[derive(Debug)]
 pub struct LargeBodies(Arc<Semaphore>);
@@ -23,10 +40,16 @@ impl LargeBodies {
         Self(Arc::new(Semaphore::new((threads / 2).max(1))))
     }
 
-    /// Executes `work` on a thread of its own when it is its turn. How many wait is bounded by the memory for bodies
-    /// (`proxy.max_buffered_bytes`), and by the calls under way. Returns `None` if it panics.
-    pub async fn execute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    /// Executes `work` of an account on a thread of its own when it is its turn. How many wait is bounded by the memory
+    /// for bodies (`proxy.max_buffered_bytes`), and by the calls under way. Returns `None` if it panics.
+    pub async fn execute<T: Send + 'static>(
+        &self,
+        account: &AccountQueue,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let waiting = account.0.acquire().await.ok()?;
         let turn = Arc::clone(&self.0).acquire_owned().await.ok()?;
+        drop(waiting);
         let working = tokio::task::spawn_blocking(move || {
             let done = work();
             drop(turn);
@@ -62,7 +85,12 @@ mod tests {
             }
             noticed.load(Ordering::SeqCst)
         };
-        assert!(LargeBodies::new(1).execute(work).await.unwrap());
+        assert!(
+            LargeBodies::new(1)
+                .execute(&AccountQueue::default(), work)
+                .await
+                .unwrap()
+        );
         other.await.unwrap();
     }
 
@@ -82,7 +110,8 @@ mod tests {
                     running.fetch_sub(1, Ordering::SeqCst);
                 }
             };
-            let large = futures::future::join_all((0..6).map(|_| limit.execute(work())));
+            let account = AccountQueue::default();
+            let large = futures::future::join_all((0..6).map(|_| limit.execute(&account, work())));
             assert!(large.await.iter().all(Option::is_some));
             assert_eq!(most.load(Ordering::SeqCst), at_once, "{threads} threads");
         }
@@ -90,8 +119,49 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_leaves_the_turn_to_the_next() {
+        let (limit, account) = (LargeBodies::new(1), AccountQueue::default());
+        assert_eq!(limit.execute(&account, || panic!("a bug")).await, None::<()>);
+        assert_eq!(limit.execute(&account, || ()).await, Some(()));
+    }
+
+    /// Polls all once, in order, so that each waits in its queue; then completes them. Returns the order of the work.
+    async fn order_of(limit: &LargeBodies, bodies: &[(char, &AccountQueue)]) -> String {
+        let order = Arc::new(parking_lot::Mutex::new(String::new()));
+        let held = Arc::clone(&limit.0).acquire_owned().await.unwrap();
+        let executed = bodies.iter().map(|(name, account)| {
+            let (order, name) = (Arc::clone(&order), *name);
+            Box::pin(limit.execute(account, move || order.lock().push(name)))
+        });
+        let mut executed: Vec<_> = executed.collect();
+        for body in &mut executed {
+            assert!(futures::poll!(body).is_pending());
+        }
+        drop(held);
+        futures::future::join_all(executed).await;
+        let order = order.lock().clone();
+        order
+    }
+
+    #[tokio::test]
+    async fn a_body_waits_for_one_of_each_other_account_however_many_it_sends() {
         let limit = LargeBodies::new(1);
-        assert_eq!(limit.execute(|| panic!("a bug")).await, None::<()>);
-        assert_eq!(limit.execute(|| ()).await, Some(()));
+        let [first, second, other] = <[AccountQueue; 3]>::default();
+        let many = [('a', &first), ('b', &second)].map(|body| [body; 8]);
+        let bodies = [&many[0][..], &many[1][..], &[('c', &other)]].concat();
+        let order = order_of(&limit, &bodies).await;
+        assert_eq!(order.find('c'), Some(2 * ACCOUNT_WAITING), "{order}");
+        assert_eq!(order.len(), 17);
+    }
+
+    #[tokio::test]
+    async fn a_body_whose_caller_left_leaves_its_place_to_the_next() {
+        let (limit, account) = (LargeBodies::new(1), AccountQueue::default());
+        let held = Arc::clone(&limit.0).acquire_owned().await.unwrap();
+        let mut first = Box::pin(limit.execute(&account, || ()));
+        let mut second = Box::pin(limit.execute(&account, || ()));
+        assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+        drop(first);
+        drop(held);
+        assert_eq!(second.await, Some(()));
     }
 }

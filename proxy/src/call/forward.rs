@@ -8,6 +8,7 @@ use super::hold::{HoldSettler, OpenHold};
 use super::rejection::Rejection;
 use super::settle::SentCall;
 use super::stream::OpenStream;
+use crate::account_usage::CallPermit;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
 use crate::upstream::failure::{NoAnswer, bad_answer};
@@ -91,8 +92,7 @@ impl Forwarder {
                 }));
             }
             Ok(Streamed::Whole(answer)) => {
-                drop(permit);
-                self.inspect(request.endpoint, &upstream, answer, provider_key)
+                self.inspect(request.endpoint, &upstream, answer, provider_key, permit)
                     .await
             }
             Err(NoAnswer::Failed(failure)) => Err(failure),
@@ -118,17 +118,19 @@ impl Forwarder {
         upstream: &Upstream,
         answer: ReceivedAnswer,
         sent_key: Arc<SecretString>,
+        permit: CallPermit,
     ) -> Result<WholeAnswer, Failure> {
         let expected = Expected {
             endpoint,
             cost_counts: upstream.identity().reported_cost,
             bytes_max: upstream.max_response_bytes(),
         };
+        let account = permit.end();
         if !answer.is_large() {
             return answer.inspect(sent_key.expose_secret(), expected);
         }
         let inspect = move || answer.inspect(sent_key.expose_secret(), expected);
-        let inspected = self.large_answers.execute(inspect).await;
+        let inspected = self.large_answers.execute(&account.large_answers, inspect).await;
         inspected.unwrap_or(Err(bad_answer("its answer could not be read")))
     }
 }
