@@ -69,7 +69,6 @@ async fn read_rest(stream: &mut TcpStream, mut received: Vec<u8>) {
     while received.len() < head.len() + 4 + length {
         assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole body");
     }
-    assert!(length > LONG);
 }
 
 /// An event as a chunk of the transfer encoding.
@@ -84,16 +83,21 @@ async fn long_call(then: AfterHead) -> (Stage, Reply) {
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(provide(listener, then));
     let stage = Setup::default().env("UPSTREAM__BASE_URL", url).start().await;
-    let prompt = "x".repeat(LONG);
+    let since = Instant::now();
+    let reply = call_of(&stage, LONG).await;
+    assert!(since.elapsed() < AT_ONCE, "{reply:?}");
+    (stage, reply)
+}
+
+/// The answer to a call whose prompt has this length.
+async fn call_of(stage: &Stage, length: usize) -> Reply {
+    let prompt = "x".repeat(length);
     let body = format!(
         r#"{{"model":"gpt-4o-mini","max_tokens":100,"messages":[{{"role":"user","content":"{prompt}"}}]}}"#
     );
     let caller = stage.edge.caller(&stage.key);
-    let since = Instant::now();
     let json = [("content-type", "application/json")];
-    let reply = caller.send("POST", "/v1/chat/completions", &json, body).await;
-    assert!(since.elapsed() < AT_ONCE, "{reply:?}");
-    (stage, reply)
+    caller.send("POST", "/v1/chat/completions", &json, body).await
 }
 
 #[tokio::test]
@@ -201,5 +205,45 @@ async fn a_stream_before_the_whole_request_passes_as_it_comes() {
         assert_eq!(stage.charged(), Charged::all(ACTUAL));
         provider.await.unwrap();
         assert!(!stage.edge.logs().contains("panicked"), "{}", stage.edge.logs());
+    }
+}
+
+const DONE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 52\r\n\r\n\
+                    {\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":12}}";
+
+/// Of the first connection, reads a head, sends an answer that keeps the connection, and reads nothing more. Answers on
+/// the others as usual.
+async fn stop_reading(listener: TcpListener, said: &'static str) {
+    let (mut first, _) = listener.accept().await.unwrap();
+    let mut received = Vec::new();
+    while !received.windows(4).any(|end| end == b"\r\n\r\n") {
+        assert_ne!(first.read_buf(&mut received).await.unwrap(), 0, "a whole head");
+    }
+    first.write_all(said.as_bytes()).await.unwrap();
+    provide(listener, AfterHead::GoOn("")).await;
+}
+
+/// The whole request fits into the buffers of both machines, or of the provider's: nothing waits to be sent when the
+/// answer comes. The next call would wait behind the rest of the request until it is late, and stay charged.
+#[tokio::test]
+async fn a_connection_with_an_unread_request_is_not_used_again() {
+    for (said, status, length) in [
+        (REFUSED, 429, 100_000),
+        (REFUSED, 429, 1_000_000),
+        (DONE, 200, 1_000_000),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let provider = tokio::spawn(stop_reading(listener, said));
+        let stage = Setup::default()
+            .env("UPSTREAM__BASE_URL", url)
+            .env("UPSTREAM__TIMEOUT_MS", 5_000)
+            .start()
+            .await;
+        let first = call_of(&stage, length).await;
+        assert_eq!(first.status, status, "{first:?}");
+        let next = call_of(&stage, 1).await;
+        assert_eq!(next.status, 200, "after {status} to {length} bytes: {next:?}");
+        provider.abort();
     }
 }

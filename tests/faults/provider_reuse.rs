@@ -1,10 +1,14 @@
 //! Connections to the provider that are used again: no answer reaches another call, no call is sent twice.
 
+use crate::sizes::body_of;
 use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
 use harness::{Answer, Reply};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The length of a request that the edge sends in more than one piece.
+const LONG: usize = 100_000;
 
 /// An answer that says which call it is for.
 fn answer_for(who: &str) -> Answer {
@@ -135,6 +139,27 @@ async fn doubtful_connections_are_not_used_again() {
         stage.approved_call().await;
         assert_eq!(stage.upstream.connections(), connections + 1, "{what}");
         assert_eq!(stage.upstream.arrived(), 2, "{what}");
+    }
+}
+
+/// A provider that refused a long request may not have read it (`provider_early`). Otherwise a connection is used again
+/// whatever the length.
+#[tokio::test]
+async fn only_a_refused_long_request_ends_its_connection() {
+    let stage = Setup::default().start().await;
+    let call = async |length: usize| {
+        let caller = stage.edge.caller(&stage.key);
+        let json = [("content-type", "application/json")];
+        let sent = caller.send("POST", "/v1/chat/completions", &json, body_of(length));
+        let status = sent.await.status;
+        (status, stage.upstream.connections())
+    };
+    for length in [100, LONG, LONG, 4 << 20, 100] {
+        assert_eq!(call(length).await, (200, 1), "{length}");
+    }
+    stage.upstream.set(|_| Answer::json(429, json!({})));
+    for (length, connections) in [(100, 1), (LONG, 1), (100, 2), (LONG, 2), (100, 3)] {
+        assert_eq!(call(length).await, (429, connections), "{length}");
     }
 }
 

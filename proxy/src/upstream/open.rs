@@ -22,6 +22,8 @@ pub(super) struct OpenExchange {
     pub(super) session: HttpSession,
     /// `Some` if the provider answered before it had the whole request. Dropped before the permit is returned.
     pub(super) transfer: Option<Transfer>,
+    /// The request is longer than a head with a usual body.
+    pub(super) is_long: bool,
     pub(super) peer: Arc<HttpPeer>,
     pub(super) permit: ConnectionPermit,
     pub(super) idle: Arc<Idle>,
@@ -46,8 +48,9 @@ impl OpenExchange {
             permit,
             idle,
             transfer,
+            is_long,
         } = *self;
-        if transfer.is_some() {
+        if transfer.is_some() || (is_long && !was_read(&session)) {
             return;
         }
         session.respect_keepalive();
@@ -55,4 +58,15 @@ impl OpenExchange {
             idle.keep(peer, Connected { stream, permit });
         }
     }
+}
+
+/// Returns whether the provider read a long request to its end, as far as this can be judged. Otherwise the next request
+/// would wait behind the rest of this one. A provider may send an error before it has read the request; the rest is
+/// then in its buffers. What these do not take is in those of this machine, while the answer to a request that was read
+/// confirms all of it. Before Linux 6.2 Pingora cannot read their state.
+fn was_read(session: &HttpSession) -> bool {
+    let is_success = session.resp_header().is_some_and(|head| head.status.is_success());
+    let socket = session.digest().socket_digest.as_ref();
+    let info = socket.and_then(|socket| socket.tcp_info());
+    is_success && info.is_none_or(|info| info.tcpi_notsent_bytes == 0 && info.tcpi_unacked == 0)
 }

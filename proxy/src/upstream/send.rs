@@ -52,10 +52,11 @@ impl Upstream {
                 Connected { stream, permit }
             }
         };
+        let is_long = body.len() > JOINED_BODY_MAX;
         // A body of usual size is sent together with its head, in one system call instead of two.
-        let joined = match body.len() <= JOINED_BODY_MAX {
-            true => std::mem::take(&mut body),
-            false => Bytes::new(),
+        let joined = match is_long {
+            true => Bytes::new(),
+            false => std::mem::take(&mut body),
         };
         let mut unsent = Cursor::new(encode(path, headers.as_bytes(), &joined)).chain(body);
         drop(joined);
@@ -73,6 +74,7 @@ impl Upstream {
             permit,
             idle: Arc::clone(&self.idle),
             transfer,
+            is_long,
         }))
     }
 }
