@@ -1,5 +1,5 @@
-//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, work on large bodies,
-//! and calls to the provider.
+//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, work on large
+//! bodies, and calls to the provider.
 
 use crate::large_bodies::AccountQueue;
 use parking_lot::Mutex;

@@ -1,8 +1,8 @@
 //! A listening socket that is bound before Pingora starts the services.
 //!
-//! Pingora binds an address when it starts its service, and reports nothing afterwards. Connections to a socket that was
-//! bound before wait in its queue, so the edge may report that it is ready at any time. An occupied address is reported
-//! at once, which Pingora does only after many retries.
+//! Pingora binds an address when it starts its service, and reports nothing afterwards. Connections to a socket that
+//! was bound before wait in its queue, so the edge may report that it is ready at any time. An occupied address is
+//! reported at once, which Pingora does only after many retries.
 
 use super::cannot_start::CannotStart;
 use pingora::server::ListenFds;

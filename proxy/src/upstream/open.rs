@@ -60,10 +60,12 @@ impl OpenExchange {
     }
 }
 
-/// Returns whether the provider read a long request to its end, as far as this can be judged. Otherwise the next request
-/// would wait behind the rest of this one. A provider may send an error before it has read the request; the rest is
-/// then in its buffers. What these do not take is in those of this machine, while the answer to a request that was read
-/// confirms all of it. Before Linux 6.2 Pingora cannot read their state.
+/// Returns whether the provider read a long request to its end, as far as this can be judged. Otherwise the next
+/// request would wait behind the rest of this one.
+///
+/// An error may be sent before the request is read; the rest is then in the provider's buffers. A rest that is too long
+/// for these is in the buffers of this machine, while the answer to a request that was read confirms all of it. Before
+/// Linux 6.2 Pingora cannot read the state of these.
 fn was_read(session: &HttpSession) -> bool {
     let is_success = session.resp_header().is_some_and(|head| head.status.is_success());
     let socket = session.digest().socket_digest.as_ref();
