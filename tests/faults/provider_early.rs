@@ -223,6 +223,13 @@ async fn stop_reading(listener: TcpListener, said: &'static str) {
     provide(listener, AfterHead::GoOn("")).await;
 }
 
+/// Whether the edge can read how much of a request is unsent: Pingora can from Linux 6.2 on.
+fn unsent_bytes_are_known() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(2))
+}
+
 /// The whole request fits into the buffers of both machines, or of the provider's: nothing waits to be sent when the
 /// answer comes. The next call would wait behind the rest of the request until it is late, and stay charged.
 #[tokio::test]
@@ -232,6 +239,9 @@ async fn a_connection_with_an_unread_request_is_not_used_again() {
         (REFUSED, 429, 1_000_000),
         (DONE, 200, 1_000_000),
     ] {
+        if status == 200 && !unsent_bytes_are_known() {
+            continue;
+        }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let provider = tokio::spawn(stop_reading(listener, said));

@@ -492,4 +492,73 @@ mod tests {
         );
         assert_eq!(details(&asking, &cheaper), ",search=1,longcache=1");
     }
+
+    /// Returns the bill of a stream with these events, of which 2 milli-USD were held.
+    fn bill_of_stream(events: &[&str], end: CallEnd) -> Bill {
+        let nothing_is_redacted = Box::new(|_: &[u8]| None);
+        let read_usage = usage::found_usage(Endpoint::Chat, true);
+        let format = usage::format_of(Endpoint::Chat);
+        let mut filter = Filter::new(format, true, (nothing_is_redacted, read_usage));
+        for event in events {
+            filter.push(&Bytes::from(format!("data: {event}\n\n")), &mut Vec::new());
+        }
+        Bill::of_stream(&request(), Nanos::from_stored(2_000_000), &filter, end)
+    }
+
+    const TEXT: &str = r#"{"choices":[{"delta":{"content":"some words"}}]}"#;
+    const USAGE_OF_FLEX: &str =
+        r#"{"choices":[],"service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
+
+    #[test]
+    fn a_stream_costs_the_usage_of_its_whole_answer() {
+        let bill = bill_of_stream(&[TEXT, USAGE_OF_FLEX, "[DONE]"], CallEnd::Completed);
+        assert_eq!((bill.cost, bill.how), settled(69_000));
+        assert_eq!(bill.usage.map(|usage| usage.completion_tokens), Some(12));
+        assert_eq!(bill.tier_reported.as_deref(), Some("flex"));
+    }
+
+    #[test]
+    fn a_stream_without_that_costs_what_was_held() {
+        // The text behind the usage is not in it.
+        for events in [&[TEXT][..], &[USAGE_OF_FLEX, TEXT]] {
+            let bill = bill_of_stream(events, CallEnd::ProviderBrokeOff);
+            let held = (Nanos::from_stored(2_000_000), HoldOutcome::Estimated);
+            assert_eq!(
+                (bill.cost, bill.how, bill.usage.is_some()),
+                (held.0, held.1, false)
+            );
+        }
+        let dear = r#"{"usage":{"prompt_tokens":9,"completion_tokens":1200}}"#;
+        let bill = bill_of_stream(&[dear, TEXT], CallEnd::ProviderBrokeOff);
+        let cost = Nanos::from_stored(9 * 2_000 + 1_200 * 10_000);
+        assert_eq!(
+            (bill.cost, bill.how),
+            (cost, HoldOutcome::Estimated),
+            "the usage so far"
+        );
+    }
+
+    /// The tier that was asked for counts once the provider reports it; to hold for, it counts at once.
+    #[test]
+    fn what_was_seen_costs_by_model_and_tier() {
+        let flex = CallRequest {
+            service_tier: Some("flex".to_owned()),
+            ..request()
+        };
+        let expensive = CallRequest {
+            model: "expensive".to_owned(),
+            ..request()
+        };
+        for (request, reported, nanos) in [
+            (&request(), None, 10_000_000),
+            (&request(), Some("flex"), 5_000_000),
+            (&flex, None, 10_000_000),
+            (&flex, Some("default"), 10_000_000),
+            (&expensive, None, 500_000_000),
+        ] {
+            let cost = request.cost_of_seen(4_000, reported);
+            assert_eq!(cost, Some(Nanos::from_stored(nanos)), "{reported:?}");
+        }
+        assert_eq!(flex.cost_of_tokens(1_000), Some(Nanos::from_stored(5_000_000)));
+    }
 }

@@ -23,10 +23,7 @@ pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
     }
     let mut folded = String::with_capacity(seen.len());
     for c in seen.chars() {
-        match c {
-            '\0'..='\x7f' => folded.push(c.to_ascii_lowercase()),
-            _ => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
-        }
+        folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
     }
     Cow::Owned(folded)
 }

@@ -58,6 +58,10 @@ mod tests {
                 "{model}"
             );
             assert!(
+                table.estimate_of_tokens(&call, held - 1) < table.estimate(&call),
+                "{model}"
+            );
+            assert!(
                 table.estimate_of_tokens(&call, held + 1) > table.estimate(&call),
                 "{model}"
             );
