@@ -11,9 +11,12 @@ use store::page::{Page, Part, Start};
 use store::transaction::Transaction;
 use store::transaction::list::{Filter, list};
 
+/// Makes the cell of a row.
+pub(super) type Cell = fn(&Transaction) -> String;
+
 /// The columns. New ones are only ever added at the end. A sign would make the amount look like a formula, so the
 /// direction has a column.
-pub(super) const COLUMNS: [(&str, fn(&Transaction) -> String); 11] = [
+pub(super) const COLUMNS: [(&str, Cell); 11] = [
     ("id", |row| row.id.clone()),
     ("createdAt", |row| iso_from_ms(row.at_ms)),
     ("walletId", |row| row.wallet.to_string()),

@@ -4,8 +4,11 @@ use super::sums::UsageRow;
 use crate::spreadsheet::{lines, names, optional};
 use endpoint::Problem;
 
+/// Makes the cell of a row.
+pub(crate) type Cell = fn(&UsageRow<'_>) -> String;
+
 /// The columns.
-pub(crate) const COLUMNS: [(&str, fn(&UsageRow<'_>) -> String); 10] = [
+pub(crate) const COLUMNS: [(&str, Cell); 10] = [
     ("at", |row| row.at.clone()),
     ("group", |row| optional(row.group)),
     ("name", |row| optional(row.name)),
