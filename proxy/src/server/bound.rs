@@ -5,6 +5,7 @@
 //! reported at once, which Pingora does only after many retries.
 
 use super::cannot_start::CannotStart;
+use nix::sys::socket::{Backlog, listen};
 use pingora::server::ListenFds;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd as _;
@@ -24,6 +25,8 @@ impl Bound {
     pub fn new(key: &str, address: SocketAddr) -> Result<Self, CannotStart> {
         let bind = || {
             let listener = TcpListener::bind(address)?;
+            // Callers that connect before they are accepted: as many as the system allows, as in Pingora's own bind.
+            listen(&listener, Backlog::MAXALLOWABLE)?;
             // Pingora expects it of a socket that it is given.
             listener.set_nonblocking(true)?;
             Ok(Self { address, listener })
@@ -35,5 +38,22 @@ impl Bound {
     pub fn give(self, fds: &ListenFds) {
         let fd = self.listener.into_raw_fd();
         fds.lock().add(self.address.to_string(), fd);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    /// The standard library's bind lets 128 wait; the next ones would be left to their time-outs.
+    #[test]
+    fn a_crowd_can_connect_before_anybody_is_accepted() {
+        let bound = Bound::new("proxy.listen", ([127, 0, 0, 1], 0).into()).unwrap();
+        let address = bound.listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).unwrap();
+        let crowd: Vec<TcpStream> = (0..300).map(connect).collect();
+        assert_eq!(crowd.len(), 300);
     }
 }
