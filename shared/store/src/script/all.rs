@@ -1,46 +1,24 @@
 //! The list of all scripts, for checks of all scripts and for loading them.
 
 use super::Script;
-use crate::account::refused::REFUSE;
-use crate::agent::freeze::AGENT_FREEZE;
-use crate::atomic_read::READ;
-use crate::attempts::TAKE_ATTEMPT;
-use crate::audit::reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY;
-use crate::audit::seal::SEAL;
-use crate::blocked::script::BLOCKED;
-use crate::call::authorize::AUTHORIZE;
-use crate::call::denial_windows::script::DENIAL_WINDOW;
-use crate::call::extend::EXTEND;
-use crate::call::reap::REAP;
-use crate::call::settle::SETTLE;
-use crate::call::snapshot::SNAPSHOT;
-use crate::call::void::VOID;
-use crate::intent::archive::ARCHIVE_INTENTS;
-use crate::prices::REPLACE_PRICES;
-use crate::prices::tables::{KEEP_TABLE, OFFERED, READ_TABLE};
-use crate::provider_key::reseal::RESEAL;
-use crate::run::end::RUN_END;
-use crate::technical::TECHNICAL;
-use crate::threshold::notice::NOTICE;
-use crate::versions::fence::FENCE;
-use crate::versions::witness::WITNESS;
 use crate::{
-    account, agent, api_key, audit, deposit, escrow, invitation, lookup, number, policy, provider_key,
-    session, spend, transfer, transit, user, virtual_key, wallet, webhook,
+    account, agent, api_key, atomic_read, attempts, audit, blocked, call, deposit, escrow, intent,
+    invitation, lookup, number, policy, prices, provider_key, run, session, spend, technical, threshold,
+    transfer, transit, user, versions, virtual_key, wallet, webhook,
 };
 
 /// Returns every script, one line for each file. A test compares the list with the sources.
 pub fn all() -> Vec<&'static Script> {
     vec![
-        &*AUTHORIZE,
-        &*EXTEND,
-        &*SETTLE,
-        &*VOID,
-        &*REAP,
-        &*DENIAL_WINDOW,
-        &*FENCE,
-        &*WITNESS,
-        &*READ,
+        &*call::authorize::AUTHORIZE,
+        &*call::extend::EXTEND,
+        &*call::settle::SETTLE,
+        &*call::void::VOID,
+        &*call::reap::REAP,
+        &*call::denial_windows::script::DENIAL_WINDOW,
+        &*versions::fence::FENCE,
+        &*versions::witness::WITNESS,
+        &*atomic_read::READ,
         &*account::script::CREATE,
         &*account::script::SET_PLAN,
         &*account::script::ACCEPT,
@@ -59,15 +37,15 @@ pub fn all() -> Vec<&'static Script> {
         &*lookup::script::NOTE,
         &*lookup::script::JOIN,
         &*lookup::script::LEAVE,
-        &*TAKE_ATTEMPT,
+        &*attempts::TAKE_ATTEMPT,
         &*api_key::script::CREATE,
         &*api_key::script::REVOKE,
         &*api_key::script::count::COUNT,
-        &*TECHNICAL,
-        &*NOTICE,
-        &*BLOCKED,
-        &*REFUSE,
-        &*AGENT_FREEZE,
+        &*technical::TECHNICAL,
+        &*threshold::notice::NOTICE,
+        &*blocked::script::BLOCKED,
+        &*account::refused::REFUSE,
+        &*agent::freeze::AGENT_FREEZE,
         &*agent::script::CREATE,
         &*agent::script::UPDATE,
         &*agent::script::DELETE,
@@ -86,19 +64,19 @@ pub fn all() -> Vec<&'static Script> {
         &*virtual_key::script::FORGET,
         &*spend::SPEND,
         &*spend::DENY,
-        &*SNAPSHOT,
-        &*RESEAL,
-        &*RESEAL_CHECKPOINT_KEY,
-        &*RUN_END,
-        &*SEAL,
+        &*call::snapshot::SNAPSHOT,
+        &*provider_key::reseal::RESEAL,
+        &*audit::reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
+        &*run::end::RUN_END,
+        &*audit::seal::SEAL,
         &*audit::archive::CLAIM_SEGMENT,
         &*audit::archive::ARCHIVE,
         &*audit::archive::FORGET,
-        &*ARCHIVE_INTENTS,
-        &*REPLACE_PRICES,
-        &*KEEP_TABLE,
-        &*OFFERED,
-        &*READ_TABLE,
+        &*intent::archive::ARCHIVE_INTENTS,
+        &*prices::REPLACE_PRICES,
+        &*prices::tables::KEEP_TABLE,
+        &*prices::tables::OFFERED,
+        &*prices::tables::READ_TABLE,
         &*escrow::script::CREATE,
         &*escrow::script::LIST,
         &*escrow::script::FUND,
