@@ -23,7 +23,7 @@ is on: `streaming`, `endpoints`.";
 /// Generates the document.
 pub fn document() -> Json {
     let mut components = Components::default();
-    let paths: Vec<_> = Offered::ALL
+    let paths: Json = Offered::ALL
         .rows()
         .map(|row| (row.path.to_owned(), item(&mut components, row)))
         .collect();
@@ -38,7 +38,7 @@ pub fn document() -> Json {
             ])]),
         ),
         ("tags", tags()),
-        ("paths", Json::Object(paths)),
+        ("paths", paths),
         (
             "components",
             object([

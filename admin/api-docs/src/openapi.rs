@@ -94,7 +94,7 @@ fn build() -> (Json, Vec<String>) {
 
 /// Groups the operations by path, in the order of the table.
 fn paths(operations: Vec<(&Route, Json)>) -> Json {
-    let mut paths = Json::Object(Vec::new());
+    let mut paths = object([]);
     for (route, operation) in operations {
         for (at, path) in operation::paths(route).enumerate() {
             let mut operation = operation.clone();

@@ -55,7 +55,7 @@ fn text() -> Json {
 
 /// Builds all headers as components.
 pub(super) fn components() -> Json {
-    let mut all = Json::Object(Vec::new());
+    let mut all = object([]);
     for (name, says) in ALL {
         let words: Vec<&str> = if name == names::DECISION {
             vec!["approved", "denied"]
@@ -83,7 +83,7 @@ pub(super) fn components() -> Json {
 
 /// Builds references to some headers.
 pub(super) fn some(names: &[HeaderName]) -> Json {
-    let mut some = Json::Object(Vec::new());
+    let mut some = object([]);
     for name in names {
         some.set(name.as_str(), reference(name.as_str()));
     }

@@ -111,7 +111,7 @@ pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
         Operation::Models | Operation::Model => {}
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Json::Object(all)
+    all.into_iter().collect()
 }
 
 fn approved_headers() -> Json {

@@ -1,11 +1,15 @@
 //! JSON whose objects preserve the order of their fields, since people also read the documents.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::fmt;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+/// The fields of an object, in order.
+pub type Fields = IndexMap<String, Json>;
 
 /// A JSON value.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Json {
     /// `null`
     #[default]
@@ -19,12 +23,15 @@ pub enum Json {
     /// A list.
     List(Vec<Json>),
     /// An object with its fields in order.
-    Object(Vec<(String, Json)>),
+    Object(Fields),
 }
 
 /// Returns an object with these fields.
 pub fn object<const N: usize>(fields: [(&str, Json); N]) -> Json {
-    Json::Object(fields.map(|(name, value)| (name.to_owned(), value)).into())
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 impl Json {
@@ -44,29 +51,32 @@ impl Json {
 
     /// Returns the field of an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
-        self.fields()
-            .iter()
-            .find(|(field, _)| field == name)
-            .map(|(_, value)| value)
+        match self {
+            Self::Object(fields) => fields.get(name),
+            _ => None,
+        }
     }
 
     /// Returns the field of an object, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
-            Self::Object(fields) => fields
-                .iter_mut()
-                .find(|(field, _)| field == name)
-                .map(|(_, value)| value),
+            Self::Object(fields) => fields.get_mut(name),
             _ => None,
         }
     }
 
-    /// Returns the fields of an object; an empty slice for any other value.
-    pub fn fields(&self) -> &[(String, Self)] {
+    /// Returns the fields of an object; none for any other value.
+    pub fn fields(&self) -> &Fields {
+        static NONE: LazyLock<Fields> = LazyLock::new(Fields::new);
         match self {
             Self::Object(fields) => fields,
-            _ => &[],
+            _ => &NONE,
         }
+    }
+
+    /// Returns the fields of the object in a field; none if there is no such object.
+    pub fn fields_of(&self, name: &str) -> &Fields {
+        self.get(name).unwrap_or(&Self::Null).fields()
     }
 
     /// Returns the items of an array; an empty slice for any other value.
@@ -87,29 +97,22 @@ impl Json {
 
     /// Sets a field of an object, in its place or at the end.
     pub fn set(&mut self, name: &str, value: impl Into<Self>) {
-        let value = value.into();
-        if let Some(field) = self.get_mut(name) {
-            *field = value;
-        } else if let Self::Object(fields) = self {
-            fields.push((name.to_owned(), value));
+        if let Self::Object(fields) = self {
+            fields.insert(name.to_owned(), value.into());
         }
     }
 
     /// Removes a field of an object and returns it.
     pub fn take(&mut self, name: &str) -> Option<Self> {
         match self {
-            Self::Object(fields) => {
-                let at = fields.iter().position(|(field, _)| field == name)?;
-                Some(fields.remove(at).1)
-            }
+            Self::Object(fields) => fields.shift_remove(name),
             _ => None,
         }
     }
 
     /// Removes a field of an object and returns it; an empty object if it is absent.
     pub fn take_or_empty(&mut self, name: &str) -> Self {
-        self.get_mut(name)
-            .map_or(Self::Object(Vec::new()), std::mem::take)
+        self.get_mut(name).map_or(object([]), std::mem::take)
     }
 
     /// Returns the object with one more field.
@@ -129,6 +132,12 @@ impl Json {
     pub fn pretty(&self) -> String {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"
+    }
+}
+
+impl FromIterator<(String, Json)> for Json {
+    fn from_iter<T: IntoIterator<Item = (String, Self)>>(fields: T) -> Self {
+        Self::Object(fields.into_iter().collect())
     }
 }
 
@@ -165,81 +174,6 @@ impl From<usize> for Json {
 impl<T: Into<Self>> From<Vec<T>> for Json {
     fn from(items: Vec<T>) -> Self {
         Self::List(items.into_iter().map(Into::into).collect())
-    }
-}
-
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(value) => serializer.serialize_bool(*value),
-            Self::Number(number) => number.serialize(serializer),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::List(items) => items.serialize(serializer),
-            Self::Object(fields) => {
-                let mut map = serializer.serialize_map(Some(fields.len()))?;
-                for (name, value) in fields {
-                    map.serialize_entry(name, value)?;
-                }
-                map.end()
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-struct Reader;
-
-impl<'de> Visitor<'de> for Reader {
-    type Value = Json;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Json, E> {
-        Ok(Json::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
-        Ok(Json::Bool(value))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Json, E> {
-        Ok(Json::Number(number.into()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Json, E> {
-        Ok(Json::Number(number.into()))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Json, E> {
-        Ok(serde_json::Number::from_f64(number).map_or(Json::Null, Json::Number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Json, E> {
-        Ok(Json::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = list.next_element()? {
-            items.push(item);
-        }
-        Ok(Json::List(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Json::Object(fields))
     }
 }
 

@@ -193,11 +193,10 @@ impl Errors {
 /// Moves error answers that several operations share into components, to which the operations then refer.
 pub(super) fn share(operations: &mut [(&Route, Json)]) -> Json {
     let errors = |operation: &Json| -> Vec<(String, Json)> {
-        let responses = operation.get("responses").map(Json::fields).unwrap_or_default();
+        let responses = operation.fields_of("responses").clone();
         responses
-            .iter()
+            .into_iter()
             .filter(|(status, _)| status.as_str() >= "400")
-            .cloned()
             .collect()
     };
     let mut counted: Vec<(String, Json, usize)> = Vec::new();
@@ -226,5 +225,5 @@ pub(super) fn share(operations: &mut [(&Route, Json)]) -> Json {
             }
         }
     }
-    Json::Object(shared)
+    shared.into_iter().collect()
 }

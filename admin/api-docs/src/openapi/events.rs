@@ -10,7 +10,7 @@ use openapi::{Components, Json, components::reference, object};
 
 /// `webhooks` of the document; the schemas go to its components.
 pub(super) fn webhooks(components: &mut Components) -> Json {
-    let mut webhooks = Json::Object(Vec::new());
+    let mut webhooks = object([]);
     for name in EventName::ALL.iter().chain([&EventName::WebhookTest]) {
         webhooks.set(name.as_str(), webhook(components, *name));
     }

@@ -72,7 +72,7 @@ impl Operation<'_> {
     }
 
     fn responses(&self, document: &Document) -> String {
-        let responses = self.json.get("responses").map(Json::fields).unwrap_or_default();
+        let responses = self.json.fields_of("responses");
         let (good, bad): (Vec<_>, Vec<_>) = responses.iter().partition(|(status, _)| status.starts_with('2'));
         let good: Vec<String> = good
             .iter()
@@ -103,7 +103,7 @@ impl Operation<'_> {
             .get("description")
             .and_then(Json::text)
             .unwrap_or_default();
-        let contents = response.get("content").map(Json::fields).unwrap_or_default();
+        let contents = response.fields_of("content");
         let contents = contents.iter().map(|(kind_name, media)| {
             let schema = media.get("schema").map(kind).unwrap_or_default();
             let example = media.get("example").map(|example| match example {

@@ -6,13 +6,14 @@ use super::schema;
 use endpoint::problem::Code;
 use openapi::Json;
 use openapi::components::public;
+use openapi::json::Fields;
 
 /// The pages that each page's header links to.
 const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference/proxy", "Edge")];
 
 impl Document {
     fn operations(&self) -> Vec<Operation<'_>> {
-        let paths = self.json.get("paths").map(Json::fields).unwrap_or_default();
+        let paths = self.json.fields_of("paths");
         paths
             .iter()
             .flat_map(|(path, methods)| {
@@ -40,12 +41,9 @@ impl Document {
         sections.collect()
     }
 
-    fn schemas(&self) -> &[(String, Json)] {
-        let schemas = self
-            .json
-            .get("components")
-            .and_then(|components| components.get("schemas"));
-        schemas.map(Json::fields).unwrap_or_default()
+    fn schemas(&self) -> &Fields {
+        let components = self.json.get("components").unwrap_or(&Json::Null);
+        components.fields_of("schemas")
     }
 }
 

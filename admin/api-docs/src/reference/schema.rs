@@ -101,9 +101,7 @@ fn name(schema: &Json) -> Option<&str> {
 pub(super) fn fields(label: &str, schema: &Json) -> String {
     let required = schema.get("required").map(Json::items).unwrap_or_default();
     let rows: Vec<Vec<String>> = schema
-        .get("properties")
-        .map(Json::fields)
-        .unwrap_or_default()
+        .fields_of("properties")
         .iter()
         .map(|(name, property)| {
             let is_required = required.iter().any(|required| required.text() == Some(name));

@@ -48,7 +48,7 @@ pub(super) fn merged(schema: &Json, known: &BTreeMap<String, Json>) -> Json {
 /// Adds the entries of `part` under `name` to those of `whole`.
 fn extend(whole: &mut Json, name: &str, part: &Json) {
     match (whole.get_mut(name), part.get(name)) {
-        (Some(Json::Object(fields)), Some(Json::Object(more))) => fields.extend(more.iter().cloned()),
+        (Some(Json::Object(fields)), Some(Json::Object(more))) => fields.extend(more.clone()),
         (Some(Json::List(items)), Some(Json::List(more))) => items.extend(more.iter().cloned()),
         _ => {}
     }
