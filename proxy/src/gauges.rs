@@ -12,12 +12,11 @@ use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::upstream::Upstreams;
-use prometheus::IntCounter;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
 use telemetry::LogMetrics;
 use telemetry::process::ProcessMetrics;
-use telemetry::registrar::{Registrar, level};
+use telemetry::registrar::{Registrar, level, raise};
 use telemetry::span::SpanMetrics;
 use telemetry::store::StoreMetrics;
 
@@ -141,11 +140,6 @@ impl Gauges {
         self.spans.refresh();
         self.store.refresh();
     }
-}
-
-/// Raises a counter to the count of a component.
-fn raise(counter: &IntCounter, count: u64) {
-    counter.inc_by(count.saturating_sub(counter.get()));
 }
 
 /// Builder of the text of `/metrics`.

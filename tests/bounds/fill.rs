@@ -5,7 +5,7 @@ use crate::world::World;
 use clock::now_ms;
 use harness::{AdminOptions, Caller, Mode, SeedAccount};
 use serde_json::json;
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 use store::connection::witness_of;
 use store::keys::{AccountKeys, IntentIndex};
 
@@ -110,7 +110,7 @@ pub enum Kind {
 
 /// When the newest of `count` ended runs, or ended kept holds, was last seen: so long ago that its record has ended.
 pub fn ended_ms(now_ms: u64, count: u64) -> u64 {
-    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap();
+    let life = RUN_LIFE_MS;
     now_ms - 2 * life - count
 }
 

@@ -6,7 +6,7 @@ use super::drive::{BATCH, Job, drive};
 use super::pass::Pass;
 use super::transit::CLOCKS_APART_MS;
 use super::violation::Invariant;
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 use store::read::Read;
 use store::{StoreError, server_clock};
 
@@ -74,6 +74,5 @@ impl Pass<'_> {
     reason = "milliseconds of our time are exact in a double"
 )]
 fn run_used_since(now_ms: u64) -> f64 {
-    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
-    now_ms.saturating_sub(life).saturating_add(CLOCKS_APART_MS) as f64
+    now_ms.saturating_sub(RUN_LIFE_MS).saturating_add(CLOCKS_APART_MS) as f64
 }

@@ -22,7 +22,7 @@ use store::keys::Realm;
 use store::read::Read;
 use store::{StoreError, server_clock};
 use telemetry::error_chain;
-use telemetry::registrar::level;
+use telemetry::registrar::{level, raise};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use webhooks::Webhooks;
@@ -105,11 +105,7 @@ impl Memory {
         metrics.entries_unsealed.set(level(entries));
         metrics.unsealed_for.set(oldest.unwrap_or_default().as_secs_f64());
         // Readers of this process seal, too.
-        let unreadable = unreadable_lines::count();
-        let counted = metrics.entries_unreadable.get();
-        metrics
-            .entries_unreadable
-            .inc_by(unreadable.saturating_sub(counted));
+        raise(&metrics.entries_unreadable, unreadable_lines::count());
     }
 }
 

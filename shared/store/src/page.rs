@@ -107,6 +107,17 @@ pub(super) struct SortedSet<'a> {
     pub(super) floor: Option<u64>,
 }
 
+impl<'a> SortedSet<'a> {
+    /// Returns the list of all members.
+    pub(super) const fn whole(store: &'a Store, set: &'a str) -> Self {
+        Self {
+            store,
+            set,
+            floor: None,
+        }
+    }
+}
+
 impl<'a> Page<'a> {
     /// Returns a page that starts after `offset` records.
     pub const fn at(offset: usize, limit: usize) -> Self {
@@ -136,8 +147,7 @@ impl<'a> Page<'a> {
 
     /// Reads the page's members of a sorted set, highest first.
     pub(super) async fn members(self, store: &Store, set: &str) -> Result<Part<String>, StoreError> {
-        let floor = None;
-        self.ranked(SortedSet { store, set, floor }).await
+        self.ranked(SortedSet::whole(store, set)).await
     }
 
     /// Like [`Page::members`], with a floor.

@@ -3,7 +3,7 @@
 pub mod end;
 pub mod paused_runs;
 
-use crate::call::authorize::RUN_LIFE;
+use crate::call::authorize::RUN_LIFE_MS;
 use crate::filtered_page::{Filter, FilteredPage};
 use crate::keys::Realm;
 use crate::page::{Page, Part, SortedSet, records};
@@ -134,8 +134,7 @@ impl Run {
 /// Selects the unexpired runs of an index. Records expire by themselves; their index entries are removed when another
 /// run is recorded.
 async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<SortedSet<'a>, StoreError> {
-    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
-    let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));
+    let floor = Some(server_clock::now_ms(store).await?.saturating_sub(RUN_LIFE_MS));
     Ok(SortedSet { store, set, floor })
 }
 

@@ -5,7 +5,7 @@ mod intent_args;
 
 pub use self::deny::DENY;
 use self::intent_args::IntentArgs;
-use crate::call::authorize::RUN_LIFE;
+use crate::call::authorize::RUN_LIFE_MS;
 use crate::intent::{Decision, IntentLists, IntentRecord};
 use crate::once::Once;
 use crate::script::change::{
@@ -168,7 +168,7 @@ impl Spend<'_> {
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
         let cap = self.plan.map_or_else(CapPlan::default, |plan| plan.cap);
         let (agents, tracked) = (limit(cap.agents), limit(cap.tracked.map(Nanos::get)));
-        let (amount, run_life) = (self.amount.get().to_string(), RUN_LIFE.as_millis().to_string());
+        let (amount, run_life) = (self.amount.get().to_string(), RUN_LIFE_MS.to_string());
         let words = self.words(intent_args.id);
         let args = SpendArgs {
             plan: self.plan.map_or("", |plan| plan.name),

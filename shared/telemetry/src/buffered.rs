@@ -2,6 +2,7 @@
 //! decision; warnings and errors are written at once. If the reader of stderr stops, or its disk is full, only log
 //! lines are lost: logging only appends to a bounded buffer, and lines that do not fit are dropped and counted.
 
+use super::registrar::raise;
 use parking_lot::{Condvar, Mutex};
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,8 +45,7 @@ impl LogMetrics {
     /// Updates the counters at a scrape.
     pub fn refresh(&self) {
         for (counter, count) in self.dropped.iter().zip(&LINES.dropped) {
-            let count = count.load(Ordering::Relaxed);
-            counter.inc_by(count.saturating_sub(counter.get()));
+            raise(counter, count.load(Ordering::Relaxed));
         }
     }
 }

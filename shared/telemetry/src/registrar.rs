@@ -166,6 +166,11 @@ fn each<'a, B: MetricVecBuilder>(
         .collect()
 }
 
+/// Raises a counter to the count that its component keeps.
+pub fn raise(counter: &IntCounter, count: u64) {
+    counter.inc_by(count.saturating_sub(counter.get()));
+}
+
 /// Converts a count to the type of gauges.
 pub fn level(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)

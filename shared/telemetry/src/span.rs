@@ -1,6 +1,7 @@
 //! Queue of spans for the collector. Enqueuing never waits: the queue is bounded, and spans that do not fit are dropped
 //! and counted. Without `telemetry.otlp_endpoint` there are neither a queue nor spans.
 
+use super::registrar::raise;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -149,7 +150,7 @@ impl SpanMetrics {
     pub fn refresh(&self) {
         let counters = [&self.exported, &self.dropped[0], &self.dropped[1]];
         for (counter, count) in counters.into_iter().zip([&EXPORTED, &OVERFLOWED, &FAILED]) {
-            counter.inc_by(count.load(Ordering::Relaxed).saturating_sub(counter.get()));
+            raise(counter, count.load(Ordering::Relaxed));
         }
     }
 }

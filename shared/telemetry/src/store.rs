@@ -1,6 +1,6 @@
 //! Store metrics: queried every few seconds in the background, never by a call.
 
-use super::registrar::level;
+use super::registrar::{level, raise};
 use std::time::Duration;
 use store::error_counters::{self, FailureKind};
 use store::server_info::{self, ServerInfo};
@@ -123,7 +123,7 @@ impl StoreMetrics {
     /// Updates the counters at a scrape.
     pub fn refresh(&self) {
         for (counter, count) in self.errors.iter().zip(error_counters::counts()) {
-            counter.inc_by(count.saturating_sub(counter.get()));
+            raise(counter, count);
         }
     }
 }

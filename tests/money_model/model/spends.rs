@@ -6,7 +6,7 @@ use crate::act::{ACTOR, DECIDER, Plan, Spend};
 use crate::model::CEILING;
 use domain::mode::Mode;
 use harness::old_counters;
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 use store::transaction::TransactionType;
 
 /// Input of the checks of counters and wallet.
@@ -91,7 +91,7 @@ impl Model {
 
     /// The record of the named run, updated to the current moment.
     fn touch_run(&mut self, input: &SpendInput<'_>, moment: &str) -> Option<&mut Run> {
-        let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
+        let life = RUN_LIFE_MS;
         let expires = self.window.later(life);
         let name = (input.agent.to_owned(), input.run?.to_owned());
         let side = &mut self.sides[input.at];

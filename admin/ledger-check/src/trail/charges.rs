@@ -9,7 +9,7 @@ use domain::id::{Kind, made_at_ms};
 use domain::period::Period;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use store::call::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE_MS;
 
 /// Like [`DAYS_KEPT`] for months, in the distance of their numbers.
 const MONTHS_KEPT: u64 = 199;
@@ -106,10 +106,9 @@ struct Charge<'a> {
 impl Charges {
     /// Creates the charges of an account whose record was read at `now_ms`, when the trail had `until` entries.
     pub(super) fn until(until: u64, now_ms: u64) -> Self {
-        let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
         Self {
             until,
-            runs_since_ms: now_ms.saturating_sub(life).saturating_add(SAME_RUN_MS),
+            runs_since_ms: now_ms.saturating_sub(RUN_LIFE_MS).saturating_add(SAME_RUN_MS),
             ..Self::default()
         }
     }

@@ -3,7 +3,7 @@
 mod audit_lines;
 
 use crate::account::ModeField;
-use crate::call::authorize::RUN_LIFE;
+use crate::call::authorize::RUN_LIFE_MS;
 use crate::keys::{IntentIndex, Realm};
 use crate::{Store, StoreError, server_clock};
 use domain::budget::Budget;
@@ -63,8 +63,7 @@ const fn bytes_of(budget: Budget) -> u64 {
 impl Usage {
     /// Reads the usage, in two to four round trips.
     pub async fn read(store: &Store, realm: &Realm) -> Result<Self, StoreError> {
-        let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
-        let ended_ms = server_clock::now_ms(store).await?.saturating_sub(life);
+        let ended_ms = server_clock::now_ms(store).await?.saturating_sub(RUN_LIFE_MS);
         let replies: Vec<redis::Value> = store.pipeline(&query(realm, ended_ms)).await?;
         let mut replies = replies.into_iter();
         let record: Vec<Option<String>> = replies

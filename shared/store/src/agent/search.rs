@@ -34,11 +34,7 @@ impl AgentRecord {
         page: Page<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
         let set = realm.agents();
-        let list = SortedSet {
-            store,
-            set: &set,
-            floor: None,
-        };
+        let list = SortedSet::whole(store, &set);
         let key = |id: &str| realm.agent(id);
         let filter = Filter {
             store,

@@ -40,9 +40,11 @@ script! {
     },
 }
 
-/// Lifetime of a run's record after its last call (decision D38): 35 days, plus the minute by which scripts may delay
-/// writing the record.
-pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
+/// Lifetime of a run's record after its last call, in ms (decision D38): 35 days, plus the minute by which scripts may
+/// delay writing the record.
+pub const RUN_LIFE_MS: u64 = (35 * 24 * 3600 + 60) * 1000;
+/// [`RUN_LIFE_MS`]
+pub const RUN_LIFE: Duration = Duration::from_millis(RUN_LIFE_MS);
 
 /// The newest view of an account that an edge received. An older reply means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -321,7 +323,7 @@ mod tests {
     /// `authorize.lua` and the spend scripts each contain the lifetime of a run.
     #[test]
     fn the_constants_of_the_script_are_those_of_the_product() {
-        let constants = format!("= 2 ^ 53, 60000, {}, {OWN_RECORDS}\n", RUN_LIFE.as_millis());
+        let constants = format!("= 2 ^ 53, 60000, {RUN_LIFE_MS}, {OWN_RECORDS}\n");
         assert!(AUTHORIZE.source().contains(&constants));
     }
 }

@@ -1,6 +1,6 @@
 //! Twin of `snapshot.lua`: reads in one step everything that a call or a spend of an agent would be checked against.
 
-use crate::call::authorize::RUN_LIFE;
+use crate::call::authorize::RUN_LIFE_MS;
 use crate::keys::{self, IntentIndex, Realm};
 use crate::script::change::{AGENT_EXISTS, LIVE_RUNS, PERIOD, unexpected_reply};
 use crate::script::script;
@@ -143,7 +143,7 @@ impl SnapshotQuery<'_> {
         let args = SnapshotArgs {
             mode: self.realm.mode().as_str(),
             run_named: if self.run.is_some() { "1" } else { "0" },
-            run_life: &RUN_LIFE.as_millis().to_string(),
+            run_life: &RUN_LIFE_MS.to_string(),
             key_id,
             provider_key_id: &keys::provider_key_id_field(self.provider),
             provider_key_sealed: &keys::provider_key_sealed_field(self.provider),

@@ -67,11 +67,7 @@ impl Escrow {
         page: Page<'_>,
     ) -> Result<FilteredPage<Self>, StoreError> {
         let set = realm.escrows();
-        let list = SortedSet {
-            store,
-            set: &set,
-            floor: None,
-        };
+        let list = SortedSet::whole(store, &set);
         let parties = Parties { store, realm, filter };
         list.filtered(page, &parties).await
     }
