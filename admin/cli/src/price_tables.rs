@@ -4,7 +4,7 @@ use archive::Archive;
 use domain::price::PriceTable;
 use std::collections::HashMap;
 use std::sync::Arc;
-use store::prices::tables::{self, OfferedTable};
+use store::prices::tables;
 use store::{Store, StoreError};
 
 /// Maximum number of tables in memory.
@@ -47,17 +47,10 @@ impl<'a> PriceTables<'a> {
             return Ok(None);
         }
         // The store first: a table leaves it when it is in the archive.
-        let unexpected = |why: String| StoreError::unexpected(format!("a price table: {why}"));
-        match tables::read(self.store, version).await? {
-            OfferedTable::None => self.archive.price_table(version).await,
-            OfferedTable::TooLong => {
-                let why = format!("it is longer than {} bytes", tables::TEXT_BYTES_MAX);
-                Err(unexpected(why))
-            }
-            OfferedTable::Text(text) => {
-                let table = PriceTable::from_text(version, &text);
-                table.map(Some).map_err(|error| unexpected(error.to_string()))
-            }
+        match tables::read(self.store, version).await?.into_table(version) {
+            Ok(None) => self.archive.price_table(version).await,
+            Ok(Some((_, table))) => Ok(Some(table)),
+            Err(error) => Err(StoreError::unexpected(format!("a price table: {error}"))),
         }
     }
 }

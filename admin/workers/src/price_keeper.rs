@@ -4,10 +4,9 @@ use crate::base::Base;
 use crate::metrics::Worker;
 use crate::rounds::Rounds;
 use archive::Archive;
-use domain::price::PriceTable;
 use std::sync::Arc;
 use std::time::Duration;
-use store::prices::tables::{self, OfferedTable, OtherFields};
+use store::prices::tables::{self, OtherFields};
 use store::{Store, StoreError};
 use telemetry::error_chain;
 use tokio::sync::watch;
@@ -39,20 +38,16 @@ async fn round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
     }
     for version in offered.versions {
         // The version is the hash of the text. A text with another hash proves no charge, and would stay for ever.
-        let invalid = match tables::read(store, &version).await? {
-            OfferedTable::None => continue,
-            OfferedTable::TooLong => Some(format!("it is longer than {} bytes", tables::TEXT_BYTES_MAX)),
-            OfferedTable::Text(text) => match PriceTable::from_text(&version, &text) {
-                Ok(_) => {
-                    archive.keep_price_table(&version, &text).await?;
-                    tracing::info!(price.version = version, "price table archived");
-                    None
-                }
-                Err(error) => Some(error_chain(&error)),
-            },
-        };
-        if let Some(error) = invalid {
-            tracing::error!(price.version = version, error, "removed an invalid price table");
+        match tables::read(store, &version).await?.into_table(&version) {
+            Ok(None) => continue,
+            Ok(Some((text, _))) => {
+                archive.keep_price_table(&version, &text).await?;
+                tracing::info!(price.version = version, "price table archived");
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::error!(price.version = version, error, "removed an invalid price table");
+            }
         }
         tables::remove(store, &version).await?;
     }

@@ -6,7 +6,7 @@
 use crate::script::names::Inputs as _;
 use crate::script::script;
 use crate::{Store, StoreError, keys};
-use domain::price::PriceTable;
+use domain::price::{PriceError, PriceTable};
 
 /// Maximum number of tables that wait for the archive.
 pub const TABLES_MAX: u64 = 64;
@@ -46,7 +46,7 @@ script! {
     args: struct ReadArgs<'a>: &'a str { version, text_bytes_max },
 }
 
-/// What happens to fields that are no tables of an edge: the name is no version, or the text is longer than
+/// Treatment of fields that are no tables of an edge: the name is no version, or the text is longer than
 /// [`TEXT_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherFields {
@@ -76,6 +76,34 @@ pub enum OfferedTable {
     None,
     /// It is longer than [`TEXT_BYTES_MAX`], and was not read.
     TooLong,
+}
+
+/// A field that is no table of its version.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidTable {
+    /// Longer than any that an edge writes.
+    #[error("it is longer than {TEXT_BYTES_MAX} bytes")]
+    TooLong,
+    /// Another text than that of the version, or none of a table.
+    #[error(transparent)]
+    Text(#[from] PriceError),
+}
+
+impl OfferedTable {
+    /// Parses the table of this version, and returns it with its text. `None` if it does not wait.
+    ///
+    /// # Errors
+    /// [`InvalidTable`]
+    pub fn into_table(self, version: &str) -> Result<Option<(String, PriceTable)>, InvalidTable> {
+        match self {
+            Self::None => Ok(None),
+            Self::TooLong => Err(InvalidTable::TooLong),
+            Self::Text(text) => {
+                let table = PriceTable::from_text(version, &text)?;
+                Ok(Some((text, table)))
+            }
+        }
+    }
 }
 
 /// Offers the table with this version and text to the archive. Returns false if [`TABLES_MAX`] others wait already;
@@ -133,10 +161,8 @@ pub async fn read(store: &Store, version: &str) -> Result<OfferedTable, StoreErr
     let mut words = reply.into_iter();
     match (words.next().as_deref(), words.next()) {
         (Some(b"text"), Some(text)) => {
-            let text = String::from_utf8(text);
-            Ok(OfferedTable::Text(text.unwrap_or_else(|error| {
-                String::from_utf8_lossy(error.as_bytes()).into_owned()
-            })))
+            let text = String::from_utf8_lossy(&text).into_owned();
+            Ok(OfferedTable::Text(text))
         }
         (Some(b"none"), None) => Ok(OfferedTable::None),
         (Some(b"too_long"), None) => Ok(OfferedTable::TooLong),
