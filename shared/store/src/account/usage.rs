@@ -28,11 +28,11 @@ pub struct Usage {
     deliveries: u64,
     /// Number of frozen agents.
     frozen_agents: u64,
-    /// What the archived part of the trail keeps in the store.
+    /// Records and bytes that the archived part of the trail keeps in the store.
     archived: ArchivedUsage,
 }
 
-/// What stays in the store of archived audit entries.
+/// The rest of archived audit entries that stays in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct ArchivedUsage {
     /// Segments, and lists with a count.
@@ -66,10 +66,8 @@ impl Usage {
         let ended_ms = server_clock::now_ms(store).await?.saturating_sub(RUN_LIFE_MS);
         let replies: Vec<redis::Value> = store.pipeline(&query(realm, ended_ms)).await?;
         let mut replies = replies.into_iter();
-        let record: Vec<Option<String>> = replies
-            .next()
-            .and_then(|reply| redis::from_redis_value(reply).ok())
-            .unwrap_or_default();
+        let record = redis::from_redis_value(replies.next().unwrap_or_default());
+        let record: Vec<Option<String>> = record.map_err(StoreError::unexpected)?;
         let counts: Result<Vec<Option<u64>>, _> = replies.map(redis::from_redis_value).collect();
         let counts: Vec<u64> = counts
             .map_err(StoreError::unexpected)?
