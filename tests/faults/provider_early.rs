@@ -223,7 +223,7 @@ async fn stop_reading(listener: TcpListener, said: &'static str) {
     provide(listener, AfterHead::GoOn("")).await;
 }
 
-/// Whether the edge can read how much of a request is unsent: Pingora can from Linux 6.2 on.
+/// Returns whether the edge can read how much of a request is unsent: Pingora can from Linux 6.2 on.
 fn unsent_bytes_are_known() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map_while(|number| number.parse::<u32>().ok());

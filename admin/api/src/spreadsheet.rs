@@ -92,17 +92,17 @@ impl CsvFile {
     ///
     /// # Errors
     /// 500 if it cannot be written.
-    pub(crate) fn empty<const N: usize>(&self, columns: [&str; N]) -> Answer {
-        Reply::file(&self.name, CONTENT_TYPE, lines([columns])?)
+    pub(crate) fn empty<C, const N: usize>(&self, columns: &[(&'static str, C); N]) -> Answer {
+        Reply::file(&self.name, CONTENT_TYPE, lines([names(columns)])?)
     }
 
     /// Streams the header, then `chunks` of lines. A problem cuts the file off and is logged, since its head was sent.
     ///
     /// # Errors
     /// 500 if the header cannot be written.
-    pub(crate) fn stream<const N: usize>(
+    pub(crate) fn stream<C, const N: usize>(
         self,
-        columns: [&str; N],
+        columns: &[(&'static str, C); N],
         chunks: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
     ) -> Answer {
         let Self {
@@ -110,7 +110,7 @@ impl CsvFile {
             account,
             name,
         } = self;
-        let header = Bytes::from(lines([columns])?);
+        let header = Bytes::from(lines([names(columns)])?);
         let chunks = chunks.map_err(move |problem| {
             tracing::error!(account, ?problem, "an export of {records} was cut off");
             CutOff

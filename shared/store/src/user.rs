@@ -36,7 +36,7 @@ pub struct User {
     pub totp_begun_at_ms: Option<u64>,
 }
 
-/// How long a second factor that was begun can be confirmed.
+/// Time within which a second factor that was begun can be confirmed.
 pub const TOTP_BEGUN_LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// A user's second factor.

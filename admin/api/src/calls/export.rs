@@ -3,7 +3,7 @@
 use super::filter::{self, CallFilter};
 use super::view::{COLUMNS, CallNames, CallView};
 use crate::call_trail;
-use crate::spreadsheet::{self, CsvFile, lines};
+use crate::spreadsheet::{CsvFile, lines};
 use crate::state::Call;
 use bytes::Bytes;
 use endpoint::{Answer, Problem};
@@ -30,7 +30,7 @@ pub async fn export(call: Call) -> Answer {
         );
         return Err(Problem::validation(message));
     }
-    CsvFile::new(&call, "calls").stream(spreadsheet::names(&COLUMNS), rows(call, filter))
+    CsvFile::new(&call, "calls").stream(&COLUMNS, rows(call, filter))
 }
 
 /// The rows of the calls, some hundred in each chunk. An error is the last item.

@@ -1,6 +1,6 @@
 //! `format=csv` of transactions: the matching ones, newest first, as a CSV file that is streamed.
 
-use crate::spreadsheet::{self, CsvFile, optional};
+use crate::spreadsheet::{CsvFile, lines, optional};
 use crate::state::Call;
 use bytes::Bytes;
 use domain::timestamp::iso_from_ms;
@@ -67,7 +67,7 @@ pub(super) fn require_whole(query: &BTreeMap<String, String>) -> Result<(), Prob
 
 /// Builds the file without a transaction.
 pub(super) fn empty(call: &Call) -> Answer {
-    CsvFile::new(call, RECORDS).empty(spreadsheet::names(&COLUMNS))
+    CsvFile::new(call, RECORDS).empty(&COLUMNS)
 }
 
 impl Export {
@@ -85,7 +85,7 @@ impl Export {
             );
             return Err(Problem::validation(message));
         }
-        CsvFile::new(&self.call, RECORDS).stream(spreadsheet::names(&COLUMNS), self.chunks(first))
+        CsvFile::new(&self.call, RECORDS).stream(&COLUMNS, self.chunks(first))
     }
 
     /// The rows, a step in each chunk. An error is the last item.
@@ -94,7 +94,7 @@ impl Export {
             let Some(part) = part else { return Ok(None) };
             let rows = part.records.iter();
             let rows = rows.map(|transaction| COLUMNS.map(|(_, cell)| cell(transaction)));
-            let chunk = Bytes::from(spreadsheet::lines(rows)?);
+            let chunk = Bytes::from(lines(rows)?);
             let next = match part.next {
                 None => None,
                 Some(position) => {

@@ -23,7 +23,7 @@ call('LTRIM', KEYS.audit_log, count, -1)
 call('LTRIM', KEYS.hashes, count, -1)
 call('HSET', KEYS.base, 'seq', format('%d', last), 'hash', ARGV.hash)
 call('RPUSH', KEYS.segments, ARGV.descriptor)
--- What stays in the store for ever: descriptors, and a count for each list.
+-- Descriptors, and a count for each list, stay in the store for ever.
 local kept_bytes = #ARGV.descriptor
 for list = @KEYS.lists, #KEYS do
   local name, numbers = ARGV[list * 2 - 7], ARGV[list * 2 - 6]
