@@ -1,7 +1,7 @@
 //! The measured kinds of calls, each through the product's own twins.
 
 use crate::Outcome;
-use crate::site::Actor;
+use crate::actor::Actor;
 use domain::denial::Denial;
 use domain::entry::HoldOutcome;
 use domain::money::Nanos;

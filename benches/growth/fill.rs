@@ -1,9 +1,10 @@
 //! Writes many records of one kind, in the form in which the product writes them, into the first account of a site.
 
 use crate::Outcome;
+use crate::actor::Actor;
 use crate::calls::ESTIMATE;
 use crate::lines::line;
-use crate::site::{Actor, Site};
+use crate::site::Site;
 use clock::now_ms;
 use domain::id::Kind;
 use domain::period::Period;

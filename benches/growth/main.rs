@@ -4,6 +4,7 @@
 //! others compare it with a store that holds many keys, agents, runs, open holds or past decisions, both measured in
 //! one run. All calls use the product's own twins; the records are written directly into the store ([`fill`]).
 
+mod actor;
 mod calls;
 mod case;
 mod edge;

@@ -1,6 +1,7 @@
 //! A private store with callers, and the cost of their calls to it.
 
 use crate::Outcome;
+use crate::actor::{Actor, PLAN};
 use crate::calls::{COST, Kind};
 use clock::now_ms;
 use domain::id::Kind as Id;
@@ -8,27 +9,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use gate_bench_rig::cpu;
 use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
 use std::collections::HashSet;
-use store::call::authorize::AccountView;
 
 const ACCOUNTS: usize = 8;
 /// See [`ACCOUNTS`].
 const AGENTS: usize = 8;
-/// Name of the plan, whose limits come with each call.
-const PLAN: &str = "bench";
 /// A limit that is checked and never reached.
 const NEVER: Nanos = Nanos::from_stored(4_000_000_000_000_000);
-
-/// A caller: an agent with a virtual key.
-#[derive(Debug, Clone)]
-pub struct Actor {
-    pub account: String,
-    pub agent: String,
-    pub key_id: String,
-    /// Its run; empty if its calls name none.
-    pub run: String,
-    /// Its view of the account.
-    pub view: AccountView,
-}
 
 /// A store with callers.
 pub struct Site {
@@ -80,14 +66,14 @@ impl Site {
             };
             for number in 0..AGENTS {
                 let agent = |kind: &str| account.agent(&format!("{kind}-{number}"));
-                site.free.push(actor(&agent("bot"), any).await);
+                site.free.push(Actor::seed(&agent("bot"), any).await);
                 let frozen = agent("frozen");
-                site.frozen.push(actor(&frozen, any).await);
+                site.frozen.push(Actor::seed(&frozen, any).await);
                 frozen.frozen(true).await;
                 site.no_run
-                    .push(actor(&agent("run"), CapPolicy { per_run: none, ..any }).await);
+                    .push(Actor::seed(&agent("run"), CapPolicy { per_run: none, ..any }).await);
                 site.no_day
-                    .push(actor(&agent("day"), CapPolicy { daily: none, ..any }).await);
+                    .push(Actor::seed(&agent("day"), CapPolicy { daily: none, ..any }).await);
             }
         }
         Ok(site)
@@ -167,21 +153,5 @@ impl Site {
         account.keys = store::keys::AccountKeys::new(&actor.account);
         account.id.clone_from(&actor.account);
         account.agent(&actor.agent)
-    }
-}
-
-async fn actor(agent: &SeedAgent, cap: CapPolicy) -> Actor {
-    agent.cap(cap).await;
-    agent.provider_key("sk-bench-provider-key").await;
-    Actor {
-        account: agent.account.id.clone(),
-        agent: agent.id.clone(),
-        key_id: agent.virtual_key_with_id().await.0,
-        run: format!("run-of-{}", agent.id),
-        view: AccountView {
-            generation: 1,
-            version: 1,
-            plan: PLAN.to_owned(),
-        },
     }
 }

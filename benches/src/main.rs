@@ -8,6 +8,7 @@ mod ledger;
 mod machine;
 mod measure;
 mod output;
+mod phase;
 mod plot;
 mod process;
 mod progress;
@@ -190,7 +191,7 @@ async fn measure(
 }
 
 fn write(results: &Results, options: &Options) -> Result<(), Box<dyn Error>> {
-    results.write(&options.out.join("latest.json"))?;
+    results.write(&options.out.join("latest.json"), &targets::verdicts(results))?;
     std::fs::write(options.out.join("latest.md"), report::markdown(results))?;
     for (name, svg) in plot::all(results)? {
         std::fs::write(options.out.join(name), svg)?;

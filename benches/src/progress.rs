@@ -1,7 +1,7 @@
 //! Progress on stderr: what was measured, the numbers, and the time that is left.
 
 use crate::contender::Name;
-use crate::measure::{Phase, Wire};
+use crate::phase::{Phase, Wire};
 use gate_bench_rig::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::io::Write;

@@ -14,7 +14,6 @@ use crate::sections::latency::Paced;
 use crate::sections::memory::MemoryUse;
 use crate::sections::protocols::ProtocolPair;
 use crate::sections::streams::StreamLoad;
-use crate::targets::{Verdict, verdicts};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;
@@ -79,9 +78,15 @@ pub(crate) struct Results {
     pub(crate) machine: Vec<(String, String)>,
     /// In the order of [`Section::ALL`].
     pub(crate) sections: Vec<Measured>,
+}
+
+/// The results file as it is written. Verdicts are not read again, since the targets may have changed.
+#[derive(Serialize)]
+struct Written<'a, V> {
+    #[serde(flatten)]
+    results: &'a Results,
     /// The targets, and whether the sections meet them.
-    #[serde(default)]
-    verdicts: Vec<Verdict>,
+    verdicts: &'a [V],
 }
 
 impl Results {
@@ -92,7 +97,6 @@ impl Results {
             note: String::new(),
             machine,
             sections: Vec::new(),
-            verdicts: Vec::new(),
         }
     }
 
@@ -130,11 +134,14 @@ impl Results {
         self.sections.retain(|other| other.section != measured.section);
         self.sections.push(measured);
         self.sections.sort_by_key(|measured| measured.section);
-        self.verdicts = verdicts(self);
     }
 
-    pub(crate) fn write(&self, file: &Path) -> Result<(), Box<dyn Error>> {
-        let mut text = serde_json::to_string_pretty(self)?;
+    /// Writes the results file, with these verdicts on the targets.
+    pub(crate) fn write(&self, file: &Path, verdicts: &[impl Serialize]) -> Result<(), Box<dyn Error>> {
+        let mut text = serde_json::to_string_pretty(&Written {
+            results: self,
+            verdicts,
+        })?;
         text.push('\n');
         Ok(std::fs::write(file, text)?)
     }
@@ -179,7 +186,7 @@ pub(crate) mod tests {
         first.put(measured(Section::Memory, "then", Found::Memory(Vec::new())));
         first.put(measured(Section::FullLoad, "then", Found::FullLoad(Vec::new())));
         assert_eq!(first.sections[0].section, Section::FullLoad, "in their order");
-        first.write(&file).unwrap();
+        first.write(&file, &[0]).unwrap();
 
         let mut elsewhere = Results::new(vec![("Kernel".to_owned(), "another".to_owned())]);
         elsewhere.keep_others(&file, &[]);

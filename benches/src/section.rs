@@ -1,6 +1,6 @@
 //! The sections of the bench, and the lengths of their phases.
 
-use crate::measure::{CONNECTIONS, Phase, Wire};
+use crate::phase::{CONNECTIONS, Phase, Wire};
 use gate_bench_rig::wire::REQUEST_BODY_BYTES;
 use serde::{Deserialize, Serialize};
 

@@ -21,7 +21,7 @@ use crate::stage::{Edge, Server, Sides, Stage, plain, tollgate};
 use std::error::Error;
 
 /// The outcome of a section: the numbers, and the approved calls that ledgers were compared with.
-pub(crate) type Outcome = Result<(Found, u64), Box<dyn Error>>;
+pub(crate) type Outcome<T> = Result<(T, u64), Box<dyn Error>>;
 
 /// nginx, the pass-through and an edge before one provider.
 #[derive(Debug)]
@@ -74,20 +74,23 @@ impl Section {
         runner: &Runner<'_>,
         lengths: &Lengths,
         saturation: Option<f64>,
-    ) -> Outcome {
-        match self {
-            Self::FullLoad => full_load::run(runner, lengths).await,
-            Self::Frontier => frontier::run(runner, lengths).await,
-            Self::Latency => latency::run(runner, lengths, saturation).await,
-            Self::Bodies => bodies::run(runner, lengths).await,
-            Self::Protocols => protocols::run(runner, lengths).await,
-            Self::Instructions => instructions::run(runner, lengths).await,
-            Self::Memory => memory::run(runner, lengths).await,
-            Self::Edges => edges::run(runner, lengths).await,
-            Self::HotAccount => hot_account::run(runner, lengths).await,
-            Self::Streams => streams::run(runner, lengths).await,
-            Self::Floods => floods::run(runner, lengths).await,
+    ) -> Outcome<Found> {
+        fn found<T>((numbers, checked): (T, u64), section: fn(T) -> Found) -> (Found, u64) {
+            (section(numbers), checked)
         }
+        Ok(match self {
+            Self::FullLoad => found(full_load::run(runner, lengths).await?, Found::FullLoad),
+            Self::Frontier => found(frontier::run(runner, lengths).await?, Found::Frontier),
+            Self::Latency => found(latency::run(runner, lengths, saturation).await?, Found::Latency),
+            Self::Bodies => found(bodies::run(runner, lengths).await?, Found::Bodies),
+            Self::Protocols => found(protocols::run(runner, lengths).await?, Found::Protocols),
+            Self::Instructions => found(instructions::run(runner, lengths).await?, Found::Instructions),
+            Self::Memory => found(memory::run(runner, lengths).await?, Found::Memory),
+            Self::Edges => found(edges::run(runner, lengths).await?, Found::Edges),
+            Self::HotAccount => found(hot_account::run(runner, lengths).await?, Found::HotAccount),
+            Self::Streams => found(streams::run(runner, lengths).await?, Found::Streams),
+            Self::Floods => found(floods::run(runner, lengths).await?, Found::Floods),
+        })
     }
 
     /// Estimated duration, in seconds.

@@ -4,7 +4,7 @@
 //! and test modules do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The names from the crate's root to a module.
 type Module = Vec<String>;
@@ -82,8 +82,8 @@ fn expanded(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every path in the code: of `use` items, and paths that begin with `crate::` or `super::`.
-fn paths(code: &str) -> Vec<String> {
+/// Every path in the code: of `use` items, and paths that begin with `crate::`, `super::` or a child's name.
+fn paths(code: &str, children: &[&str]) -> Vec<String> {
     let mut paths = Vec::new();
     for (at, item) in code.match_indices("use ") {
         let before = code[..at].rsplit('\n').next().unwrap_or_default();
@@ -92,9 +92,12 @@ fn paths(code: &str) -> Vec<String> {
             paths.extend(expanded(path));
         }
     }
-    for root in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(root) {
-            let is_path = |character: char| character.is_alphanumeric() || "_:".contains(character);
+    let is_path = |character: char| character.is_alphanumeric() || "_:".contains(character);
+    for root in ["crate", "super"].iter().chain(children) {
+        for (at, _) in code.match_indices(&format!("{root}::")) {
+            if code[..at].ends_with(is_path) {
+                continue;
+            }
             let end = code[at..].find(|character| !is_path(character)).unwrap_or(0);
             paths.push(code[at..at + end].to_owned());
         }
@@ -130,13 +133,22 @@ fn target(all: &BTreeMap<Module, String>, from: &Module, path: &str) -> Option<M
     Some(module)
 }
 
-/// The modules that each module uses, except its parents and children. With `by_sibling` a use counts for the
-/// ancestors that are siblings.
+/// The modules that each module uses, except its parents. With `by_sibling` a use counts for the ancestors that are
+/// siblings.
 fn uses(all: &BTreeMap<Module, String>, by_sibling: bool) -> Uses {
     let mut uses = Uses::new();
     for (from, code) in all {
-        for to in paths(code).iter().filter_map(|path| target(all, from, path)) {
-            if from.starts_with(&to) || to.starts_with(from) {
+        let is_child = |module: &&Module| module.len() == from.len() + 1 && module.starts_with(from);
+        let children: Vec<&str> = all
+            .keys()
+            .filter(is_child)
+            .map(|child| child[from.len()].as_str())
+            .collect();
+        for to in paths(code, &children)
+            .iter()
+            .filter_map(|path| target(all, from, path))
+        {
+            if from.starts_with(&to) || (by_sibling && to.starts_with(from)) {
                 continue;
             }
             let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
@@ -172,24 +184,80 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-#[test]
-fn no_file_leads_back_to_itself() {
-    let mut crates = vec!["proxy".to_owned()];
+/// The folders of sources of all programs and libraries, those of benches and of the tests' harness too.
+fn sources() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["src", "rig/src", "growth", "money", "record"]
+        .iter()
+        .map(|folder| root().join("benches").join(folder))
+        .collect();
+    found.extend(["proxy/src", "tests/harness/src"].map(|folder| root().join(folder)));
     for folder in ["shared", "admin"] {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.join("Cargo.toml").exists() {
-                crates.push(format!("{folder}/{}", path.file_name().unwrap().display()));
+            let src = entry.unwrap().path().join("src");
+            if src.is_dir() {
+                found.push(src);
             }
         }
     }
-    for name in crates {
-        let src = root().join(&name).join("src");
-        if src.is_dir() {
-            let found = circles(&uses(&modules(&src), false));
-            assert!(found.is_empty(), "{name}: a circle of {found:?}");
+    found
+}
+
+#[test]
+fn no_file_leads_back_to_itself() {
+    let mut found = Vec::new();
+    for src in sources() {
+        let circles = circles(&uses(&modules(&src), false));
+        if !circles.is_empty() {
+            found.push(format!("{}: {}", src.display(), circles.join(", ")));
         }
     }
+    assert!(found.is_empty(), "circles of {found:#?}");
+}
+
+/// The modules of the dashboard, by what they import at once or when a page is first shown.
+fn dashboard() -> Uses {
+    let root = root().join("admin/dashboard/web/js");
+    let mut uses = Uses::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let imported = ["from '", "import('", "import '"].iter().flat_map(|before| {
+                let files = text.split(before).skip(1);
+                files.filter_map(|rest| rest.split('\'').next().filter(|file| file.starts_with('.')))
+            });
+            let to = imported.map(|file| js_module(&root, &folder.join(file)));
+            uses.insert(js_module(&root, &path), to.collect());
+        }
+    }
+    uses
+}
+
+/// The names from the folder `root` to a file, which may be written with `.` and `..`.
+fn js_module(root: &Path, file: &Path) -> Module {
+    let mut names = Module::new();
+    for part in file.strip_prefix(root).unwrap().components() {
+        match part.as_os_str().to_str().unwrap() {
+            "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name.to_owned()),
+        }
+    }
+    names
+}
+
+#[test]
+fn no_file_of_the_dashboard_leads_back_to_itself() {
+    let all = dashboard();
+    let pages = &all[&vec!["routes.js".to_owned()]];
+    assert!(pages.len() > 20 && pages.iter().all(|page| all.contains_key(page)));
+    let found = circles(&all);
+    assert!(found.is_empty(), "circles of {found:?}");
 }
 
 /// A stricter rule for the edge: between two folders, uses go in one direction.

@@ -2,17 +2,14 @@
 //! throughput and CPU time a request; its latencies say nothing about a fixed rate.
 
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
-use crate::target::{Request, Target, Version};
+use crate::target::{ANSWER_TIMEOUT, Request, Target, Version};
 use crate::wire::{self, PIECE_BYTES};
 use crate::{multiplexed, tls};
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
-
-/// Longest wait for one answer.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Keeps one request of each of `requests` under way until the window ends; the last ones are answered, too. With
 /// HTTP/2, `streams` of them share a connection.
@@ -148,6 +145,7 @@ pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
 mod tests {
     use super::*;
     use crate::target::tests::plain;
+    use std::time::Duration;
 
     /// Length of a load: a busy machine can stall for a second.
     const LENGTH: Duration = Duration::from_secs(2);

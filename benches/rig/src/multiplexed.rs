@@ -1,8 +1,7 @@
 //! The closed loop over HTTP/2: several streams of one connection, each with one request under way.
 
-use crate::closed::ANSWER_TIMEOUT;
 use crate::outcome::{Samples, Window};
-use crate::target::{Request, Target};
+use crate::target::{ANSWER_TIMEOUT, Request, Target};
 use crate::tls;
 use crate::wire::PATH;
 use bytes::Bytes;

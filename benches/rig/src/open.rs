@@ -5,9 +5,9 @@
 //! uses the connection that has been free for longest. While none is free the request waits, and its latency grows. One
 //! runtime reads all the answers.
 
-use crate::closed::{ANSWER_TIMEOUT, whole_answer};
+use crate::closed::whole_answer;
 use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
-use crate::target::{Request, Target};
+use crate::target::{ANSWER_TIMEOUT, Request, Target};
 use crate::wire::PIECE_BYTES;
 use parking_lot::Mutex;
 use std::collections::VecDeque;

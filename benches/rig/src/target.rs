@@ -1,12 +1,15 @@
 //! The target of the load: address, protocol and request.
 
-use crate::closed::ANSWER_TIMEOUT;
 use crate::wire;
 use bytes::Bytes;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+/// Longest wait for a connection, and for one answer.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

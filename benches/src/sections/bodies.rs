@@ -2,8 +2,8 @@
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
-use crate::measure::{Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::Phase;
 use crate::row::Row;
 use crate::section::Lengths;
 use crate::stage::Sides;
@@ -28,7 +28,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + (SIZES.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<Body>> {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let contenders = servers.contenders();
     let mut found = Vec::new();
@@ -42,5 +42,5 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         found.push(Body { bytes, rows });
     }
     let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
-    Ok((Found::Bodies(found), checked))
+    Ok((found, checked))
 }

@@ -5,7 +5,6 @@ use super::Outcome;
 use crate::contender::{Contender, Name};
 use crate::ledger::{Keyring, Kind, LITTLE_NANOS, Ledger};
 use crate::measure::Runner;
-use crate::results::Found;
 use crate::row::Row;
 use crate::section::Lengths;
 use crate::stage::{EdgeSetup, Sides, tollgate};
@@ -60,7 +59,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     COUNTS.len() as f64 * ((lengths.short_rounds + 1) as f64 * lengths.phase() + 3.0)
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<EdgeScaling>> {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
     let (mut found, mut checked) = (Vec::new(), 0);
@@ -96,7 +95,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
             });
         }
     }
-    Ok((Found::Edges(found), checked))
+    Ok((found, checked))
 }
 
 /// Lets a few agents spend their daily limits over all connections and edges.

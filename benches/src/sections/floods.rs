@@ -10,9 +10,9 @@ use super::Outcome;
 use crate::contender::{Contender, EDGE, Name};
 use crate::ledger::{Kind, Ledger};
 use crate::machine::{pin, yield_core};
-use crate::measure::{Phase, Runner, Wire};
+use crate::measure::Runner;
+use crate::phase::{Phase, Wire};
 use crate::process::BackgroundProcess;
-use crate::results::Found;
 use crate::section::Lengths;
 use crate::sections::memory::{forget_peak, rest, sum};
 use crate::stage::{PLANS, Server, Sides, Stage, tollgate};
@@ -176,7 +176,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     (CASES.len() + 3) as f64 * one
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<FloodResult>> {
     let stage = runner.stage;
     let ledger = stage.ledger(true).await?;
     let hasty = ledger.add_refused(Kind::Hasty).await?;
@@ -202,7 +202,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
             found.push(flooded);
         }
     }
-    Ok((Found::Floods(found), checked))
+    Ok((found, checked))
 }
 
 /// One case against a fresh edge.

@@ -4,8 +4,8 @@
 use super::{Contenders, Outcome};
 use crate::bisect;
 use crate::contender::{Contender, Name};
-use crate::measure::{CONNECTIONS, Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::{CONNECTIONS, Phase};
 use crate::row::others_percent;
 use crate::section::Lengths;
 use crate::stage::Sides;
@@ -219,7 +219,7 @@ fn better(one: Point, other: Point) -> Point {
     if is_other { other } else { one }
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Frontier> {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let mut search = Search {
         runner,
@@ -232,7 +232,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         frontier.curves.push(search.curve(&contender)?);
     }
     let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
-    Ok((Found::Frontier(frontier), checked))
+    Ok((frontier, checked))
 }
 
 #[cfg(test)]

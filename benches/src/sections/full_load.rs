@@ -5,7 +5,7 @@ use super::Outcome;
 use crate::contender::{Contender, Name};
 use crate::ledger::Kind;
 use crate::measure::Runner;
-use crate::results::Found;
+use crate::row::Row;
 use crate::section::Lengths;
 use crate::stage::{EdgeSetup, Sides, plain, tollgate};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     8.0 + ((APPROVED + DENIALS.len()) * lengths.rounds) as f64 * lengths.phase()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<Row>> {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
     let nginx = stage.nginx(&provider, sides)?;
@@ -63,5 +63,5 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     }
     let rows = runner.rounds(lengths.rounds, &contenders, lengths.closed())?;
     let checked = runner.check(&durable, &edge.url()).await + runner.check(&memory, &in_memory.url()).await;
-    Ok((Found::FullLoad(rows), checked))
+    Ok((rows, checked))
 }

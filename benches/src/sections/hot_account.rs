@@ -4,8 +4,8 @@
 use super::Outcome;
 use crate::contender::{Contender, Name};
 use crate::ledger::{Keyring, Ledger};
-use crate::measure::{CONNECTIONS, Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::{CONNECTIONS, Phase};
 use crate::row::Row;
 use crate::section::Lengths;
 use crate::stage::{Sides, tollgate};
@@ -39,7 +39,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     4.0 + (LOADS * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<HotLoad>> {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
     let ledger = stage.ledger(true).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         checked += crowd.approved;
     }
     let found = found.into_iter().flatten().collect();
-    Ok((Found::HotAccount(found), checked))
+    Ok((found, checked))
 }
 
 fn heat(whose: &str, outcomes: Vec<Load>) -> Option<HotLoad> {

@@ -4,9 +4,9 @@
 
 use super::Outcome;
 use crate::contender::{Contender, Name};
-use crate::measure::{Phase, Runner};
+use crate::measure::Runner;
 use crate::output::output;
-use crate::results::Found;
+use crate::phase::Phase;
 use crate::section::Lengths;
 use crate::stage::{Sides, Stage, plain, tollgate};
 use harness::executable_script;
@@ -61,7 +61,7 @@ pub(crate) fn planned() -> f64 {
     COUNTED.len() as f64 * (START_SECONDS + 2.0 * SECONDS + STREAM_SECONDS)
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<CallInstructions>> {
     let programs = programs(runner.stage)?;
     let stage = Stage::new(&programs, runner.stage.cores)?;
     let counting = runner.on(&stage);
@@ -79,7 +79,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     found.extend(count_both(&counting, lengths, &contender, edge.pid())?);
     let checked = counting.check(&ledger, &edge.url()).await;
     runner.errors.borrow_mut().append(&mut counting.errors.take());
-    Ok((Found::Instructions(found), checked))
+    Ok((found, checked))
 }
 
 /// Creates a folder with all programs; those of [`COUNTED`] start under callgrind.

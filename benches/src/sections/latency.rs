@@ -3,8 +3,8 @@
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
-use crate::measure::{CONNECTIONS, Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::{CONNECTIONS, Phase};
 use crate::row::{Row, row};
 use crate::section::Lengths;
 use crate::stage::{Sides, tollgate};
@@ -42,7 +42,11 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + (((FIXED.len() + 1) * CONTENDERS + 1) * lengths.rounds) as f64 * lengths.phase()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Option<f64>) -> Outcome {
+pub(crate) async fn run(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    saturation: Option<f64>,
+) -> Outcome<Vec<Paced>> {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let mut contenders = vec![servers.direct()];
     contenders.extend(servers.contenders());
@@ -81,5 +85,5 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
         });
     }
     let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
-    Ok((Found::Latency(found), checked))
+    Ok((found, checked))
 }

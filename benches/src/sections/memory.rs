@@ -3,8 +3,8 @@
 
 use super::{Outcome, bodies};
 use crate::contender::{Contender, Name};
-use crate::measure::{CONNECTIONS, Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::{CONNECTIONS, Phase};
 use crate::section::Lengths;
 use crate::stage::{Sides, plain, tollgate};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     Name::PROXIES.len() as f64 * one
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<MemoryUse>> {
     let (stage, sides) = (runner.stage, Sides::default());
     let provider = stage.provider(sides)?;
     let ledger = stage.ledger(true).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
     found.push(weigh(runner, lengths, &contender, &[edge.pid()])?);
     let checked = runner.check(&ledger, &edge.url()).await;
-    Ok((Found::Memory(found), checked))
+    Ok((found, checked))
 }
 
 fn weigh(

@@ -2,8 +2,8 @@
 
 use super::{Contenders, Outcome};
 use crate::contender::Name;
-use crate::measure::{CONNECTIONS, Phase, Runner, STREAMS, Wire};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::{CONNECTIONS, Phase, STREAMS, Wire};
 use crate::row::Row;
 use crate::section::Lengths;
 use crate::stage::Sides;
@@ -38,7 +38,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     4.0 * 5.0 + (SPOKEN.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<ProtocolPair>> {
     let (mut found, mut checked) = (Vec::new(), 0);
     // One set of servers for each pair of sides; a set is ended before the next one starts.
     for (front_tls, back_tls) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -63,7 +63,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         }
         checked += check(runner, &servers, front_tls).await?;
     }
-    Ok((Found::Protocols(found), checked))
+    Ok((found, checked))
 }
 
 /// Checks the charges in the ledger, through an edge without TLS.

@@ -5,8 +5,8 @@ use super::latency::Quantile;
 use super::memory::{forget_peak, sum};
 use super::{Contenders, Outcome};
 use crate::contender::{Contender, EDGE, Name};
-use crate::measure::{Phase, Runner};
-use crate::results::Found;
+use crate::measure::Runner;
+use crate::phase::Phase;
 use crate::row::{Row, row};
 use crate::section::Lengths;
 use crate::stage::Sides;
@@ -84,7 +84,7 @@ pub(crate) fn planned(lengths: &Lengths) -> f64 {
     6.0 + Name::PROXIES.len() as f64 * loads.iter().sum::<f64>()
 }
 
-pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<StreamLoad>> {
     let servers = Contenders::start(runner.stage, Sides::default()).await?;
     let contenders = servers.contenders();
     let mut found = Vec::new();
@@ -108,7 +108,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         });
     }
     let checked = runner.check(&servers.ledger, &servers.edge.url()).await;
-    Ok((Found::Streams(found), checked))
+    Ok((found, checked))
 }
 
 fn pids(contender: &Contender<'_>) -> Vec<u32> {

@@ -10,6 +10,7 @@ mod listeners;
 mod load;
 mod master_key;
 mod public_url;
+mod slot;
 mod tables;
 pub mod upstreams;
 mod variables;

@@ -4,7 +4,7 @@ use super::{BadSettings, Settings, StoreSettings, TelemetrySettings, UpstreamSet
 use crate::bounds::{self, CLOCK_DIFFERENCE_MS_MIN};
 use crate::collector::Collector;
 use crate::upstreams::{self, EnvSetting, NAME_MAX};
-use crate::{listeners, master_key, public_url, variables};
+use crate::{listeners, master_key, public_url, slot, variables};
 use domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
@@ -188,23 +188,10 @@ fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
             let Some(slot) = known.get_mut(&key) else {
                 return Err(BadSettings(format!("unknown key `{section}.{key}`")));
             };
-            if !slot.same_type(&value) {
-                let (wanted, found) = (type_name(slot), type_name(&value));
-                return Err(BadSettings(format!(
-                    "`{section}.{key}` must be {wanted}, not {found}"
-                )));
-            }
-            *slot = value;
+            slot::fill(slot, &format!("{section}.{key}"), value)?;
         }
     }
     Ok(())
-}
-
-/// Returns the type of a value with its article.
-pub(crate) fn type_name(value: &Value) -> String {
-    let name = value.type_str();
-    let article = if name.starts_with(['a', 'i']) { "an" } else { "a" };
-    format!("{article} {name}")
 }
 
 /// Overrides one setting from the environment. The type of the default determines the type.
@@ -215,22 +202,10 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
             "unknown key `{section}.{key}` in the environment ({name})"
         ))
     })?;
-    let bad = |what: &str| BadSettings(format!("{name} must be {what}"));
-    *slot = match slot {
-        Value::Integer(_) => Value::Integer(text.parse().map_err(|_| bad("an integer"))?),
-        Value::Float(_) => Value::Float(text.parse().map_err(|_| bad("a number"))?),
-        Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| bad("true or false"))?),
-        Value::Array(_) => {
-            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-            let number = |word: &str| {
-                word.parse()
-                    .map_or_else(|_| Value::String(word.to_owned()), Value::Integer)
-            };
-            Value::Array(words.map(number).collect())
-        }
-        _ => Value::String(text.to_owned()),
-    };
-    Ok(())
+    slot::fill_from_env(slot, name, text, |word| {
+        word.parse()
+            .map_or_else(|_| Value::String(word.to_owned()), Value::Integer)
+    })
 }
 
 /// Validates rules that neither the types nor the [bounds](bounds::BOUNDS) express.

@@ -1,8 +1,8 @@
 //! An HTTP client for well-formed calls. For malformed ones see [`crate::RawClient`].
 
 use crate::document;
+use crate::reply::Reply;
 use bytes::Bytes;
-use http::HeaderMap;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -63,17 +63,6 @@ pub struct Caller {
     key: String,
     /// True for the management API, whose answers are compared with the OpenAPI document.
     is_documented: bool,
-}
-
-/// An answer, read to its end.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    /// The status.
-    pub status: u16,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: Bytes,
 }
 
 impl Caller {
@@ -170,31 +159,5 @@ impl Caller {
             document::check(method, path, &reply);
         }
         Ok(reply)
-    }
-}
-
-impl Reply {
-    /// A header as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .get(name)
-            .map(|value| value.to_str().expect("a header of visible ASCII"))
-    }
-
-    /// The body as JSON.
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    /// The body as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    /// `error.code` of the body, or the empty string.
-    pub fn error_code(&self) -> String {
-        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        body["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
 }

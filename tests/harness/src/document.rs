@@ -2,8 +2,8 @@
 //! that received it, with the route and the difference. The document allows unknown fields in answers, for later
 //! versions; here a field that it does not name is a difference.
 
-use crate::client::Reply;
 use crate::net::REPOSITORY;
+use crate::reply::Reply;
 use jsonschema::Validator;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

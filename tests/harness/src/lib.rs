@@ -43,6 +43,7 @@ mod packages;
 mod process;
 mod raw;
 mod redis_server;
+mod reply;
 mod reply_body;
 pub mod scripts;
 mod seed;
@@ -52,7 +53,7 @@ mod upstream;
 mod wire;
 
 pub use cli::{Cli, CliOutput, words};
-pub use client::{Caller, Reply, chat_body, http_client};
+pub use client::{Caller, chat_body, http_client};
 pub use cluster::RedisCluster;
 pub use daemon::{Admin, Daemon, Edge, READY_TIMEOUT};
 pub use document::check_event;
@@ -69,6 +70,7 @@ pub use packages::{node_package, python_package, python_packages};
 pub use process::executable_script;
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
+pub use reply::Reply;
 pub use reply_body::{has_fields, merged, problem, replayed, success, text};
 pub use seed::{
     AgentCounters, PROVIDER_KEY, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY,

@@ -1,6 +1,6 @@
 //! Exact checks of management API responses.
 
-use crate::client::Reply;
+use crate::reply::Reply;
 use serde_json::{Value, json};
 
 /// Checks a success with this status. Returns its body.

@@ -1,7 +1,8 @@
 //! A signed-in dashboard user.
 
-use crate::client::{Caller, Reply, verbs};
+use crate::client::{Caller, verbs};
 use crate::daemon::Admin;
+use crate::reply::Reply;
 use bytes::Bytes;
 use domain::mode::Mode;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ mod feed;
 mod play;
 mod request;
 mod script;
+mod step;
 
 pub use answer::Answer;
 pub use feed::Feed;

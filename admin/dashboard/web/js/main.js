@@ -1,10 +1,12 @@
 /**
- * The start: learns who is signed in, then shows the frame.
+ * The start: hands the pages to the router, learns who is signed in, then shows the frame.
  */
 import { html, render } from './html.js';
 import { ApiError, askWho, get, unreachable } from './api.js';
 import { ENDED, session, signedIn, signedOut } from './session.js';
 import { App } from './app.js';
+import { setRoutes } from './router.js';
+import { ROUTES } from './routes.js';
 
 /** Whether the browser sent a session's cookie. */
 async function hasSession() {
@@ -28,5 +30,6 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible' && session.get().status === 'in') askWho();
 });
 
+setRoutes(ROUTES);
 render(html`<${App} start=${start} />`, document.getElementById('app'));
 start();

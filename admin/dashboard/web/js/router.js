@@ -1,9 +1,11 @@
 /**
- * Routes behind the hash: `#/agents/my-bot?tab=keys`. Finds the row of `routes.js`, and moves.
+ * Routes behind the hash: `#/agents/my-bot?tab=keys`. Finds the row of the table of pages, and moves.
  */
 import { noteOrigin, origin } from './back.js';
 import { store, useStore } from './store.js';
-import { ROUTES } from './routes.js';
+
+/** The table of pages (`routes.js`). The start hands it over, since the pages use the router. */
+let routes = [];
 
 /** Where the tab is: the row, the parameters of its path, and the query; `entry` counts the entries of the history. */
 export const place = store({ ...read(), entry: 0 });
@@ -11,6 +13,12 @@ addEventListener('hashchange', (event) => {
   noteOrigin(event.oldURL);
   place.set({ ...read(), entry: place.get().entry + 1 });
 });
+
+/** Takes the table of pages, and reads where the tab is. */
+export function setRoutes(table) {
+  routes = table;
+  place.set(read());
+}
 
 /** Watches where the tab is. */
 export const usePlace = () => useStore(place);
@@ -25,7 +33,7 @@ export function cameFrom() {
 function read(hash = location.hash) {
   const [path, query = ''] = (hash.replace(/^#/, '') || '/').split('?');
   const parts = path.split('/').filter(Boolean);
-  for (const route of ROUTES) {
+  for (const route of routes) {
     const params = match(route.path.split('/').filter(Boolean), parts);
     if (params) return { route, params, path, query: Object.fromEntries(new URLSearchParams(query)) };
   }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::BadSettings;
 use crate::bounds::{WEEK_MS, check_number};
-use crate::load::type_name;
+use crate::slot::{fill, fill_from_env};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -43,13 +43,7 @@ pub(crate) fn read(
         let mut settings = defaults(&name, upstream)?;
         for (key, value) in table(&format!("upstreams.{name}"), keys)? {
             let slot = slot(&mut settings, &name, &key)?;
-            if !slot.same_type(&value) {
-                let (wanted, found) = (type_name(slot), type_name(&value));
-                return Err(BadSettings(format!(
-                    "`upstreams.{name}.{key}` must be {wanted}, not {found}"
-                )));
-            }
-            *slot = value;
+            fill(slot, &format!("upstreams.{name}.{key}"), value)?;
         }
         all.push((name, settings));
     }
@@ -143,16 +137,7 @@ fn set(all: &mut Vec<(String, Table)>, setting: &EnvSetting, upstream: &Table) -
     }
     let slot = slot(&mut all[at].1, name, key)
         .map_err(|error| BadSettings(format!("{error} in the environment ({variable})")))?;
-    *slot = match slot {
-        Value::Integer(_) => Value::Integer(value.parse().map_err(|_| bad("an integer"))?),
-        Value::Boolean(_) => Value::Boolean(value.parse().map_err(|_| bad("true or false"))?),
-        Value::Array(_) => {
-            let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
-            Value::Array(words.map(|word| Value::String(word.to_owned())).collect())
-        }
-        _ => Value::String(value.clone()),
-    };
-    Ok(())
+    fill_from_env(slot, variable, value, |word| Value::String(word.to_owned()))
 }
 
 /// Reads one upstream from its complete settings.

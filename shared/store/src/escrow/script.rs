@@ -3,7 +3,7 @@
 
 mod create;
 mod fund;
-mod listing;
+pub(crate) mod listing;
 mod outbound_transfer;
 mod resolve;
 mod step;
@@ -11,7 +11,6 @@ mod step;
 pub use create::{CREATE, CreatedEscrow, NewEscrow};
 pub use fund::{FUND, fund};
 pub use listing::LIST;
-pub(crate) use listing::list_with_payee;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 pub use step::RESOLVE;
 

@@ -1,7 +1,7 @@
 //! Twin of `transit/arrive.lua`: delivers a transit row and removes it from the sender (decision D28).
 
 use crate::escrow::Party;
-use crate::escrow::script::list_with_payee;
+use crate::escrow::script::listing::list_with_payee;
 use crate::intent::IntentLists;
 use crate::keys::{AccountKeys, Realm, USER};
 use crate::script::change::{INTENT, MONEY, Scope, unexpected_reply};

@@ -1,7 +1,7 @@
 //! Responses of the mock provider: a plain response, with any number of faults.
 
-use super::feed::Feed;
 use super::script::Script;
+use super::step::Step;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -36,21 +36,6 @@ enum Framing {
     Chunked(usize),
     /// Neither: the body ends with the connection.
     UntilClose,
-}
-
-/// One action of the mock.
-#[derive(Debug, Clone)]
-pub(super) enum Step {
-    /// Bytes as they are.
-    Send(Vec<u8>),
-    /// A piece of a scripted body, which is framed when it is sent.
-    Body(Vec<u8>),
-    Pause(Duration),
-    Wait(Arc<Notify>),
-    Feed(Feed),
-    Hang,
-    Reset,
-    BreakOff,
 }
 
 /// Behaviour of the mock for one request.

@@ -1,7 +1,8 @@
 //! Plays an answer on a connection and records how far it got.
 
-use super::answer::{Play, Step};
+use super::answer::Play;
 use super::feed::{Feed, Piece};
+use super::step::Step;
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -13,8 +13,8 @@
 //! let answer = Answer::stream(script);
 //! ```
 
-use super::answer::Step;
 use super::feed::Feed;
+use super::step::Step;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
