@@ -129,6 +129,11 @@ async fn keys_of_upstreams_by_name_have_their_own_form() {
     let azure = success(&store("Azure", "0123456789abcdef").await, 201);
     assert_fields!(azure["providerKey"], { "provider": "azure", "last4": "cdef" });
     success(&store("groq", "gsk_0123456789").await, 201);
+    let short = success(&store("openai", "sk-test").await, 201);
+    assert_eq!(
+        short["providerKey"]["last4"], "st",
+        "half of what is behind the prefix"
+    );
     success(&store("openai", "sk-0123456789").await, 201);
     success(&store("another", "sk-0123456789").await, 201);
 

@@ -36,7 +36,7 @@ const KEY_MIN: usize = 8;
 const SPECIFIED_PREFIX: &str = "sk-";
 /// Prefixes of Tollgate's own credentials: virtual keys and API keys.
 const OWN_PREFIXES: [&str; 3] = ["vk_", "svc_", "sk_service_"];
-/// Number of characters of a key that are shown later.
+/// Most characters of a key that are shown later.
 const LAST: usize = 4;
 /// Longest key.
 const KEY_MAX: usize = 512;
@@ -49,7 +49,8 @@ struct ProviderKeyView<'a> {
     key_id: &'a str,
     #[schema(example = "openai")]
     provider: &'a str,
-    /// The last four characters of the key. The rest is never shown.
+    /// The last four characters of the key: fewer of a key with less than eight behind its prefix. The rest is never
+    /// shown.
     #[schema(example = "a1B2")]
     last4: &'a str,
     #[schema(value_type = is::Time)]
@@ -85,11 +86,8 @@ pub async fn store(call: Call) -> Answer {
     let body = call.body()?.only(&["provider", "apiKey"])?;
     let provider = provider(body.string("provider")?.required("provider")?)?;
     let key: SecretString = body.string("apiKey")?.required("apiKey")?.into();
-    check_key(
-        key.expose_secret(),
-        &provider,
-        call.state.providers.key_prefix(&provider),
-    )?;
+    let prefix = call.state.providers.key_prefix(&provider);
+    check_key(key.expose_secret(), &provider, prefix)?;
     let key_id = Kind::ProviderKey.mint(now_ms())?;
     let owner = SealedFor {
         account: &call.caller.account,
@@ -98,8 +96,7 @@ pub async fn store(call: Call) -> Answer {
         key_id: &key_id,
     };
     let sealed = call.state.health.seal(&owner, &key)?;
-    let text = key.expose_secret();
-    let last4 = &text[text.len() - LAST..];
+    let last4 = shown(key.expose_secret(), prefix);
     let new = NewProviderKey {
         agent,
         provider: &provider,
@@ -180,6 +177,13 @@ fn check_key(text: &str, provider: &str, prefix: &str) -> Result<(), Problem> {
     })
 }
 
+/// Returns the end of a key that [`is_provider_key`], to show: at most [`LAST`] characters, and at most half of those
+/// behind the prefix, since the specification accepts keys that are as short as `sk-test`.
+fn shown<'a>(text: &'a str, prefix: &str) -> &'a str {
+    let secret = text.strip_prefix(prefix).unwrap_or(text);
+    &secret[secret.len() - LAST.min(secret.len() / 2)..]
+}
+
 /// Returns whether this can be an upstream's key. It becomes a header, so it must be printable ASCII without spaces,
 /// and long enough that the last characters are not the whole part after the prefix. Tollgate's own credentials are
 /// refused, whatever the prefix.
@@ -230,6 +234,21 @@ mod tests {
             &format!("sk-{}", "x".repeat(510)),
         ] {
             assert!(!is_taken(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn at_most_half_of_a_key_is_shown() {
+        for (key, prefix, end) in [
+            ("sk-test", SPECIFIED_PREFIX, "st"),
+            ("sk-abcdefg", SPECIFIED_PREFIX, "efg"),
+            ("sk-abcdefgh", SPECIFIED_PREFIX, "efgh"),
+            ("sk-abcdefghi", SPECIFIED_PREFIX, "fghi"),
+            ("gsk_abcd", "gsk_", "cd"),
+            ("01234567", "", "4567"),
+        ] {
+            assert!(is_provider_key(key, prefix), "{key}");
+            assert_eq!(shown(key, prefix), end, "{key}");
         }
     }
 

@@ -6,8 +6,8 @@ use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
-    let about = "The keys of upstream providers that approved calls are sent with. They are sealed at once; only the last four \
-                 characters are ever shown.";
+    let about = "The keys of upstream providers that approved calls are sent with. They are sealed at once; at most the last \
+                 four characters are ever shown.";
     Section::new("Provider keys", about, vec![store(), list()]).param("id", agent_id(), "The agent.")
 }
 
