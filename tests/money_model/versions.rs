@@ -247,7 +247,7 @@ async fn authorities(store: &Store) -> Checked {
         .await;
     same(
         removed.map_err(|error| format!("{error:?}"))?,
-        UserChanged::Done,
+        UserChanged::Done { last_key: 0 },
         "a removal",
     )?;
     let revoked: Option<String> = execute(store, &["HGET", &keys.sessions("usr_1"), "revoked_at"]).await?;

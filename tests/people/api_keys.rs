@@ -6,7 +6,9 @@ use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use harness::{Redis, Role, SessionCaller, TEST_PASSWORD, assert_fields};
 use serde_json::{Value, json};
-use store::api_key::API_KEYS_MAX;
+use store::api_key::script::revoke_made_by;
+use store::api_key::{API_KEYS_MAX, ApiKey};
+use store::script::change::Scope;
 
 async fn make(session: &SessionCaller, body: Value) -> Value {
     success(&session.post("/api/v1/api-keys", body).await)
@@ -344,6 +346,30 @@ async fn a_demotion_revokes_the_keys_of_the_user() {
         "VALIDATION",
     );
     assert!(sentence.contains("keepApiKeys"), "{sentence}");
+}
+
+/// The revocations of a demotion may run after another owner has promoted the user again: they take no key that the
+/// user made since.
+#[tokio::test]
+async fn a_late_revocation_leaves_the_keys_made_since() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (member, session) = world.member(&owner.account, Role::Admin).await;
+    let path = format!("/api/user/team/{}?keepApiKeys=true", member.id);
+    let before = make(&session, json!({})).await;
+    success(&boss.patch(&path, json!({ "role": "manager" })).await);
+    let last_key = ApiKey::last_number(&world.store, &owner.account.keys)
+        .await
+        .unwrap();
+    success(&boss.patch(&path, json!({ "role": "admin" })).await);
+    let since = make(&session, json!({ "mode": "test" })).await;
+    let (scope, mut revoked) = (Scope::live(&owner.account.id, &owner.id), Vec::new());
+    revoke_made_by(&world.store, &scope, &member.id, last_key, &mut revoked)
+        .await
+        .unwrap();
+    assert_eq!(json!(revoked), json!([before["apiKey"]["keyId"]]));
+    assert_eq!(status(&boss, &before).await, "revoked");
+    assert_eq!(status(&boss, &since).await, "active");
 }
 
 /// A refused removal revokes no keys.

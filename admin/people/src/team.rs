@@ -85,6 +85,8 @@ pub async fn change(call: Call) -> Answer {
     let role = given_role(&call.body()?.only(&["role"])?)?;
     let (store, keys) = (&call.state.store, call.keys());
     for _ in 0..ATTEMPTS {
+        // Read before the user: the keys up to this one were made before the user was seen in the role.
+        let last_key = ApiKey::last_number(store, &keys).await?;
         let old = member(&call, id).await?;
         let user = User {
             role,
@@ -105,17 +107,22 @@ pub async fn change(call: Call) -> Answer {
             kind: "user.role_changed",
             data: json!({ "from": old.user.role.as_str(), "to": role.as_str(), "revokedApiKeys": ending }),
         };
-        if old.user.role == role || done(&call, change).await? {
+        let last_key = match old.user.role == role {
+            true => Some(last_key),
+            false => done(&call, change).await?,
+        };
+        if let Some(last_key) = last_key {
+            let revokes_until = (loses_keys && !keeps).then_some(last_key);
             // Whoever demotes themselves has no authority any more.
-            return completing(changed(&call, &user, &made, loses_keys && !keeps)).await;
+            return completing(changed(&call, &user, &made, revokes_until)).await;
         }
     }
     Err(Code::ServiceUnavailable.into())
 }
 
 /// The answer to a change of the role.
-async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes: bool) -> Answer {
-    let shown = keys_of(call, &user.id, made, revokes).await?;
+async fn changed(call: &Call, user: &User, made: &[ApiKey], revokes_until: Option<u64>) -> Answer {
+    let shown = keys_of(call, &user.id, made, revokes_until).await?;
     let logins = last_logins(&call.state.store, &call.keys()).await?;
     let now = now_ms();
     Reply::ok(&RoleChanged {
@@ -153,23 +160,23 @@ pub async fn remove(call: Call) -> Answer {
             kind: "user.removed",
             data: json!({ "role": old.user.role.as_str(), "revokedApiKeys": ending }),
         };
-        if done(&call, change).await? {
+        if let Some(last_key) = done(&call, change).await? {
             let owner = EmailOwner {
                 account: call.caller.account.clone(),
                 user: old.user.id.clone(),
             };
             owner.leave(store, &old.user.email).await?;
             // Users who remove themselves no longer have authority.
-            return completing(removed(&call, &made, keeps)).await;
+            return completing(removed(&call, &made, (!keeps).then_some(last_key))).await;
         }
     }
     Err(Code::ServiceUnavailable.into())
 }
 
 /// The answer to a removal.
-async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
+async fn removed(call: &Call, made: &[ApiKey], revokes_until: Option<u64>) -> Answer {
     let id = call.record_id("id", Kind::User)?;
-    let shown = keys_of(call, id, made, !keeps).await?;
+    let shown = keys_of(call, id, made, revokes_until).await?;
     let now = now_ms();
     Reply::ok(&Removed {
         success: true,
@@ -177,14 +184,20 @@ async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
     })
 }
 
-/// The keys that a user made, after a change of the user that `revokes` them. A key that the user made before it, and
-/// that was not there yet when the keys were read, is revoked like the others; afterwards the user can make none.
-async fn keys_of(call: &Call, id: &str, made: &[ApiKey], revokes: bool) -> Result<Vec<ApiKey>, Problem> {
+/// The keys that a user made, after a change of the user that revokes them up to the number `revokes_until`, that of
+/// the account's newest key at the change. A key that the user made before it, and that was not there yet when the keys
+/// were read, is revoked like the others.
+async fn keys_of(
+    call: &Call,
+    id: &str,
+    made: &[ApiKey],
+    revokes_until: Option<u64>,
+) -> Result<Vec<ApiKey>, Problem> {
     let (store, keys) = (&call.state.store, call.keys());
     let mut ids: Vec<String> = made.iter().map(|key| key.id.clone()).collect();
-    if revokes {
+    if let Some(until) = revokes_until {
         let scope = Scope::live(&call.caller.account, &call.caller.actor);
-        revoke_made_by(store, &scope, id, &mut ids).await?;
+        revoke_made_by(store, &scope, id, until, &mut ids).await?;
     }
     let mut shown = Vec::with_capacity(ids.len());
     for id in &ids {
@@ -193,12 +206,12 @@ async fn keys_of(call: &Call, id: &str, made: &[ApiKey], revokes: bool) -> Resul
     Ok(shown)
 }
 
-/// Makes a change; false when the user was changed meanwhile.
-async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
+/// Makes a change. Returns the number of the account's newest key at it; `None` when the user was changed meanwhile.
+async fn done(call: &Call, change: ChangeUser<'_>) -> Result<Option<u64>, Problem> {
     let scope = Scope::live(&call.caller.account, &call.caller.actor);
     match change.execute(&call.state.store, &scope).await? {
-        UserChanged::Done => Ok(true),
-        UserChanged::Changed => Ok(false),
+        UserChanged::Done { last_key } => Ok(Some(last_key)),
+        UserChanged::Changed => Ok(None),
         UserChanged::LastOwner => Err(Code::LastOwner.into()),
     }
 }

@@ -284,7 +284,8 @@ async fn change<T>(
             data: json!({}),
         };
         let scope = Scope::live(&call.caller.account, me.id);
-        if change.execute(&call.state.store, &scope).await? == UserChanged::Done {
+        let changed = change.execute(&call.state.store, &scope).await?;
+        if matches!(changed, UserChanged::Done { .. }) {
             return Ok(done);
         }
     }

@@ -118,8 +118,20 @@ impl ApiKey {
     /// Lists the unrevoked keys of `account` that `user` created, newest first.
     pub async fn made_by(store: &Store, account: &AccountKeys, user: &str) -> Result<Vec<Self>, StoreError> {
         let mut keys = Self::list(store, account).await?;
-        keys.retain(|key| key.created_by.as_deref() == Some(user) && key.revoked_at_ms.is_none());
+        keys.retain(|key| key.is_left_by(user));
         Ok(keys)
+    }
+
+    /// Returns whether `user` created it and nobody revoked it.
+    fn is_left_by(&self, user: &str) -> bool {
+        self.created_by.as_deref() == Some(user) && self.revoked_at_ms.is_none()
+    }
+
+    /// Returns the number of the newest key of `account`, virtual keys included; zero before the first.
+    pub async fn last_number(store: &Store, account: &AccountKeys) -> Result<u64, StoreError> {
+        let mut last = redis::cmd("HGET");
+        let last: Option<u64> = store.command(last.arg(account.record()).arg("key_seq")).await?;
+        Ok(last.unwrap_or(0))
     }
 
     /// Lists all keys of `account`, newest first.

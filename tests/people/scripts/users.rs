@@ -70,7 +70,7 @@ pub async fn change(store: &Store) -> Checked {
     renamed.text = renamed.user.to_stored();
     same!(
         run(&owner, Some(&renamed), SessionsToEnd::None).await?,
-        UserChanged::Done
+        UserChanged::Done { last_key: 0 }
     );
     same!(stored(EMAIL).await?, Some(renamed.text.clone()));
     same!(
@@ -79,27 +79,31 @@ pub async fn change(store: &Store) -> Checked {
     );
     same!(
         run(&renamed, Some(&owner), SessionsToEnd::AllBut("ses_2")).await?,
-        UserChanged::Done
+        UserChanged::Done { last_key: 0 }
     );
     same!(left(store, &sessions).await?, ["seen:ses_2", "ses_2"]);
     same!(look_ups(store).await?, ["0a2"]);
     same!(exists(&reset).await?, 0);
     same!(changes(store, &keys).await?, after(2));
+    execute::<i64>(store, &["HSET", &keys.record(), "key_seq", "7"]).await?;
     let second = user("usr_2", "b@example.com", Role::Owner);
     same!(
         run(&other, Some(&second), SessionsToEnd::None).await?,
-        UserChanged::Done
+        UserChanged::Done { last_key: 7 }
     );
     same!(
         run(&owner, Some(&demoted), SessionsToEnd::All).await?,
-        UserChanged::Done
+        UserChanged::Done { last_key: 7 }
     );
     same!(left(store, &sessions).await?, Vec::<String>::new());
     same!(look_ups(store).await?, Vec::<&str>::new());
     same!(stored(EMAIL).await?, Some(demoted.text.clone()));
     same!(execute::<u64>(store, &["HLEN", &logins]).await?, 2);
     same!(revoked(1).await?, None);
-    same!(run(&demoted, None, SessionsToEnd::All).await?, UserChanged::Done);
+    same!(
+        run(&demoted, None, SessionsToEnd::All).await?,
+        UserChanged::Done { last_key: 7 }
+    );
     same!(stored(EMAIL).await?, None);
     same!(revoked(1).await?, Some(NOW_MS.to_string()));
     same!(

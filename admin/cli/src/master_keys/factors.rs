@@ -36,7 +36,8 @@ pub(super) async fn rotate_factors(
                 kind: "keys.rotated",
                 data: json!({ "secondFactor": true }),
             };
-            if change.execute(&context.store, &scope).await? == UserChanged::Done {
+            let changed = change.execute(&context.store, &scope).await?;
+            if matches!(changed, UserChanged::Done { .. }) {
                 tally.reencrypted += sealed;
                 break;
             }

@@ -107,17 +107,18 @@ struct Edit<'a> {
 }
 
 /// Changes a user. `change` receives the user and returns the new one (`None`: removed), or `None` if nothing is to be
-/// changed; it is called again if another change occurs meanwhile.
+/// changed; it is called again if another change occurs meanwhile. Returns the user before the change, and the number
+/// of the account's newest key at it, `None` if nothing was changed.
 async fn edit(
     context: &Context,
     name: &Name,
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
-) -> Result<FoundUser, Failure> {
+) -> Result<(FoundUser, Option<u64>), Failure> {
     for _ in 0..ATTEMPTS {
         let found = FoundUser::by_name(context, name).await?;
         let Some(new) = change(&found.stored.user) else {
-            return Ok(found);
+            return Ok((found, None));
         };
         let change_user = ChangeUser {
             old: &found.stored,
@@ -128,7 +129,7 @@ async fn edit(
             data: edit.data.clone(),
         };
         match change_user.execute(&context.store, &found.scope()).await? {
-            UserChanged::Done => return Ok(found),
+            UserChanged::Done { last_key } => return Ok((found, Some(last_key))),
             UserChanged::Changed => {}
             UserChanged::LastOwner => {
                 let message = "the account needs an owner: assign another owner first";
@@ -150,6 +151,8 @@ pub(super) async fn set_role(
 ) -> Result<Report, Failure> {
     let FoundUser { owner, .. } = FoundUser::by_name(context, name).await?;
     let revokes = !role.makes_keys() && !keeps;
+    // Read before the user is read again: the keys up to this one were made before the user was seen in the role.
+    let last_key = ApiKey::last_number(&context.store, &AccountKeys::new(&owner.account)).await?;
     let mut revoked = match revokes {
         true => keys_of(context, &owner).await?,
         false => Vec::new(),
@@ -160,12 +163,13 @@ pub(super) async fn set_role(
         kind: "user.role_changed",
         data: json!({ "to": role.as_str(), "revokedApiKeys": revoked }),
     };
-    let found = edit(context, name, how, |user| {
+    let (found, changed_at) = edit(context, name, how, |user| {
         (user.role != role).then(|| Some(User { role, ..user.clone() }))
     })
     .await?;
     if revokes {
-        revoke_made_by(&context.store, &found.scope(), &owner.user, &mut revoked).await?;
+        let until = changed_at.unwrap_or(last_key);
+        revoke_made_by(&context.store, &found.scope(), &owner.user, until, &mut revoked).await?;
     }
     Ok(Report::new(
         format!(
@@ -189,7 +193,7 @@ pub(super) async fn set_password(
         kind: "user.password_changed",
         data: json!({ "by": "operator" }),
     };
-    let found = edit(context, name, how, |user| {
+    let (found, _) = edit(context, name, how, |user| {
         let password = password.clone();
         Some(Some(User {
             password,
@@ -213,7 +217,7 @@ pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Repor
         kind: "user.totp_disabled",
         data: json!({}),
     };
-    let found = edit(context, name, how, |user| {
+    let (found, _) = edit(context, name, how, |user| {
         let (totp, totp_pending, totp_begun_at_ms) = (None, None, None);
         (user.totp.is_some() || user.totp_pending.is_some()).then(|| {
             Some(User {
@@ -246,9 +250,9 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         kind: "user.removed",
         data: json!({ "revokedApiKeys": made }),
     };
-    let found = edit(context, name, how, |_| Some(None)).await?;
-    if !keeps {
-        revoke_made_by(&context.store, &found.scope(), &owner.user, &mut made).await?;
+    let (found, last_key) = edit(context, name, how, |_| Some(None)).await?;
+    if let Some(until) = last_key.filter(|_| !keeps) {
+        revoke_made_by(&context.store, &found.scope(), &owner.user, until, &mut made).await?;
     }
     found.owner.leave(&context.store, &name.email).await?;
     Ok(Report::new(

@@ -174,15 +174,20 @@ impl NewApiKey<'_> {
 }
 
 /// Revokes the API keys of both modes that the user `user` made and that are still valid: those that a change of the
-/// user did not know yet, and those that an earlier change kept or was cut off before. Adds their ids to `revoked`,
-/// each once. Safe to retry.
+/// user did not know yet, and those that an earlier change kept or was cut off before. Keys with numbers above `until`,
+/// that of the newest key at the change, are left: a user who was promoted meanwhile made them. Adds the ids to
+/// `revoked`, each once. Safe to retry.
 pub async fn revoke_made_by(
     store: &Store,
     scope: &Scope<'_>,
     user: &str,
+    until: u64,
     revoked: &mut Vec<String>,
 ) -> Result<(), StoreError> {
-    for key in ApiKey::made_by(store, &scope.keys(), user).await? {
+    for (number, key) in ApiKey::numbered(store, &scope.keys()).await? {
+        if number > until || !key.is_left_by(user) {
+            continue;
+        }
         let mode = key.mode;
         revoke(store, &Scope { mode, ..*scope }, &key.id).await?;
         if !revoked.contains(&key.id) {

@@ -3,9 +3,9 @@
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user; an empty `new` removes it.
 --   `needs_owner` is '1' if another owner must remain. `ending` selects the sessions to end: '' none, 'all', or all but
 --   this one
--- Returns: {'done', token hash of each ended session …} | {'changed'} (the record is not the old one) | {'last_owner'}
---   | {'no_account'}
--- Cost: O(users of the account) if another owner must remain, otherwise O(sessions of the user); at most 26 calls, and
+-- Returns: {'done', number of the account's newest key, token hash of each ended session …} | {'changed'} (the record is
+--   not the old one) | {'last_owner'} | {'no_account'}
+-- Cost: O(users of the account) if another owner must remain, otherwise O(sessions of the user); at most 27 calls, and
 --   2 per API key
 if call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
 if ARGV.needs_owner == '1' then
@@ -16,7 +16,7 @@ if ARGV.needs_owner == '1' then
   if owners == 0 then return {'last_owner'} end
 end
 local fields = ARGV.ending ~= '' and call('HGETALL', KEYS.sessions) or {}
-local seen, words = format('seen:%s', ARGV.ending), {'done'}
+local seen, words = format('seen:%s', ARGV.ending), {'done', call('HGET', KEYS.account, 'key_seq') or '0'}
 
 for at = 1, #fields, 2 do
   if fields[at] ~= ARGV.ending and fields[at] ~= seen then

@@ -75,7 +75,10 @@ pub struct ChangeUser<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserChanged {
     /// In force from the next call on.
-    Done,
+    Done {
+        /// Number of the account's newest key at the change: those that the user makes later have higher ones.
+        last_key: u64,
+    },
     /// The user was changed or removed meanwhile; nothing changed.
     Changed,
     /// The account would be left without an owner.
@@ -113,8 +116,9 @@ impl ChangeUser<'_> {
         let mut reply = scope.execute(store, &CHANGE_USER, event, keys, args).await?;
         match reply.word()?.as_str() {
             "done" => {
+                let last_key = reply.number()?;
                 forget(store, reply.rest()).await;
-                Ok(UserChanged::Done)
+                Ok(UserChanged::Done { last_key })
             }
             "changed" | "no_account" => Ok(UserChanged::Changed),
             "last_owner" => Ok(UserChanged::LastOwner),
