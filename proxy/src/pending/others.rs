@@ -3,18 +3,26 @@
 //!
 //! No line is lost here: only what fits into the queue is taken over, settlements before voids, and the rest stays in
 //! the file for a later take-over or another process. So do complete lines that this version cannot read: a newer
-//! version wrote them. Memory is bounded by the queue's limit; the files are bounded by what their processes wrote.
+//! version wrote them. Memory is bounded by the queue's limit and [`LINE_BYTES_MAX`]; the files are bounded by what
+//! their processes wrote.
 
 use super::item::Item;
 use super::journal::{OWNER_ONLY, SUFFIX};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Suffix of a file that will replace a journal, and is no journal yet.
 const REST_SUFFIX: &str = "rest";
+
+/// Longest line that is read, in bytes with its line break. An item has less than 4 KB, of which its ids take most. A
+/// longer line counts as one that this version cannot read.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of a line that are copied at once.
+const COPIED_AT_ONCE: usize = 4 << 10;
 
 /// The journals of other processes. All methods block on the disk, so no call waits for them.
 #[derive(Debug)]
@@ -82,7 +90,7 @@ impl Drop for Rest {
 
 /// Why a line is no item.
 enum NoItem {
-    /// Complete, but not readable by this version.
+    /// Complete, but not readable by this version, or too long.
     Unknown,
     /// The last line, incomplete after a crash.
     Torn,
@@ -284,7 +292,7 @@ impl Found {
         let file = file.create(true).write(true).truncate(true).mode(OWNER_ONLY);
         let mut writer = BufWriter::new(file.open(&rest.path)?);
         let (mut settlements, mut voids) = (self.items.settlements.len(), self.items.voids.len());
-        read_lines(&self.held, |bytes, line| {
+        read_lines(&self.held, |place, line| {
             let taken = match line {
                 Err(NoItem::Torn) => return Ok(()),
                 Err(NoItem::Unknown) => &mut 0,
@@ -295,7 +303,7 @@ impl Found {
                 *taken -= 1;
                 return Ok(());
             }
-            writer.write_all(bytes.strip_suffix(b"\n").unwrap_or(bytes))?;
+            copy(&self.held, place, &mut writer)?;
             writer.write_all(b"\n")
         })?;
         writer.into_inner()?.sync_data()?;
@@ -362,20 +370,54 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_there.then_some(file))
 }
 
-/// Reads a file from its start, line by line.
+/// Reads a file from its start, line by line. `on_line` receives the place of each line without its line break.
 fn read_lines(
     mut file: &File,
-    mut on_line: impl FnMut(&[u8], Result<Item, NoItem>) -> std::io::Result<()>,
+    mut on_line: impl FnMut(Range<u64>, Result<Item, NoItem>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     file.rewind()?;
-    let (mut reader, mut bytes) = (BufReader::new(file), Vec::new());
-    while reader.read_until(b'\n', &mut bytes)? > 0 {
-        let line = serde_json::from_slice(&bytes).map_err(|_| match bytes.ends_with(b"\n") {
-            true => NoItem::Unknown,
-            false => NoItem::Torn,
-        });
-        on_line(&bytes, line)?;
+    let (mut reader, mut bytes, mut start) = (BufReader::new(file), Vec::new(), 0);
+    loop {
         bytes.clear();
+        let mut length = reader
+            .by_ref()
+            .take(LINE_BYTES_MAX)
+            .read_until(b'\n', &mut bytes)? as u64;
+        if length == 0 {
+            return Ok(());
+        }
+        let mut is_complete = bytes.ends_with(b"\n");
+        let is_long = length == LINE_BYTES_MAX && !is_complete;
+        if is_long {
+            length += reader.skip_until(b'\n')? as u64;
+            let mut last = [0];
+            file.read_exact_at(&mut last, start + length - 1)?;
+            is_complete = last == *b"\n";
+        }
+        let no_item = if is_complete {
+            NoItem::Unknown
+        } else {
+            NoItem::Torn
+        };
+        let line = match is_long {
+            true => Err(no_item),
+            false => serde_json::from_slice(&bytes).map_err(|_| no_item),
+        };
+        on_line(start..start + length - u64::from(is_complete), line)?;
+        start += length;
+    }
+}
+
+/// Copies a part of a file, at most [`COPIED_AT_ONCE`] bytes in memory.
+fn copy(file: &File, part: Range<u64>, writer: &mut impl Write) -> std::io::Result<()> {
+    let mut buffer = [0; COPIED_AT_ONCE];
+    let mut at = part.start;
+    while at < part.end {
+        let left = usize::try_from(part.end - at).unwrap_or(COPIED_AT_ONCE);
+        let bytes = &mut buffer[..left.min(COPIED_AT_ONCE)];
+        file.read_exact_at(bytes, at)?;
+        writer.write_all(bytes)?;
+        at += bytes.len() as u64;
     }
     Ok(())
 }

@@ -128,3 +128,31 @@ fn a_file_whose_rest_cannot_be_written_stays() {
     assert!(!long.exists());
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// A line beyond the bound is not read, and stays as it is in the rest of the file. Without an end it is torn.
+#[test]
+fn a_line_is_read_up_to_its_bound() {
+    let dir = fresh("long_lines");
+    let own = Journal::open(&dir).unwrap();
+    let path = leave(&dir, &[]);
+    let padded = |id: &str, bytes: u64| {
+        let text = serde_json::to_string(&item(id)).unwrap();
+        let spaces = usize::try_from(bytes).unwrap() - 1 - text.len();
+        format!("{}{text}\n", " ".repeat(spaces))
+    };
+    let long = padded("allow_long", LINE_BYTES_MAX + 1);
+    let unended = padded("allow_unended", 3 * LINE_BYTES_MAX);
+    let lines = [
+        padded("allow_1", LINE_BYTES_MAX),
+        long.clone(),
+        padded("allow_2", 1000),
+        unended.trim_end().to_owned(),
+    ];
+    std::fs::write(&path, lines.concat()).unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    let mut found = others.read(10).unwrap();
+    assert_eq!(found.take_items(), [item("allow_1"), item("allow_2")]);
+    others.remove(found);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
+    std::fs::remove_dir_all(dir).unwrap();
+}
