@@ -114,3 +114,21 @@ pub(crate) fn append_usage(usage: &mut Vec<u8>, bytes: &[u8]) -> bool {
     }
     fits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_event_has_no_facts_and_the_buffer_of_the_last_one() {
+        let mut facts = EventFacts {
+            kind: b"response.created".to_vec(),
+            has_error: true,
+            ..EventFacts::default()
+        };
+        let capacity = facts.kind.capacity();
+        facts.reset();
+        assert!(facts.kind.is_empty() && !facts.has_error);
+        assert_eq!(facts.kind.capacity(), capacity);
+    }
+}

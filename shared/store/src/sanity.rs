@@ -208,17 +208,22 @@ pub async fn examine(store: &Store) -> Result<StoreRecord, UntrustedStore> {
         return read;
     }
     let reports = check_servers(store).await?;
+    Ok(with_reports(read?, &reports))
+}
+
+/// Adds what the servers report to the record.
+fn with_reports(record: StoreRecord, reports: &[ServerReport]) -> StoreRecord {
     let append_only = reports
         .iter()
         .all(|report| field(&report.info, "aof_enabled") == Some("1"));
     let has_memory_limit = reports.iter().all(|report| number(&report.info, "maxmemory") > 0);
     let refusing = reports.iter().filter_map(WriteRefusal::from_report).collect();
-    Ok(StoreRecord {
+    StoreRecord {
         append_only,
         has_memory_limit,
         refusing: (refusing, reports.len()),
-        ..read?
-    })
+        ..record
+    }
 }
 
 /// Checks the report of each server, and returns all reports.
@@ -292,21 +297,42 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, UntrustedS
 mod tests {
     use super::*;
 
+    fn record(checkpoint_key: Option<&str>) -> StoreRecord {
+        StoreRecord {
+            epoch: String::new(),
+            check_secret: CheckSecret::from_stored(String::new()),
+            append_only: false,
+            has_memory_limit: false,
+            restored: None,
+            checkpoint_key: checkpoint_key.map(str::to_owned),
+            refusing: (Vec::new(), 0),
+        }
+    }
+
+    #[test]
+    fn a_store_has_what_all_of_its_servers_report() {
+        let report = |info: &str| ServerReport {
+            server: String::new(),
+            info: info.to_owned(),
+            clock_ahead_ms: None,
+        };
+        let [both, disk, memory] =
+            ["aof_enabled:1\r\nmaxmemory:9", "aof_enabled:1", "maxmemory:9"].map(report);
+        for (reports, has_both) in [
+            (vec![both.clone(), both.clone()], (true, true)),
+            (vec![both.clone(), disk], (true, false)),
+            (vec![both, memory], (false, true)),
+        ] {
+            let found = with_reports(record(None), &reports);
+            assert_eq!((found.append_only, found.has_memory_limit), has_both);
+            assert_eq!(found.refusing, (Vec::new(), 2));
+        }
+    }
+
     #[test]
     fn sealed_secrets_need_their_master_key() {
         let keyring = Keyring::new([format!("{}=", "A".repeat(43)).as_str()].into_iter()).unwrap();
-        let check = |checkpoint_key: Option<&str>| {
-            let record = StoreRecord {
-                epoch: String::new(),
-                check_secret: CheckSecret::from_stored(String::new()),
-                append_only: true,
-                has_memory_limit: true,
-                restored: None,
-                checkpoint_key: checkpoint_key.map(str::to_owned),
-                refusing: (Vec::new(), 1),
-            };
-            record.check_master_key(&keyring)
-        };
+        let check = |checkpoint_key: Option<&str>| record(checkpoint_key).check_master_key(&keyring);
         assert_eq!(check(None), Ok(()), "no secret yet");
         assert_eq!(check(Some("v1.01234567.AAAA")), Err(WrongMasterKey));
     }

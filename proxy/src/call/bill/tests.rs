@@ -305,6 +305,12 @@ fn what_else_determines_the_charge_is_recorded() {
         r#"{"usage":{"prompt_tokens":9,"completion_tokens":12,"cost":0.0001}}"#,
     );
     assert_eq!(details(&asking, &cheaper), ",search=1,longcache=1");
+    let named = "[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\nprice_prefix = \"a/\"\n";
+    let of_other_prices = CallRequest {
+        upstream: crate::fixture::upstream_for("m", named),
+        ..request()
+    };
+    assert_eq!(details(&of_other_prices, &answer(200, USAGE)), ",prefix=a/");
 }
 
 /// Returns the bill of a stream with these events, of which 2 milli-USD were held.

@@ -109,6 +109,7 @@ async fn a_provider_key_that_does_not_decrypt_releases_the_estimate() {
     );
     assert_eq!(denied.denial, Denial::ServiceUnavailable);
     assert_eq!(denied.estimate, Nanos::new(ESTIMATE));
+    assert_eq!(denied.run_id.as_deref(), Some("r"));
     let settled = fixture.arguments(&SETTLE);
     assert_eq!(settled.len(), 1);
     assert_eq!(
@@ -151,4 +152,9 @@ async fn a_call_without_an_estimate_is_never_approved() {
     };
     let decided = fixture.pipeline().decider.decide(&fixture.key(), &request).await;
     assert!(matches!(decided, Err(Rejection::Refused(_))), "{decided:?}");
+}
+
+#[test]
+fn a_plan_without_streams_refuses_the_parameter() {
+    assert_eq!(no_streams("free").param.as_deref(), Some("stream"));
 }

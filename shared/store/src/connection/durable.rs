@@ -244,12 +244,7 @@ impl ConfirmedWrites {
         let offer = Offer::from_info(&info, config.as_deref());
         Ok(match next() {
             Ok(nodes) if is_of_a_cluster => {
-                let listed = replicas_listed(&redis::from_redis_value::<String>(nodes)?);
-                // Without a node in the list that may have followed, the traces are those of backups.
-                Offer {
-                    had_replica: offer.had_replica && listed.may_have_followed(),
-                    ..offer.listed(listed.usable)
-                }
+                offer_of_listed(offer, &redis::from_redis_value::<String>(nodes)?)
             }
             // The user may lack permission to list the nodes.
             Err(_) if is_of_a_cluster => offer,
@@ -465,6 +460,16 @@ impl Store {
         let listed =
             answers.map(|answer| Ok(replicas_listed(&super::text(answer?).unwrap_or_default()).usable));
         listed.collect()
+    }
+}
+
+/// Returns the offer of a master whose `CLUSTER NODES` this is. Without a node in the list that may have followed, the
+/// traces of a replica are those of backups.
+fn offer_of_listed(offer: Offer, nodes: &str) -> Offer {
+    let listed = replicas_listed(nodes);
+    Offer {
+        had_replica: offer.had_replica && listed.may_have_followed(),
+        ..offer.listed(listed.usable)
     }
 }
 

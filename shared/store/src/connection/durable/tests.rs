@@ -10,6 +10,24 @@ fn a_fence_is_in_the_slot_of_its_key() {
 }
 
 #[test]
+fn traces_of_a_replica_count_if_a_node_may_have_followed() {
+    let own = "m1 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n";
+    let failed = "r1 127.0.0.1:3@4 slave,fail m1 0 0 1 connected\n";
+    for (nodes, has_traces, had_replica) in [
+        (own.to_owned(), true, false),
+        (own.to_owned() + failed, true, true),
+        (own.to_owned() + failed, false, false),
+    ] {
+        let offer = Offer {
+            had_replica: has_traces,
+            ..Offer::from_info("", None)
+        };
+        let found = offer_of_listed(offer, &nodes);
+        assert_eq!((found.had_replica, found.listed), (had_replica, 0), "{nodes}");
+    }
+}
+
+#[test]
 fn a_replica_is_expected_for_a_while_after_it_followed() {
     let new_writes = || {
         let client = redis::Client::open("redis://127.0.0.1:1").unwrap();
