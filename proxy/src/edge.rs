@@ -6,7 +6,7 @@
 
 pub mod address_filter;
 pub mod app;
-mod arrivals;
+pub mod arrivals;
 mod connection;
 pub mod connections;
 mod detached_stream;

@@ -32,7 +32,6 @@ use options::Options;
 use pingora::listeners::ListenerConfig;
 use pingora::protocols::l4::stream::L4BufferSettings;
 use pingora::server::{RunArgs, Server};
-use pingora::services::listening::Service;
 use service::{EdgeService, Telemetry};
 use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::Signals;
@@ -104,12 +103,7 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
     let mut listener = edge.service();
     // The edge does the TLS handshake itself: one deadline covers it and the first head.
     listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
-    let mut ops = Service::new(
-        "ops".to_owned(),
-        Ops {
-            state: Arc::clone(&ops_state),
-        },
-    );
+    let mut ops = Ops::new(Arc::clone(&ops_state)).service();
     ops.add_tcp(&proxy.ops_listen.to_string());
 
     let conf = pingora_conf::configuration(&settings);

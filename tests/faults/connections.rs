@@ -3,11 +3,13 @@
 use crate::neighbours::neighbour;
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
 use harness::{Edge, EdgeOptions, RawClient, eventually, executable_script};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// A connection from this address of the machine.
 async fn from(address: &str, edge: &Edge) -> TcpStream {
@@ -49,6 +51,47 @@ async fn busy_connection(address: &str, stage: &Stage) -> TcpStream {
     })
     .await;
     connection
+}
+
+/// Most connections of the ops listener.
+const OPS_CONNECTIONS_MAX: usize = 64;
+/// Time after which an edge has accepted what was connected.
+const SETTLED: Duration = Duration::from_millis(300);
+
+/// Strangers who take all places of the ops listener keep no probe out, and take no descriptors without end.
+#[tokio::test]
+async fn the_ops_listener_has_a_bound_of_its_own() {
+    let stage = Setup::default().start().await;
+    let at = stage.edge.ops_addr();
+    let request = "GET /livez HTTP/1.1\r\nHost: ops\r\n\r\n";
+    let mut probe = RawClient::connect(at).await;
+    assert!(probe.send(request).await);
+    assert_eq!(probe.reply(SOON).await.expect("an answer").status, 200);
+    let mut strangers = Vec::new();
+    for _ in 1..OPS_CONNECTIONS_MAX {
+        strangers.push(TcpStream::connect(at).await.expect("a connection"));
+    }
+    let closed = |strangers: &[TcpStream]| {
+        let is_closed = |stranger: &&TcpStream| match stranger.try_read(&mut [0]) {
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+            Ok(bytes) => bytes == 0,
+        };
+        strangers.iter().filter(is_closed).count()
+    };
+    sleep(SETTLED).await;
+    assert_eq!(closed(&strangers), 0, "there is room for all");
+    for _ in 0..4 {
+        strangers.push(TcpStream::connect(at).await.expect("a connection"));
+    }
+    eventually("four are closed", SOON, async || {
+        (closed(&strangers) >= 4).then_some(())
+    })
+    .await;
+    sleep(SETTLED).await;
+    assert_eq!(closed(&strangers), 4, "one for each that came");
+    assert!(probe.send(request).await);
+    assert_eq!(probe.reply(SOON).await.expect("an answer").status, 200);
+    assert_eq!(stage.edge.ops("/readyz").expect("an answer").0, 200);
 }
 
 const REFUSED: &str = "tollgate_proxy_connections_refused_total";

@@ -20,7 +20,6 @@ use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
 use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -35,7 +34,8 @@ const LATE_ANSWER: Duration = Duration::from_secs(2);
 pub struct EdgeApp {
     proxy: Arc<HttpProxy<Edge>>,
     state: Arc<OnceLock<Arc<EdgeState>>>,
-    arrivals: Arc<Arrivals>,
+    arrivals: Arc<Arrivals<Arc<Connections>>>,
+    connections: Arc<Connections>,
     tls: Option<Acceptor>,
     within: Duration,
 }
@@ -56,7 +56,8 @@ impl EdgeApp {
         Self {
             proxy: Arc::new(proxy),
             state,
-            arrivals: Arc::new(Arrivals::new(connections)),
+            arrivals: Arc::new(Arrivals::new(Arc::clone(&connections))),
+            connections,
             tls,
             within,
         }
@@ -84,7 +85,7 @@ impl EdgeApp {
         tokio::select! {
             biased;
             () = until_first_head => {}
-            () = entry.closed_for_another() => self.arrivals.closed_for_another(),
+            () = entry.closed_for_another() => self.connections.closed_for_another(),
         }
     }
 
@@ -134,19 +135,13 @@ impl EdgeApp {
 impl ServerApp for EdgeApp {
     /// Serves the connection in a task of its own: Pingora's task has room for its own handshake, 8 KB, and ends now.
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let entry = self.arrivals.started(peer_of(&connection)?)?;
+        let entry = self.arrivals.started(&connection)?;
         let (app, shutdown) = (Arc::clone(self), shutdown.clone());
         drop(tokio::spawn(async move {
             app.serve_in_time(connection, &entry, &shutdown).await
         }));
         None
     }
-}
-
-/// Returns the caller's address.
-fn peer_of(connection: &Stream) -> Option<IpAddr> {
-    let digest = connection.get_socket_digest()?;
-    Some(digest.peer_addr()?.as_inet()?.ip())
 }
 
 /// Performs the TLS handshake.

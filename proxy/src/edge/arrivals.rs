@@ -1,35 +1,63 @@
-//! Counts callers' connections where they are accepted, before Pingora starts a task for each. Otherwise a burst of
+//! Counts a listener's connections where they are accepted, before Pingora starts a task for each. Otherwise a burst of
 //! connections uses up the descriptors reserved for the store and the provider before the tasks that refuse them run.
 
 use super::connections::Connections;
 use async_trait::async_trait;
-use connections::limit::OpenConnection;
+use connections::limit::{ConnectionLimit, OpenConnection, ReachedLimit};
 use parking_lot::Mutex;
 use pingora::listeners::ConnectionFilter;
+use pingora::protocols::Stream;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+/// The limits of a listener's connections.
+pub trait Admission: std::fmt::Debug + Send + Sync {
+    /// Counts a connection from `peer`. Waits while many connections are being closed for others.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send;
+}
+
+impl Admission for ConnectionLimit {
+    fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send {
+        self.admit(peer)
+    }
+}
+
+impl Admission for Arc<Connections> {
+    fn admit(&self, peer: IpAddr) -> impl Future<Output = Result<OpenConnection, ReachedLimit>> + Send {
+        Connections::admit(self, peer)
+    }
+}
+
 /// Connections that are accepted and counted, and whose tasks have not started.
 #[derive(Debug)]
-pub struct Arrivals {
-    connections: Arc<Connections>,
+pub struct Arrivals<A> {
+    admission: A,
     /// Slots by address. Those of one address are alike, so it does not matter which of its tasks gets which.
     slots: Mutex<HashMap<IpAddr, Vec<OpenConnection>>>,
 }
 
-impl Arrivals {
-    /// Creates the arrivals that `connections` counts.
-    pub fn new(connections: Arc<Connections>) -> Self {
+impl<A> Arrivals<A> {
+    /// Creates the arrivals that `admission` counts.
+    pub fn new(admission: A) -> Self {
         Self {
-            connections,
+            admission,
             slots: Mutex::default(),
         }
     }
 
-    /// Returns the slot of a connection from `peer` whose task starts, once.
-    pub fn started(&self, peer: IpAddr) -> Option<OpenConnection> {
+    /// Returns the slot of a connection whose task starts.
+    pub fn started(&self, connection: &Stream) -> Option<OpenConnection> {
+        let digest = connection.get_socket_digest()?;
+        self.slot_of(digest.peer_addr()?.as_inet()?.ip())
+    }
+
+    /// Returns the slot of a connection from `peer`, once.
+    fn slot_of(&self, peer: IpAddr) -> Option<OpenConnection> {
         let mut slots = self.slots.lock();
         let Entry::Occupied(mut of_peer) = slots.entry(peer) else {
             return None;
@@ -40,22 +68,17 @@ impl Arrivals {
         }
         slot
     }
-
-    /// Counts an idle connection that was closed to make room for a new one.
-    pub fn closed_for_another(&self) {
-        self.connections.closed_for_another();
-    }
 }
 
 #[async_trait]
-impl ConnectionFilter for Arrivals {
+impl<A: Admission> ConnectionFilter for Arrivals<A> {
     /// Takes a slot for a connection. Pingora closes it if there is none, and starts its task otherwise.
     async fn should_accept(&self, peer: Option<&SocketAddr>) -> bool {
         let Some(peer) = peer.map(SocketAddr::ip) else {
             return false;
         };
         // No await after this: what is counted is started.
-        let Ok(slot) = self.connections.admit(peer).await else {
+        let Ok(slot) = self.admission.admit(peer).await else {
             return false;
         };
         self.slots.lock().entry(peer).or_default().push(slot);
@@ -80,8 +103,8 @@ mod tests {
         }
         assert!(!arrivals.should_accept(None).await);
         assert_eq!(connections.open(), 2);
-        let tasks = peers.map(|peer| arrivals.started(peer.ip()).unwrap());
-        assert!(arrivals.started(peers[0].ip()).is_none());
+        let tasks = peers.map(|peer| arrivals.slot_of(peer.ip()).unwrap());
+        assert!(arrivals.slot_of(peers[0].ip()).is_none());
         assert!(arrivals.slots.lock().is_empty(), "nothing is kept");
         let _at_work = tasks.each_ref().map(|task| task.requests().begin().unwrap());
         assert!(

@@ -3,7 +3,8 @@
 use connections::open_files::of_one_address;
 
 /// Descriptors reserved for everything else: connections to the store, listeners, the journal, the operator's
-/// connections, and callers' connections that are being closed ([`connections::limit::CLOSING_MAX`] of them).
+/// connections ([`crate::ops::CONNECTIONS_MAX`]), and connections of either listener that are being closed
+/// ([`connections::limit::CLOSING_MAX`] of each).
 const RESERVED: usize = 256;
 /// Minimum of callers' connections, regardless of the system's limit.
 const CALLERS_MIN: usize = 1;
