@@ -194,48 +194,23 @@ pub enum BodyError {
     },
 }
 
-/// Kind of the answer to a body that is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyErrorKind {
-    /// The body is not a JSON object, or parsers could read it in different ways.
-    InvalidJson,
-    /// No `model`.
-    MissingModel,
-    /// No `messages`.
-    MissingMessages,
-    /// No `input`.
-    MissingInput,
-    /// `stream: true` where streams are not available.
-    StreamNotSupported,
-    /// No limit of the answer, where one is required.
-    MissingTokenLimit,
-    /// A field whose cost the edge cannot determine.
-    UnsupportedField,
-}
-
-impl BodyErrorKind {
-    /// All kinds.
-    pub const ALL: [Self; 7] = [
-        Self::InvalidJson,
-        Self::MissingModel,
-        Self::MissingMessages,
-        Self::MissingInput,
-        Self::StreamNotSupported,
-        Self::MissingTokenLimit,
-        Self::UnsupportedField,
-    ];
-
-    /// Returns the `error.code` of the answer.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::InvalidJson => "invalid_json",
-            Self::MissingModel => "missing_model",
-            Self::MissingMessages => "missing_messages",
-            Self::MissingInput => "missing_input",
-            Self::StreamNotSupported => "stream_not_supported",
-            Self::MissingTokenLimit => "missing_token_limit",
-            Self::UnsupportedField => "unsupported_field",
-        }
+domain::words! {
+    /// Kind of the answer to a body that is refused, by its `error.code`.
+    pub enum BodyErrorKind {
+        /// The body is not a JSON object, or parsers could read it in different ways.
+        InvalidJson = "invalid_json",
+        /// No `model`.
+        MissingModel = "missing_model",
+        /// No `messages`.
+        MissingMessages = "missing_messages",
+        /// No `input`.
+        MissingInput = "missing_input",
+        /// `stream: true` where streams are not available.
+        StreamNotSupported = "stream_not_supported",
+        /// No limit of the answer, where one is required.
+        MissingTokenLimit = "missing_token_limit",
+        /// A field whose cost the edge cannot determine.
+        UnsupportedField = "unsupported_field",
     }
 }
 
@@ -250,7 +225,7 @@ fn limits(key: &str) -> String {
 impl BodyError {
     /// Returns the `error.code` of the answer.
     pub const fn code(&self) -> &'static str {
-        self.kind().code()
+        self.kind().as_str()
     }
 
     /// Returns the kind of the answer.
