@@ -1,4 +1,4 @@
-//! Counts of an image, audio or file: one part, and the text next to its payload.
+//! Counts of the images, audio and files of a part of a message's content.
 
 use super::Prompt;
 use crate::error::Scan;
@@ -7,6 +7,47 @@ use crate::scan::Scanner;
 
 /// Members of a media object that contain its payload or describe its encoding.
 const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
+
+/// Type of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Image,
+    Audio,
+    File,
+    /// None of these: all its bytes count.
+    Unknown,
+}
+
+/// The media of a part.
+#[derive(Debug, Default)]
+pub(crate) struct PartMedia {
+    pub image: Media,
+    pub audio: Media,
+    pub file: Media,
+}
+
+impl PartMedia {
+    /// Adds a part of this `kind` to the sum; `text` are its other members, `whole` is its size in the body. Media
+    /// count as parts whatever the kind, but only the payload that matches it is free.
+    pub(crate) fn add_part(&self, prompt: &mut Prompt, kind: Kind, text: &Prompt, whole: usize) {
+        let media = [
+            (Kind::Image, &self.image),
+            (Kind::Audio, &self.audio),
+            (Kind::File, &self.file),
+        ];
+        let media_bytes = media.map(|(own, media)| if own == kind { media.beside } else { media.whole });
+        prompt.bytes += match kind {
+            Kind::Unknown => whole,
+            _ => text.bytes + media_bytes.iter().sum::<usize>(),
+        };
+        let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));
+        prompt.images += images;
+        prompt.audios += audios;
+        prompt.files += files;
+        prompt.long_cache |= text.long_cache;
+    }
+}
 
 /// The members with one name (such as `image_url`, `input_audio` or `file`) in a part.
 #[derive(Debug, Clone, Copy, Default)]

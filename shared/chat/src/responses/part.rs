@@ -5,7 +5,7 @@ use crate::cache_lifetime;
 use crate::error::Scan;
 use crate::key::letters;
 use crate::prompt::Prompt;
-use crate::prompt::media::Media;
+use crate::prompt::media::{Kind, PartMedia};
 use crate::scan::Scanner;
 
 /// Members that refer to a file outside the request.
@@ -22,23 +22,9 @@ struct Part<'a> {
     kind: Word<'a>,
     /// Its text and its other members.
     text: Prompt,
-    image: Media,
-    audio: Media,
-    file: Media,
+    media: PartMedia,
     /// The member that refers to a file.
     reference: Option<&'static str>,
-}
-
-/// Type of a part.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Image,
-    Audio,
-    File,
-    /// Without a type, as in the outputs of a shell: all its bytes count.
-    Untyped,
-    Unknown,
 }
 
 /// Reads the content of an item: a string, or an array of parts.
@@ -68,7 +54,8 @@ fn one(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan<Option<Unseen>> {
     }
     let start = scanner.at();
     let part = Part::read(scanner)?;
-    part.add_to(prompt, scanner.at() - start);
+    let whole = scanner.at() - start;
+    part.media.add_part(prompt, part.kind(), &part.text, whole);
     Ok(part.judge())
 }
 
@@ -78,9 +65,7 @@ impl<'a> Part<'a> {
             deciding: DecidingKeys::new(DECIDING),
             kind: Word::default(),
             text: Prompt::default(),
-            image: Media::default(),
-            audio: Media::default(),
-            file: Media::default(),
+            media: PartMedia::default(),
             reference: None,
         };
         scanner.object(|scanner, key| {
@@ -88,9 +73,9 @@ impl<'a> Part<'a> {
             match &*name {
                 "type" => part.kind.read(scanner),
                 "text" | "refusal" | "filename" => part.text.text(scanner),
-                "image_url" => part.image.read(scanner),
-                "input_audio" => part.audio.read(scanner),
-                "file_data" => part.file.read(scanner),
+                "image_url" => part.media.image.read(scanner),
+                "input_audio" => part.media.audio.read(scanner),
+                "file_data" => part.media.file.read(scanner),
                 "detail" => part.text.word(scanner, DETAILS),
                 "annotations" | "logprobs" => part.text.json(scanner),
                 cache_lifetime::BREAKPOINT => part.text.cache_member(scanner, key),
@@ -113,7 +98,6 @@ impl<'a> Part<'a> {
             Some("input_image") => Kind::Image,
             Some("input_audio") => Kind::Audio,
             Some("input_file") => Kind::File,
-            None if self.kind.is_absent() => Kind::Untyped,
             _ => Kind::Unknown,
         }
     }
@@ -122,32 +106,12 @@ impl<'a> Part<'a> {
         if let Some(ambiguity) = self.deciding.ambiguity() {
             return Some(ambiguity);
         }
-        if self.kind() == Kind::Unknown {
+        // The outputs of a shell have no type.
+        if self.kind() == Kind::Unknown && !self.kind.is_absent() {
             return Some(Unseen::at(".type", UNKNOWN));
         }
         self.reference
             .map(|member| Unseen::at(format!(".{member}"), STORED))
-    }
-
-    /// Adds the part to the sum; `whole` is its size in the body. Media count as parts whatever the value of `type`,
-    /// but only the payload that matches `type` is free.
-    fn add_to(&self, prompt: &mut Prompt, whole: usize) {
-        let kind = self.kind();
-        let media = [
-            (Kind::Image, &self.image),
-            (Kind::Audio, &self.audio),
-            (Kind::File, &self.file),
-        ];
-        let media_bytes = media.map(|(own, media)| if own == kind { media.beside } else { media.whole });
-        prompt.bytes += match kind {
-            Kind::Untyped | Kind::Unknown => whole,
-            _ => self.text.bytes + media_bytes.iter().sum::<usize>(),
-        };
-        let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));
-        prompt.long_cache |= self.text.long_cache;
-        prompt.images += images;
-        prompt.audios += audios;
-        prompt.files += files;
     }
 }
 
