@@ -4,6 +4,7 @@ use super::kind::Kind;
 use super::record::Recorded;
 use super::streamed::Streamed;
 use crate::error::LoadTestError;
+use domain::measured::Endpoint;
 use domain::money::Nanos;
 use domain::price::PriceTable;
 use reqwest::Url;
@@ -177,7 +178,7 @@ impl Plan {
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
         let bodies: Vec<String> = self.bodies();
         let estimates = bodies.iter().map(|body| {
-            let chat = chat::parse_streaming(body.as_bytes()).ok()?;
+            let chat = chat::parse_call(Endpoint::Chat, true, body.as_bytes()).ok()?;
             Some(prices.estimate(&chat.shape())?.get())
         });
         let dearest = estimates.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
@@ -354,7 +355,9 @@ mod tests {
             events: Some(160),
             delay: Duration::ZERO,
         });
-        assert!(chat::parse_streaming(plan.bodies()[0].as_bytes()).unwrap().stream);
+        let body = &plan.bodies()[0];
+        let call = chat::parse_call(Endpoint::Chat, true, body.as_bytes());
+        assert!(call.unwrap().stream);
         assert!(plan.cost_at_most(&prices).unwrap() > whole);
     }
 
@@ -367,7 +370,7 @@ mod tests {
                 "{} of {bytes}",
                 body.len()
             );
-            assert!(chat::parse(body.as_bytes()).is_ok());
+            assert!(chat::parse_call(Endpoint::Chat, false, body.as_bytes()).is_ok());
         }
     }
 

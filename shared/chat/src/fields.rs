@@ -9,7 +9,7 @@ use super::prompt::Prompt;
 use super::scan::{Scanner, Value};
 use super::stream_options::{StreamOptions, UsageSplice};
 use super::text::Text;
-use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX, Streaming};
+use super::{COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, N_MAX};
 use crate::key::quotable;
 use domain::price::CallShape;
 
@@ -115,14 +115,15 @@ impl<'a> ChatFields<'a> {
         Ok(())
     }
 
-    /// Returns the parsed body, or the first error in the documented precedence.
-    pub(super) fn judge(mut self, streaming: Streaming) -> Scan<RequestBody<'a>> {
+    /// Returns the parsed body, or the first error in the documented precedence. `streaming`: whether a stream may be
+    /// requested.
+    pub(super) fn judge(mut self, streaming: bool) -> Scan<RequestBody<'a>> {
         self.common.check_model()?;
         if self.messages == 0 {
             return Err(BodyError::MissingMessages);
         }
         let stream = self.common.stream()?;
-        if stream && streaming == Streaming::Refused {
+        if stream && !streaming {
             return Err(BodyError::StreamNotSupported);
         }
         let splice = if stream { self.judge_options()? } else { None };

@@ -57,35 +57,14 @@ pub const MODEL_BYTES_MAX: usize = 256;
 /// Longest `service_tier`, in bytes.
 pub const SERVICE_TIER_BYTES_MAX: usize = 64;
 
-/// Whether `stream: true` is accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Streaming {
-    Refused,
-    Accepted,
-}
-
-/// Parses a chat-completions body that must not request a stream.
-///
-/// # Errors
-/// [`BodyError`], by the precedence in the head of this file.
-pub fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
-    parse_chat(bytes, Streaming::Refused)
-}
-
-/// Parses a chat-completions body that may request a stream: [`RequestBody::stream`] tells whether it does, and
-/// [`RequestBody::usage_splice`] returns the change that it then needs.
-pub fn parse_streaming(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
-    parse_chat(bytes, Streaming::Accepted)
-}
-
-/// Parses the body of a call of any endpoint. `streaming`: whether a stream may be requested.
+/// Parses the body of a call of any endpoint. `streaming`: whether a stream may be requested; [`RequestBody::stream`]
+/// tells whether it is, and [`RequestBody::usage_splice`] returns the change that it then needs.
 ///
 /// # Errors
 /// [`BodyError`], by the precedence of the endpoint.
 pub fn parse_call(endpoint: Endpoint, streaming: bool, bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
     let body = match endpoint {
-        Endpoint::Chat if streaming => parse_streaming(bytes),
-        Endpoint::Chat => parse(bytes),
+        Endpoint::Chat => parse_chat(bytes, streaming),
         Endpoint::Responses => responses::parse(bytes),
         Endpoint::Embeddings => embeddings::parse(bytes),
     }?;
@@ -93,7 +72,7 @@ pub fn parse_call(endpoint: Endpoint, streaming: bool, bytes: &[u8]) -> Result<R
     Ok(body)
 }
 
-fn parse_chat(bytes: &[u8], streaming: Streaming) -> Result<RequestBody<'_>, BodyError> {
+fn parse_chat(bytes: &[u8], streaming: bool) -> Result<RequestBody<'_>, BodyError> {
     let mut scanner = top(bytes)?;
     let mut fields = ChatFields::new(scanner.at());
     let read = scanner.object(|scanner, key| fields.read(scanner, key));

@@ -12,7 +12,18 @@ mod responses;
 mod sizes;
 mod streams;
 
-use super::parse;
+use super::{BodyError, RequestBody, parse_call};
+use domain::measured::Endpoint;
+
+/// Parses a chat-completions body that must not request a stream.
+fn parse(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
+    parse_call(Endpoint::Chat, false, bytes)
+}
+
+/// Parses a chat-completions body that may request a stream.
+fn parse_streaming(bytes: &[u8]) -> Result<RequestBody<'_>, BodyError> {
+    parse_call(Endpoint::Chat, true, bytes)
+}
 
 /// Returns a body with one message of two characters, and `members` before the closing brace.
 fn with(members: &str) -> String {

@@ -4,6 +4,7 @@
 //! was made for. The tests name them, show by how much other languages can exceed the estimate, and that no text
 //! exceeds it more than four times.
 
+use domain::measured::Endpoint;
 use domain::price::PriceTable;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -97,7 +98,7 @@ fn held(messages: &[Value]) -> u64 {
 /// Returns the tokens that are held for a whole body.
 fn held_for(body: &Value) -> u64 {
     let body = body.to_string();
-    let read = crate::parse(body.as_bytes()).unwrap();
+    let read = crate::parse_call(Endpoint::Chat, false, body.as_bytes()).unwrap();
     TABLE.estimate(&read.shape()).unwrap().get()
 }
 

@@ -1,6 +1,7 @@
 //! Tests of bodies that request a longer lifetime than the default of the provider's cache.
 
-use crate::{parse, responses};
+use super::parse;
+use crate::responses;
 
 /// Returns whether a chat completion and a response request it with these members at the top and in a content part.
 #[track_caller]

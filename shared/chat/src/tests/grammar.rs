@@ -1,7 +1,7 @@
 //! Tests of every body that is not one JSON object in valid UTF-8, with the message that names the flaw.
 
-use super::super::{BodyError, DEPTH_MAX, parse};
-use super::{malformed, with};
+use super::super::{BodyError, DEPTH_MAX};
+use super::{malformed, parse, with};
 
 #[test]
 fn bodies_that_are_no_json_object() {

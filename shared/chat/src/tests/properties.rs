@@ -1,7 +1,8 @@
 //! Properties of every body: agreement with a slow reference parser, agreement with `serde_json`, and no panic.
 
-use super::super::{BodyError, RequestBody, parse};
+use super::super::{BodyError, RequestBody};
 use super::generated::{Spelling, body, spelling};
+use super::parse;
 use super::reference::Reference;
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -1,8 +1,8 @@
 //! Tests of every JSON object that is refused for its keys or values, with its code and the message that names the
 //! fault.
 
-use super::super::{KEY_BYTES_MAX, KEYS_MAX, parse};
-use super::{malformed, refused, with};
+use super::super::{KEY_BYTES_MAX, KEYS_MAX};
+use super::{malformed, parse, refused, with};
 
 #[test]
 fn ambiguous_keys() {

@@ -1,7 +1,7 @@
 //! Tests of valid bodies, with sizes counted by hand.
 
-use super::super::{COMPLETION_TOKENS_DEFAULT, RequestBody, parse};
-use super::with;
+use super::super::{COMPLETION_TOKENS_DEFAULT, RequestBody};
+use super::{parse, with};
 use domain::price::CallShape;
 use std::borrow::Cow;
 

@@ -1,10 +1,10 @@
 //! Tests of streamed chat completions: the refusal of streams where they are not served, `stream_options`, and the
 //! change that requests usage.
 
-use super::super::{BodyError, KEYS_MAX, RequestBody, parse, parse_streaming};
+use super::super::{BodyError, KEYS_MAX, RequestBody};
 use super::generated::{body, junk, spelling};
 use super::properties::{edits, mutated};
-use super::with;
+use super::{parse, parse_streaming, with};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
