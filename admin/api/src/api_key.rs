@@ -86,11 +86,7 @@ impl<'a> ApiKeyView<'a> {
             name: &key.name,
             mode: key.mode.as_str(),
             status: key.status(now_ms),
-            permissions: key
-                .permissions
-                .iter()
-                .map(|permission| permission.as_str())
-                .collect(),
+            permissions: Permission::words(&key.permissions),
             allow_ips: key.allow_ips.iter().map(IpNet::to_string).collect(),
             prefix: &key.shown,
             created_at: iso_from_ms(key.created_at_ms),

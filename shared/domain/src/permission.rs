@@ -26,10 +26,12 @@ impl Permission {
 
     /// Formats a list for [`Permission::parse_list`].
     pub fn list_text(list: &[Self]) -> String {
-        list.iter()
-            .map(|permission| permission.as_str())
-            .collect::<Vec<_>>()
-            .join(",")
+        Self::words(list).join(",")
+    }
+
+    /// Returns the words of a list.
+    pub fn words(list: &[Self]) -> Vec<&'static str> {
+        list.iter().copied().map(Self::as_str).collect()
     }
 }
 
