@@ -116,23 +116,17 @@ async fn list(context: &Context) -> Result<Report, Failure> {
     for id in Record::ids(&context.store).await? {
         accounts.extend(Record::read(&context.store, &id).await?);
     }
-    let rows: Vec<Vec<String>> = accounts
-        .iter()
-        .map(|account| {
-            let created = iso_from_ms(account.created_at_ms);
-            vec![
-                account.id.clone(),
-                account.plan.clone(),
-                created,
-                account.name.clone(),
-            ]
-        })
-        .collect();
-    let documents: Vec<Value> = accounts.iter().map(document).collect();
-    Ok(Report::new(
-        table(&["ACCOUNT", "PLAN", "CREATED", "NAME"], &rows),
-        json!({ "accounts": documents, "total": accounts.len() }),
-    ))
+    let row = |account: &Record| {
+        let created = iso_from_ms(account.created_at_ms);
+        vec![
+            account.id.clone(),
+            account.plan.clone(),
+            created,
+            account.name.clone(),
+        ]
+    };
+    let columns = ["ACCOUNT", "PLAN", "CREATED", "NAME"];
+    Ok(Report::list(("accounts", &columns), &accounts, row, document))
 }
 
 async fn show(context: &Context, id: &str) -> Result<Report, Failure> {

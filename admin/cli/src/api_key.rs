@@ -1,7 +1,6 @@
 //! `tollgate-admin api-key`: keys of the management API (decision D8).
 
 use super::context::Context;
-use super::table::table;
 use super::value;
 use crate::closed_stdout;
 use crate::failure::Failure;
@@ -128,11 +127,7 @@ impl Create {
             self.account, self.mode
         );
         let allow_ips: Vec<String> = self.allow_ip.iter().map(IpNet::to_string).collect();
-        let permissions: Vec<&str> = self
-            .permissions
-            .iter()
-            .map(|permission| permission.as_str())
-            .collect();
+        let permissions = Permission::words(&self.permissions);
         Ok(Report::new(
             text,
             json!({
@@ -144,44 +139,39 @@ impl Create {
     }
 }
 
+/// Columns of the list of keys.
+const COLUMNS: [&str; 9] = [
+    "KEY",
+    "MODE",
+    "STATUS",
+    "PERMISSIONS",
+    "CREATED",
+    "LAST USED",
+    "MADE BY",
+    "STARTS WITH",
+    "NAME",
+];
+
 async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     context.account(account).await?;
     let keys = Record::list(&context.store, &AccountKeys::new(account)).await?;
     let now = now_ms();
-    let rows: Vec<Vec<String>> = keys
-        .iter()
-        .map(|key| {
-            vec![
-                key.id.clone(),
-                key.mode.to_string(),
-                key.status(now).to_owned(),
-                Permission::list_text(&key.permissions),
-                iso_from_ms(key.created_at_ms),
-                key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
-                key.created_by.clone().unwrap_or_else(|| "unknown".to_owned()),
-                format!("{}…", key.shown),
-                key.name.clone(),
-            ]
-        })
-        .collect();
-    let documents: Vec<Value> = keys.iter().map(|key| document(key, now)).collect();
-    Ok(Report::new(
-        table(
-            &[
-                "KEY",
-                "MODE",
-                "STATUS",
-                "PERMISSIONS",
-                "CREATED",
-                "LAST USED",
-                "MADE BY",
-                "STARTS WITH",
-                "NAME",
-            ],
-            &rows,
-        ),
-        json!({ "apiKeys": documents, "total": keys.len() }),
-    ))
+    let row = |key: &Record| {
+        vec![
+            key.id.clone(),
+            key.mode.to_string(),
+            key.status(now).to_owned(),
+            Permission::list_text(&key.permissions),
+            iso_from_ms(key.created_at_ms),
+            key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
+            key.created_by.clone().unwrap_or_else(|| "unknown".to_owned()),
+            format!("{}…", key.shown),
+            key.name.clone(),
+        ]
+    };
+    Ok(Report::list(("apiKeys", &COLUMNS), &keys, row, |key| {
+        document(key, now)
+    }))
 }
 
 async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Failure> {
@@ -205,11 +195,7 @@ async fn revoke(context: &Context, account: &str, id: &str) -> Result<Report, Fa
 }
 
 fn document(key: &Record, now: u64) -> Value {
-    let permissions: Vec<&str> = key
-        .permissions
-        .iter()
-        .map(|permission| permission.as_str())
-        .collect();
+    let permissions = Permission::words(&key.permissions);
     let allow_ips: Vec<String> = key.allow_ips.iter().map(IpNet::to_string).collect();
     json!({
         "keyId": key.id, "name": key.name, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,

@@ -1,7 +1,6 @@
 //! `tollgate-admin holds`: charges of calls that were never settled, and their correction.
 
 use super::context::Context;
-use super::table::table;
 use super::value;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -94,27 +93,20 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = open_holds::list(&context.store, account, limit).await?;
-    let rows: Vec<Vec<String>> = found
-        .iter()
-        .map(|found| {
-            let hold = &found.hold;
-            vec![
-                hold.name.allow_id.clone(),
-                found.state.as_str().to_owned(),
-                hold.estimate.to_string(),
-                hold.name.account.clone(),
-                hold.name.agent.clone(),
-                hold.model.clone(),
-                iso_from_ms(found.at_ms),
-            ]
-        })
-        .collect();
-    let head = ["HOLD", "STATE", "USD", "ACCOUNT", "AGENT", "MODEL", "DUE OR KEPT"];
-    let documents: Vec<Value> = found.iter().map(document).collect();
-    Ok(Report::new(
-        table(&head, &rows),
-        json!({ "holds": documents, "total": found.len(), "truncated": found.len() == limit }),
-    ))
+    let row = |found: &HoldWithState| {
+        let hold = &found.hold;
+        vec![
+            hold.name.allow_id.clone(),
+            found.state.as_str().to_owned(),
+            hold.estimate.to_string(),
+            hold.name.account.clone(),
+            hold.name.agent.clone(),
+            hold.model.clone(),
+            iso_from_ms(found.at_ms),
+        ]
+    };
+    let columns = ["HOLD", "STATE", "USD", "ACCOUNT", "AGENT", "MODEL", "DUE OR KEPT"];
+    Ok(Report::list(("holds", &columns), &found, row, document).with("truncated", found.len() == limit))
 }
 
 /// The end of a hold, as the operator wants it.

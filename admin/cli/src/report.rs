@@ -2,6 +2,7 @@
 
 use super::failure;
 use super::output::{write_stderr, write_stdout};
+use super::table::table;
 use clap::error::ErrorKind;
 use serde_json::{Value, json};
 use std::io;
@@ -28,6 +29,28 @@ impl Report {
             exit: 0,
             secret: false,
         }
+    }
+
+    /// Creates the report of a list: a table with these columns for people; for scripts the documents, under `name`, and
+    /// their number.
+    pub(super) fn list<T>(
+        (name, columns): (&str, &[&str]),
+        records: &[T],
+        row: impl Fn(&T) -> Vec<String>,
+        document: impl Fn(&T) -> Value,
+    ) -> Self {
+        let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+        let documents: Vec<Value> = records.iter().map(document).collect();
+        Self::new(
+            table(columns, &rows),
+            json!({ name: documents, "total": records.len() }),
+        )
+    }
+
+    /// Adds a member to the document for scripts.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.json[name] = value.into();
+        self
     }
 
     /// Creates the report of a command that has already written its output, or has none, such as a server that ended.

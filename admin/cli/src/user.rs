@@ -6,7 +6,6 @@ mod help;
 
 use self::change::Name;
 use super::context::Context;
-use super::table::table;
 use super::{password, value};
 use crate::failure::Failure;
 use crate::report::Report;
@@ -16,7 +15,7 @@ use domain::id::Kind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::account::script as account;
 use store::account::script::UserAdded;
 use store::audit::OPERATOR;
@@ -178,32 +177,21 @@ async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
     users.reverse();
     let logins = last_logins(&context.store, &keys).await?;
     let last = |user: &Record| logins.get(&user.id).copied().map(iso_from_ms);
-    let rows: Vec<Vec<String>> = users
-        .iter()
-        .map(|user| {
-            vec![
-                user.id.clone(),
-                user.role.to_string(),
-                if user.totp.is_some() { "yes" } else { "no" }.to_owned(),
-                iso_from_ms(user.created_at_ms),
-                last(user).unwrap_or_else(|| "never".to_owned()),
-                user.email.clone(),
-            ]
-        })
-        .collect();
-    let documents: Vec<Value> = users
-        .iter()
-        .map(|user| {
-            json!({ "userId": user.id, "email": user.email, "role": user.role.as_str(),
-                "totpEnabled": user.totp.is_some(), "createdAt": iso_from_ms(user.created_at_ms),
-                "lastLoginAt": last(user) })
-        })
-        .collect();
-    Ok(Report::new(
-        table(
-            &["USER", "ROLE", "SECOND FACTOR", "CREATED", "LAST LOGIN", "E-MAIL"],
-            &rows,
-        ),
-        json!({ "accountId": id, "users": documents, "total": users.len() }),
-    ))
+    let row = |user: &Record| {
+        vec![
+            user.id.clone(),
+            user.role.to_string(),
+            if user.totp.is_some() { "yes" } else { "no" }.to_owned(),
+            iso_from_ms(user.created_at_ms),
+            last(user).unwrap_or_else(|| "never".to_owned()),
+            user.email.clone(),
+        ]
+    };
+    let document = |user: &Record| {
+        json!({ "userId": user.id, "email": user.email, "role": user.role.as_str(),
+            "totpEnabled": user.totp.is_some(), "createdAt": iso_from_ms(user.created_at_ms),
+            "lastLoginAt": last(user) })
+    };
+    let columns = ["USER", "ROLE", "SECOND FACTOR", "CREATED", "LAST LOGIN", "E-MAIL"];
+    Ok(Report::list(("users", &columns), &users, row, document).with("accountId", id))
 }
