@@ -8,6 +8,7 @@ mod responses;
 mod schemas;
 
 use crate::routes::{Offered, Route, Row};
+use openapi::parts::{self, requirement, tag};
 use openapi::{Components, Json, VERSION, object};
 use responses::Operation;
 
@@ -30,13 +31,7 @@ pub fn document() -> Json {
     object([
         ("openapi", VERSION.into()),
         ("info", info()),
-        (
-            "servers",
-            Json::List(vec![object([
-                ("url", "/".into()),
-                ("description", "This edge.".into()),
-            ])]),
-        ),
+        ("servers", parts::servers("This edge.")),
         ("tags", tags()),
         ("paths", paths),
         (
@@ -51,19 +46,8 @@ pub fn document() -> Json {
 }
 
 fn info() -> Json {
-    object([
-        ("title", "Tollgate edge".into()),
-        ("version", env!("CARGO_PKG_VERSION").into()),
-        (
-            "summary",
-            "A metered, capped, fail-closed proxy for chat completions, responses and embeddings.".into(),
-        ),
-        ("description", ABOUT.into()),
-        (
-            "license",
-            object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())]),
-        ),
-    ])
+    let summary = "A metered, capped, fail-closed proxy for chat completions, responses and embeddings.";
+    parts::info("Tollgate edge", summary, ABOUT)
 }
 
 fn tags() -> Json {
@@ -79,10 +63,6 @@ fn tags() -> Json {
         ),
         tag("Service", "What the edge can do."),
     ])
-}
-
-fn tag(name: &str, says: &str) -> Json {
-    object([("name", name.into()), ("description", says.into())])
 }
 
 /// Builds the operation of a path.
@@ -114,14 +94,9 @@ fn models(components: &mut Components) -> Json {
 fn model(components: &mut Components) -> Json {
     let says = "In OpenAI's shape. A snapshot or fine-tuned model with the price of a listed one is found as well. Counts against the \
                 key's rate.";
-    let name = object([
-        ("name", "model".into()),
-        ("in", "path".into()),
-        ("required", true.into()),
-        ("description", "The name, percent-encoded.".into()),
-        ("schema", object([("type", "string".into())])),
-        ("example", "gpt-4o-mini".into()),
-    ]);
+    let schema = object([("type", "string".into())]);
+    let name = parts::parameter("path", ("model", true), "The name, percent-encoded.", schema)
+        .with("example", "gpt-4o-mini");
     object([
         ("tags", vec!["Service"].into()),
         ("operationId", "getModel".into()),
@@ -146,31 +121,15 @@ fn health(components: &mut Components) -> Json {
 }
 
 fn keys() -> Json {
-    let one = |name: &str| object([(name, Json::List(Vec::new()))]);
-    Json::List(vec![one("bearer"), one("apiKey")])
+    Json::List(vec![requirement("bearer"), requirement("apiKey")])
 }
 
 fn security_schemes() -> Json {
     let says =
         "A virtual key, `vk_live_` and 64 hexadecimal digits. Sent in both headers, it must be the same.";
     object([
-        (
-            "bearer",
-            object([
-                ("type", "http".into()),
-                ("scheme", "bearer".into()),
-                ("description", says.into()),
-            ]),
-        ),
-        (
-            "apiKey",
-            object([
-                ("type", "apiKey".into()),
-                ("in", "header".into()),
-                ("name", "x-api-key".into()),
-                ("description", says.into()),
-            ]),
-        ),
+        ("bearer", parts::bearer(says)),
+        ("apiKey", parts::secret("header", "x-api-key", says)),
     ])
 }
 

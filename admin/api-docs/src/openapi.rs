@@ -9,6 +9,7 @@ mod words;
 use crate::table::routes;
 use endpoint::doc::{Doc, Section};
 use endpoint::{Base, Route};
+use openapi::parts;
 use openapi::{Components, Json, VERSION, object};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -58,23 +59,14 @@ fn build() -> (Json, Vec<String>) {
     }
     let responses = errors::share(&mut operations);
     let webhooks = events::webhooks(&mut components);
-    let tags = sections.iter().map(|section| {
-        object([
-            ("name", section.tag.into()),
-            ("description", section.about.into()),
-        ])
-    });
+    let tags = sections
+        .iter()
+        .map(|section| parts::tag(section.tag, section.about));
     let clashes = components.clashes().to_vec();
     let document = object([
         ("openapi", VERSION.into()),
         ("info", words::info()),
-        (
-            "servers",
-            Json::List(vec![object([
-                ("url", "/".into()),
-                ("description", words::SERVER.into()),
-            ])]),
-        ),
+        ("servers", parts::servers(words::SERVER)),
         ("tags", Json::List(tags.collect())),
         ("paths", paths(operations)),
         ("webhooks", webhooks),

@@ -4,6 +4,7 @@ use crate::reply::names;
 use domain::denial::Denial;
 use domain::names::{NEW_NAME_PATTERN, RUN_ID_MAX};
 use http::HeaderName;
+use openapi::parts::{self, header_reference};
 use openapi::{Json, object};
 
 /// Every header that Tollgate sets.
@@ -69,44 +70,28 @@ pub(super) fn components() -> Json {
         } else {
             text().with("enum", words)
         };
-        all.set(
-            name.as_str(),
-            object([("description", says.into()), ("schema", schema)]),
-        );
+        all.set(name.as_str(), parts::header(says, schema));
     }
     let seconds = object([("type", "integer".into())]);
-    all.with(
-        RETRY_AFTER,
-        object([("description", "Seconds to wait.".into()), ("schema", seconds)]),
-    )
+    all.with(RETRY_AFTER, parts::header("Seconds to wait.", seconds))
 }
 
 /// Builds references to some headers.
 pub(super) fn some(names: &[HeaderName]) -> Json {
     let mut some = object([]);
     for name in names {
-        some.set(name.as_str(), reference(name.as_str()));
+        some.set(name.as_str(), header_reference(name.as_str()));
     }
     some
 }
 
-fn reference(name: &str) -> Json {
-    object([("$ref", format!("#/components/headers/{name}").into())])
-}
-
 /// Adds `Retry-After`.
 pub(super) fn with_retry_after(headers: Json) -> Json {
-    headers.with(RETRY_AFTER, reference(RETRY_AFTER))
+    headers.with(RETRY_AFTER, header_reference(RETRY_AFTER))
 }
 
 fn parameter(name: &str, says: &str, schema: Json) -> Json {
-    object([
-        ("name", name.into()),
-        ("in", "header".into()),
-        ("required", false.into()),
-        ("description", says.into()),
-        ("schema", schema),
-    ])
+    parts::parameter("header", (name, false), says, schema)
 }
 
 /// Returns the parameter `X-Request-Id`.

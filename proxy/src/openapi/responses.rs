@@ -6,7 +6,8 @@ use crate::reply::{denied, health, models, names, refusal};
 use domain::denial::{Denial, Stage};
 use domain::measured::Endpoint;
 use openapi::components::public;
-use openapi::{Components, Json, example, object};
+use openapi::parts;
+use openapi::{Components, Json, object};
 use std::collections::BTreeMap;
 
 /// An operation.
@@ -160,7 +161,7 @@ fn success_of_call(components: &mut Components, endpoint: Endpoint) -> Json {
     let events = components.named(name, schema);
     let mut answer = response(components, &says, approved_headers(), Some(whole));
     if let Some(content) = answer.get_mut("content") {
-        content.set("text/event-stream", media(components, events));
+        content.set("text/event-stream", parts::media(components, events));
     }
     answer
 }
@@ -207,18 +208,5 @@ fn response(components: &Components, description: &str, headers: Json, schema: O
     let Some(schema) = schema else {
         return response;
     };
-    response.with(
-        "content",
-        object([("application/json", media(components, schema))]),
-    )
-}
-
-/// Builds content with this schema and its example.
-fn media(components: &Components, schema: Json) -> Json {
-    let example = example::from_schema(components, &schema).ok();
-    let mut media = object([("schema", schema)]);
-    if let Some(example) = example {
-        media.set("example", example);
-    }
-    media
+    response.with("content", parts::json_content(components, schema))
 }

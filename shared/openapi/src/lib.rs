@@ -4,6 +4,7 @@
 pub mod components;
 pub mod example;
 pub mod json;
+pub mod parts;
 pub mod types;
 
 pub use components::Components;

@@ -7,6 +7,7 @@ use endpoint::doc::Doc;
 use endpoint::doc::field::{self, Field};
 use endpoint::{Access, Code, Flag, Modes, Route};
 use openapi::components::public;
+use openapi::parts::header_reference;
 use openapi::{Json, object};
 use store::user::email::ACCOUNTS_MAX;
 
@@ -175,8 +176,8 @@ impl Errors {
         let description: Vec<String> = description.collect();
         let mut headers = headers::of_all(route.rate);
         match self.status {
-            401 => headers.set("WWW-Authenticate", headers::header("WwwAuthenticate")),
-            429 => headers.set("Retry-After", headers::header("RetryAfter")),
+            401 => headers.set("WWW-Authenticate", header_reference("WwwAuthenticate")),
+            429 => headers.set("Retry-After", header_reference("RetryAfter")),
             _ => {}
         }
         let first = self.codes.first().map_or(Code::Internal, |code| *code);

@@ -3,6 +3,7 @@
 use domain::names::RUN_ID_MAX;
 use endpoint::Rate;
 use endpoint::doc::field::{self, Field};
+use openapi::parts::{self, header, header_reference};
 use openapi::{Json, object};
 
 /// Returns a reference to a parameter of the document.
@@ -10,21 +11,10 @@ pub(super) fn parameter(name: &str) -> Json {
     object([("$ref", format!("#/components/parameters/{name}").into())])
 }
 
-/// Returns a reference to a header of the document.
-pub(super) fn header(name: &str) -> Json {
-    object([("$ref", format!("#/components/headers/{name}").into())])
-}
-
 /// Returns the parameters that operations share.
 pub(super) fn parameters() -> Json {
     let of = |name: &str, description: &str, schema: Json| {
-        object([
-            ("name", name.into()),
-            ("in", "header".into()),
-            ("required", false.into()),
-            ("description", description.into()),
-            ("schema", schema),
-        ])
+        parts::parameter("header", (name, false), description, schema)
     };
     let once = "The same key and the same request: the first answer again, and nothing happens twice. The same key and \
                 another request: 422. Kept for at least 30 days.";
@@ -54,67 +44,62 @@ pub(super) fn parameters() -> Json {
 
 /// Returns the headers that answers share.
 pub(super) fn components() -> Json {
-    let of =
-        |description: &str, schema: Json| object([("description", description.into()), ("schema", schema)]);
     let number = || object([("type", "integer".into())]);
     let required = |header: Json| header.with("required", true);
     object([
         (
             "RequestId",
-            required(of(
+            required(header(
                 "The id of the request: yours when it was well-formed, else a new one.",
                 field::string(),
             )),
         ),
         (
             "RateLimit",
-            of(
+            header(
                 "Requests that the plan allows the API key in this window. Only where the request counted.",
                 number(),
             ),
         ),
         (
             "RateRemaining",
-            of("Requests that are left in this window.", number()),
+            header("Requests that are left in this window.", number()),
         ),
         (
             "RateReset",
-            of("When the window ends, in seconds since 1970.", number()),
+            header("When the window ends, in seconds since 1970.", number()),
         ),
         (
             "RetryAfter",
-            required(of("Seconds until another try is worth it.", number())),
+            required(header("Seconds until another try is worth it.", number())),
         ),
         (
             "WwwAuthenticate",
-            of("How to authenticate.", field::string().example("Bearer")),
+            header("How to authenticate.", field::string().example("Bearer")),
         ),
         (
             "ContentDisposition",
-            required(of(
+            required(header(
                 "The name under which the file is to be saved.",
                 field::string(),
             )),
         ),
-        ("SetCookie", of("The cookie of the session.", field::string())),
+        ("SetCookie", header("The cookie of the session.", field::string())),
     ])
 }
 
 /// Returns the headers that every answer of a row has.
 pub(super) fn of_all(rate: Rate) -> Json {
-    let mut headers = object([("X-Request-Id", header("RequestId"))]);
+    let mut headers = object([("X-Request-Id", header_reference("RequestId"))]);
     if rate != Rate::Uncounted {
-        headers.set("X-RateLimit-Limit", header("RateLimit"));
-        headers.set("X-RateLimit-Remaining", header("RateRemaining"));
-        headers.set("X-RateLimit-Reset", header("RateReset"));
+        headers.set("X-RateLimit-Limit", header_reference("RateLimit"));
+        headers.set("X-RateLimit-Remaining", header_reference("RateRemaining"));
+        headers.set("X-RateLimit-Reset", header_reference("RateReset"));
     }
     headers
 }
 
 /// Builds a header of one operation's answer.
 pub(super) fn of_field(field: &Field) -> Json {
-    object([
-        ("description", field.description.into()),
-        ("schema", field.schema.clone()),
-    ])
+    parts::header(field.description, field.schema.clone())
 }

@@ -6,7 +6,8 @@ use endpoint::doc::{AnswerDoc, Body, Doc, Section, Shape};
 use endpoint::{Access, Route};
 use openapi::components::NOT_IN_EXAMPLES;
 use openapi::components::{or_null, reference};
-use openapi::{Components, Json, example, object};
+use openapi::parts::{self, header_reference, json_content};
+use openapi::{Components, Json, object};
 
 /// Returns the paths under which it is documented. Paths under `/api/v1` are also served under `/v1`, which the
 /// document says once.
@@ -62,13 +63,8 @@ fn parameters(route: &Route, section: &Section, doc: &Doc) -> Json {
 }
 
 fn parameter(place: &str, field: &Field) -> Json {
-    object([
-        ("name", field.name.into()),
-        ("in", place.into()),
-        ("required", field.is_required.into()),
-        ("description", field.description.into()),
-        ("schema", field.schema.clone()),
-    ])
+    let schema = field.schema.clone();
+    parts::parameter(place, (field.name, field.is_required), field.description, schema)
 }
 
 /// Builds the schema of a body. Unless it is open, it has no other fields.
@@ -104,16 +100,6 @@ fn request(components: &mut Components, request_body: &Body) -> Json {
     object([("required", is_required.into()), ("content", content)])
 }
 
-/// Builds JSON content with this schema, and an example if one can be derived.
-fn json_content(components: &Components, schema: Json) -> Json {
-    let example = example::from_schema(components, &schema).ok();
-    let mut media = object([("schema", schema)]);
-    if let Some(example) = example {
-        media.set("example", example);
-    }
-    object([("application/json", media)])
-}
-
 fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     let mut responses: Vec<(u16, Json)> = Vec::new();
     let errors = errors::collect(route, doc);
@@ -126,7 +112,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
         let file = matches!(given.shape, Shape::Document(_) | Shape::File(..));
         let mut headers = headers::of_all(route.rate);
         if file {
-            headers.set("Content-Disposition", headers::header("ContentDisposition"));
+            headers.set("Content-Disposition", header_reference("ContentDisposition"));
         }
         for field in &given.headers {
             headers.set(field.name, headers::of_field(field));

@@ -3,6 +3,7 @@
 
 use axum::http::Method;
 use endpoint::{Access, Modes, Rate, Route};
+use openapi::parts::{self, requirement, secret};
 use openapi::{Json, object};
 
 /// Description of the server, which all paths are relative to.
@@ -21,44 +22,24 @@ body and unknown parameters of a query are refused, so that a misspelt one is ne
 
 /// Returns the head of the document.
 pub(super) fn info() -> Json {
-    object([
-        ("title", "Tollgate management API".into()),
-        ("version", env!("CARGO_PKG_VERSION").into()),
-        ("summary", "Agents, policies, wallets, escrow, intents, keys, webhooks, the audit trail and the people who run it.".into()),
-        ("description", ABOUT.into()),
-        ("license", object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())])),
-    ])
+    let summary = "Agents, policies, wallets, escrow, intents, keys, webhooks, the audit trail and the people who run it.";
+    parts::info("Tollgate management API", summary, ABOUT)
 }
 
 /// Returns the descriptions of the ways in which callers authenticate.
 pub(super) fn security_schemes() -> Json {
-    let key = |place: &str, name: &str, says: &str| {
-        object([
-            ("type", "apiKey".into()),
-            ("in", place.into()),
-            ("name", name.into()),
-            ("description", says.into()),
-        ])
-    };
     object([
         (
             "bearer",
-            object([
-                ("type", "http".into()),
-                ("scheme", "bearer".into()),
-                (
-                    "description",
-                    "An API key, `svc_live_…`, `svc_test_…` or `sk_service_…`.".into(),
-                ),
-            ]),
+            parts::bearer("An API key, `svc_live_…`, `svc_test_…` or `sk_service_…`."),
         ),
         (
             "apiKey",
-            key("header", "x-api-key", "The same API key in a header of its own."),
+            secret("header", "x-api-key", "The same API key in a header of its own."),
         ),
         (
             "session",
-            key(
+            secret(
                 "cookie",
                 "tollgate_session",
                 "The session of a person, set by `POST /api/user/login`.",
@@ -66,7 +47,7 @@ pub(super) fn security_schemes() -> Json {
         ),
         (
             "csrf",
-            key(
+            secret(
                 "header",
                 "X-CSRF-Token",
                 "The `csrfToken` of the session, on every call that changes something.",
@@ -77,13 +58,12 @@ pub(super) fn security_schemes() -> Json {
 
 /// Returns the authentication that an operation requires.
 pub(super) fn security(route: &Route) -> Json {
-    let one = |name: &str| object([(name, Json::List(Vec::new()))]);
     let session = match route.method {
-        Method::GET => one("session"),
-        _ => one("session").with("csrf", Json::List(Vec::new())),
+        Method::GET => requirement("session"),
+        _ => requirement("session").with("csrf", Json::List(Vec::new())),
     };
     match route.access {
-        Access::Key(..) => Json::List(vec![one("bearer"), one("apiKey"), session]),
+        Access::Key(..) => Json::List(vec![requirement("bearer"), requirement("apiKey"), session]),
         Access::Session(_) => Json::List(vec![session]),
         Access::Public => Json::List(Vec::new()),
     }
