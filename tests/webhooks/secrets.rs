@@ -1,9 +1,11 @@
 //! A new secret, a new master key, and the secrets in logs and store.
 
 use crate::events::{hmac, verified};
-use crate::world::{SECRET, SOON, World, accepting, quick, success, text, url};
+use crate::world::{SECRET, SOON, World, accepting, problem, quick, success, text, url};
 use futures::future::{join, join_all};
-use harness::{Admin, AdminOptions, Recorded, Redis, TEST_MASTER_KEY, assert_fields};
+use harness::{
+    Admin, AdminOptions, Gate, GateSide, Recorded, Redis, TEST_MASTER_KEY, Wire, assert_fields, eventually,
+};
 use serde_json::json;
 
 const NEW_SECRET: &str = "whsec_bmV3IHNlY3JldCBvZiB0aGUgdGVzdHM=";
@@ -110,6 +112,48 @@ async fn different_secrets_at_once_follow_one_another() {
     };
     let old = secrets.iter().find(signed_by);
     assert!(old.is_some_and(|old| *old != last), "{old:?} before {last}");
+}
+
+/// A change that finds another secret at each of its attempts gives up and has changed nothing.
+#[tokio::test]
+async fn a_change_that_loses_every_race_is_a_503() {
+    const ATTEMPTS: usize = 8;
+    let redis = Redis::start();
+    let wire = Wire::to_port(redis.port());
+    let world = World::start_with(redis, |options| {
+        quick(options).env("TOLLGATE_STORE__URL", wire.redis_url())
+    })
+    .await;
+    let owner = world.owner().await;
+    let webhook = owner.register("http://127.0.0.1:9/a", &["agent.frozen"]).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    let change = async |secret: &str| {
+        let body = json!({ "secret": secret, "description": secret });
+        owner.caller.patch(&path, body).await
+    };
+    // The store has the script from now on.
+    success(&change(NEW_SECRET).await, 200);
+    let record = owner.account.keys.live().webhook(&webhook);
+    let gates: Vec<Gate> = (0..ATTEMPTS)
+        .map(|_| Gate::new(GateSide::Request, &["webhook.updated"], 0, 1))
+        .collect();
+    for gate in &gates {
+        wire.put_gate(gate);
+    }
+    let others = async {
+        for (number, gate) in gates.iter().enumerate() {
+            eventually("an attempt", SOON, async || (gate.stopped() == 1).then_some(())).await;
+            let another = format!("the secret of another request, {number}");
+            world.redis.command::<i64>(&["HSET", &record, "secret", &another]);
+            gate.open();
+        }
+    };
+    let (reply, ()) = join(change(SECRET), others).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
+    let shown = success(&owner.caller.get(&path).await, 200);
+    assert_eq!(text(&shown, "/webhook/description"), NEW_SECRET);
+    let stored: String = world.redis.command(&["HGET", &record, "secret"]);
+    assert!(stored.ends_with(", 7"), "{stored}");
 }
 
 #[tokio::test]

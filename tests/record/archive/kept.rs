@@ -2,6 +2,7 @@
 //! new agents all the time.
 
 use super::fixture::{Fixture, append};
+use store::StoreError;
 use store::account::usage::Usage;
 
 /// Agents that are named once each.
@@ -45,4 +46,16 @@ async fn names_that_the_archive_keeps_are_bytes_of_the_account() {
         (taken * 3 / 4..taken * 5 / 4).contains(&counted),
         "{counted} of {taken}"
     );
+}
+
+/// An account whose record cannot be read is no account without records: the guard would take it for a small one.
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_an_error_of_the_usage() {
+    let fixture = Fixture::new().await;
+    let realm = fixture.account.keys.live();
+    let mut unreadable = redis::cmd("HSET");
+    unreadable.arg(realm.record()).arg("key_seq").arg(&b"\xff"[..]);
+    let _: u64 = fixture.store.command(&unreadable).await.unwrap();
+    let read = Usage::read(&fixture.store, &realm).await;
+    assert!(matches!(read, Err(StoreError::UnexpectedReply(_))), "{read:?}");
 }
