@@ -3,8 +3,8 @@
 -- ARGV: of a change, then as script.rs names them. `old` and `new` are records of the user; an empty `new` removes it.
 --   `needs_owner` is '1' if another owner must remain. `ending` selects the sessions to end: '' none, 'all', or all but
 --   this one
--- Returns: {'done', number of the account's newest key, token hash of each ended session …} | {'changed'} (the record is
---   not the old one) | {'last_owner'} | {'no_account'}
+-- Returns: {'done', number of the account's newest key, token hash of each ended session …} | {'changed'} (the record
+--   is not the old one) | {'last_owner'} | {'no_account'}
 -- Cost: O(users of the account) if another owner must remain, otherwise O(sessions of the user); at most 27 calls, and
 --   2 per API key
 if call('HGET', KEYS.users, ARGV.email) ~= ARGV.old then return {'changed'} end
