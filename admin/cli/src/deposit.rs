@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::value;
+use crate::document::document;
 use crate::failure::Failure;
 use crate::report::Report;
 use api::{FoundWallet, PLAIN_REFERENCE, WALLET_ATTEMPTS, look_up_wallet, other_state};
@@ -179,10 +180,10 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
         (Some(why), Some(balance)) => format!("The wallet held {balance} USD then. Nothing changed: {why}."),
     };
     let text = format!("Deposit {reference} of {amount} USD into wallet {wallet} {verb}. {holds}");
-    let document = json!({ "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
-        "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
-        "state": state.as_str(), "balance": balance, "balanceNanos": balance.map(|balance| balance.get().to_string()),
-        "replayed": again.is_some() });
+    let document = document! { "accountId": scope.account, "mode": scope.mode.as_str(), "transactionId": deposit.id,
+    "reference": reference, "walletId": wallet, "amount": amount, "currency": deposit.currency,
+    "state": state.as_str(), "balance": balance, "balanceNanos": balance.map(|balance| balance.get().to_string()),
+    "replayed": again.is_some() };
     Report::new(text, document)
 }
 

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::table::table;
+use crate::document::document;
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
@@ -106,11 +107,11 @@ fn show(escrow: &Record) -> Report {
         serde_json::from_str(&escrow.conditions).unwrap_or_else(|_| json!(escrow.conditions));
     Report::new(
         table(&["FIELD", "VALUE"], &rows),
-        json!({ "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
-            "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
-            "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": conditions,
-            "dispute_reason": escrow.dispute_reason, "createdAt": iso_from_ms(escrow.created_at_ms),
-            "updatedAt": iso_from_ms(escrow.updated_at_ms) }),
+        document! { "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
+        "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
+        "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": conditions,
+        "dispute_reason": escrow.dispute_reason, "createdAt": iso_from_ms(escrow.created_at_ms),
+        "updatedAt": iso_from_ms(escrow.updated_at_ms) },
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::value;
+use crate::document::{Document, document};
 use crate::failure::Failure;
 use crate::report::Report;
 use clap::{Args, Subcommand};
@@ -9,7 +10,6 @@ use domain::entry::{EndedBy, HoldOutcome};
 use domain::money::Nanos;
 use domain::price::CALL_COST_MAX;
 use domain::timestamp::iso_from_ms;
-use serde_json::{Value, json};
 use store::call::open_holds;
 use store::call::open_holds::{HoldWithState, State};
 use store::call::settle::{Settle, Settled};
@@ -106,7 +106,7 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
         ]
     };
     let columns = ["HOLD", "STATE", "USD", "ACCOUNT", "AGENT", "MODEL", "DUE OR KEPT"];
-    Ok(Report::list(("holds", &columns), &found, row, document).with("truncated", found.len() == limit))
+    Ok(Report::list(("holds", &columns), &found, row, shown).with("truncated", found.len() == limit))
 }
 
 /// The end of a hold, as the operator wants it.
@@ -146,8 +146,8 @@ async fn resolve(context: &Context, target: &Target, end: End) -> Result<Report,
                 "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",
                 hold.estimate
             ),
-            json!({ "id": id, "accountId": settle.name.account, "agentId": settle.name.agent,
-                "estimateUsd": hold.estimate, "actualUsd": cost, "was": found.state.as_str() }),
+            document! { "id": id, "accountId": settle.name.account, "agentId": settle.name.agent,
+            "estimateUsd": hold.estimate, "actualUsd": cost, "was": found.state.as_str() },
         )),
         Settled::Missing => Err(missing()),
         Settled::Mismatch => Err(Failure::refused(
@@ -195,12 +195,12 @@ async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(),
     Err(Failure::refused("CONFLICT", message))
 }
 
-fn document(found: &HoldWithState) -> Value {
+fn shown(found: &HoldWithState) -> Document {
     let hold = &found.hold;
-    json!({
+    document! {
         "id": hold.name.allow_id, "state": found.state.as_str(), "estimateUsd": hold.estimate,
         "accountId": hold.name.account, "agentId": hold.name.agent, "runId": hold.name.run,
         "keyId": hold.key_id, "model": hold.model, "priceVersion": hold.price_version,
         "day": hold.period.day, "month": hold.period.month, "at": iso_from_ms(found.at_ms),
-    })
+    }
 }

@@ -10,6 +10,7 @@ mod bench;
 mod closed_stdout;
 mod context;
 mod deposit;
+mod document;
 mod escrow;
 mod failure;
 mod health;

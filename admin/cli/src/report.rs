@@ -1,10 +1,12 @@
 //! The only place that writes to standard output: the report of a command, for people or as one JSON document.
 
+use super::document::{Document, document};
 use super::failure;
 use super::output::{write_stderr, write_stdout};
 use super::table::table;
 use clap::error::ErrorKind;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::io;
 use std::process::ExitCode;
 
@@ -14,7 +16,7 @@ pub(super) struct Report {
     /// For people; without a final line break. Empty for a server.
     text: String,
     /// For scripts.
-    json: Value,
+    json: Document,
     exit: u8,
     /// Whether it contains a secret that is shown only once.
     secret: bool,
@@ -22,10 +24,10 @@ pub(super) struct Report {
 
 impl Report {
     /// Creates the report of a command that succeeded.
-    pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
+    pub(super) fn new(text: impl Into<String>, json: impl Into<Document>) -> Self {
         Self {
             text: text.into(),
-            json,
+            json: json.into(),
             exit: 0,
             secret: false,
         }
@@ -33,23 +35,23 @@ impl Report {
 
     /// Creates the report of a list: a table with these columns for people; for scripts the documents, under `name`, and
     /// their number.
-    pub(super) fn list<T>(
+    pub(super) fn list<T, D: Serialize>(
         (name, columns): (&str, &[&str]),
         records: &[T],
         row: impl Fn(&T) -> Vec<String>,
-        document: impl Fn(&T) -> Value,
+        document: impl Fn(&T) -> D,
     ) -> Self {
         let rows: Vec<Vec<String>> = records.iter().map(row).collect();
-        let documents: Vec<Value> = records.iter().map(document).collect();
+        let documents: Vec<D> = records.iter().map(document).collect();
         Self::new(
             table(columns, &rows),
-            json!({ name: documents, "total": records.len() }),
+            document! { "total": records.len() }.with(name, &documents),
         )
     }
 
     /// Adds a member to the document for scripts.
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.json[name] = value.into();
+    pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Self {
+        self.json = self.json.with(name, &value);
         self
     }
 
@@ -82,17 +84,17 @@ impl Report {
     /// Adds the things that a successful command could not clean up: `things` under `name` in the document, and `text`
     /// for people.
     pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {
-        self.json["ok"] = json!(false);
-        self.json[name] = json!(things);
         self.text = format!("{}\n\n{text}", self.text);
-        self.incomplete()
+        self.with("ok", false).with(name, things).incomplete()
     }
 
     /// Prints it. If the reader closes standard output early (`| head -1`), this is no failure, unless a secret is
     /// lost.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         let written = match (json, self.text.is_empty()) {
-            (true, _) => write_stdout(&self.json.to_string()),
+            (true, _) => serde_json::to_string(&self.json)
+                .map_err(io::Error::from)
+                .and_then(|document| write_stdout(&document)),
             (false, true) => Ok(()),
             (false, false) => write_stdout(&self.text),
         };

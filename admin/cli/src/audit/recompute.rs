@@ -6,6 +6,7 @@ use super::super::price_tables::PriceTables;
 use super::super::table::table;
 use super::super::value;
 use super::TrailArgs;
+use crate::document::{Document, document};
 use crate::failure::Failure;
 use crate::report::Report;
 use archive::Archive;
@@ -122,7 +123,7 @@ impl Tally {
         }
     }
 
-    fn document(&self) -> Value {
+    fn document(&self) -> Document {
         let named = self.named.iter().map(|(call, computed)| {
             json!({
                 "id": call.id, "auditSeq": call.audit_seq, "model": call.model, "priceVersion": call.price_version,
@@ -133,12 +134,12 @@ impl Tally {
         let unknown: serde_json::Map<String, Value> = unknown
             .map(|(why, count)| (why.as_str().to_owned(), count.into()))
             .collect();
-        json!({
+        document! {
             "ok": self.different == 0 && self.missing.is_empty(),
             "calls": self.calls, "chargedUsd": self.charged, "same": self.same, "estimates": self.estimates,
             "different": self.different, "unknown": unknown, "missingTables": self.missing,
             "differences": named.collect::<Vec<_>>(),
-        })
+        }
     }
 
     fn text(&self) -> String {
