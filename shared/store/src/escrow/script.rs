@@ -22,7 +22,7 @@ use crate::script::script;
 use crate::{Store, StoreError};
 use clock::now_ms;
 use domain::id::Kind as Id;
-use domain::intent::Reason;
+use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 
@@ -57,6 +57,25 @@ pub struct Requester<'a> {
     pub once: &'a Once,
     /// Time of the request, in ms since 1970.
     pub at_ms: u64,
+}
+
+impl<'a> Requester<'a> {
+    /// Returns the intent of a request about `escrow` by `owner`, the owner of one of its wallets.
+    fn intent(&self, kind: Kind, escrow: &'a Escrow, owner: &'a str, request: &'a str) -> NewIntent<'a> {
+        NewIntent {
+            kind,
+            fingerprint: &self.once.fingerprint,
+            amount: escrow.amount,
+            currency: &escrow.currency,
+            actor: self.scope.actor,
+            agent: owner,
+            at_ms: self.at_ms,
+            note: None,
+            request,
+            transaction: None,
+            escrow: Some(escrow.number),
+        }
+    }
 }
 
 /// Outcome of a call on an escrow.

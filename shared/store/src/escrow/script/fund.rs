@@ -3,7 +3,6 @@
 
 use super::{Blocked, CallOutcome, Requester, facts_of, mint_transaction, request_of};
 use crate::escrow::{Escrow, EscrowStatus};
-use crate::intent::NewIntent;
 use crate::script::change::{BUDGET, CAUSED, Event, INTENT, INTENT_BUDGET, LOW_BALANCE, MONEY};
 use crate::script::reply::Reply;
 use crate::script::script;
@@ -12,6 +11,9 @@ use crate::wallet::{Wallet, WalletPlace, WalletStatus};
 use crate::{Store, StoreError};
 use domain::intent::{Kind, Reason};
 use domain::money::Nanos;
+
+/// Type of the payer's transaction.
+const KIND: TransactionType = TransactionType::EscrowFund;
 
 /// Every reason that the script can return.
 const REASONS: &[Reason] = &[
@@ -81,26 +83,13 @@ async fn execute(
     payee_closed: bool,
 ) -> Result<Reply, StoreError> {
     let (realm, once) = (requester.scope.realm(), requester.once);
-    let kind = TransactionType::EscrowFund;
     let (payer, payee) = (&escrow.payer, &escrow.payee);
     let request = request_of(escrow.number);
-    let intent = NewIntent {
-        kind: Kind::EscrowFund,
-        fingerprint: &once.fingerprint,
-        amount: escrow.amount,
-        currency: &escrow.currency,
-        actor: requester.scope.actor,
-        agent: &payer.owner,
-        at_ms: requester.at_ms,
-        note: None,
-        request: &request,
-        transaction: None,
-        escrow: Some(escrow.number),
-    };
+    let intent = requester.intent(Kind::EscrowFund, escrow, &payer.owner, &request);
     let here = if escrow.crosses_accounts() { payer } else { payee };
     let keys = FundKeys {
         transactions: realm.transactions(),
-        payer: realm.leg(&payer.owner, kind.as_str()),
+        payer: realm.leg(&payer.owner, KIND.as_str()),
         intent: realm.intent(&once.id),
         spare_intent: realm.intent(&once.spare_id),
         intent_index: intent.lists().keys(&realm),
@@ -110,19 +99,6 @@ async fn execute(
         payee_open: realm.open_escrows(&here.owner),
     };
     let transaction = mint_transaction()?;
-    let tail = Tail {
-        counterparty: Some(format!("escrow:{}", escrow.number)),
-        memo: None,
-    };
-    let words = NewTransaction {
-        id: &transaction,
-        kind,
-        owner: &payer.owner,
-        intent: Some(&once.id),
-        currency: &escrow.currency,
-        tail,
-    };
-    let words = words.words();
     let (from, to) = (payer.wallet.to_string(), payee.wallet.to_string());
     let (number, amount) = (escrow.number.to_string(), escrow.amount.get().to_string());
     let (heads, fields) = (intent.heads(false, REASONS), intent.fields());
@@ -133,7 +109,7 @@ async fn execute(
         number: &number,
         amount: &amount,
         transaction: &transaction,
-        transaction_text: &words,
+        transaction_text: &payment(escrow, &transaction, &once.id),
         intent: &once.id,
         spare_intent: &once.spare_id,
         heads: &heads,
@@ -141,4 +117,20 @@ async fn execute(
     };
     let event = Event::new("escrow.fund", facts_of(escrow, Some(&once.id))).with_agent(payer.agent());
     requester.scope.execute(store, &FUND, event, keys, args).await
+}
+
+/// Returns the text of the payer's transaction.
+fn payment(escrow: &Escrow, transaction: &str, intent: &str) -> String {
+    let new = NewTransaction {
+        id: transaction,
+        kind: KIND,
+        owner: &escrow.payer.owner,
+        intent: Some(intent),
+        currency: &escrow.currency,
+        tail: Tail {
+            counterparty: Some(format!("escrow:{}", escrow.number)),
+            memo: None,
+        },
+    };
+    new.words()
 }

@@ -95,41 +95,22 @@ pub async fn decide(
 ) -> Result<CallOutcome<()>, StoreError> {
     let by_payer = requester.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
-    let moves = verdict == Verdict::Release;
-    // Before the claim, since a refusal leaves no record. An escrow that is no longer funded is refused for that
-    // reason.
-    let is_funded = escrow.status == EscrowStatus::Funded;
-    // Whoever takes the money itself has all the room of its wallet.
-    let most = if by_payer {
-        BALANCE_BY_OTHERS_MAX
-    } else {
-        BALANCE_MAX
-    };
-    if moves && is_funded && escrow.crosses_accounts() && !has_payee_room(store, escrow, most).await? {
+    // Before the claim, since a refusal leaves no record.
+    if !has_room(store, escrow, verdict, by_payer).await? {
         return Ok(CallOutcome::TooMuch);
     }
     if by_remote_payee && !claim(store, requester).await? {
         return Ok(CallOutcome::Known);
     }
+    let moves = verdict == Verdict::Release;
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
+    let party = if by_payer { &escrow.payer } else { &escrow.payee };
     let intent = NewIntent {
-        kind: verdict.kind(),
-        fingerprint: &requester.once.fingerprint,
-        amount: escrow.amount,
-        currency: &escrow.currency,
-        actor: requester.scope.actor,
-        agent: if by_payer {
-            &escrow.payer.owner
-        } else {
-            &escrow.payee.owner
-        },
-        at_ms: requester.at_ms,
         note: verdict.note(),
-        request: &request,
-        // Additions of the script in the payer's account.
+        // An addition of the script in the payer's account.
         transaction: (by_remote_payee && moves).then_some(&transaction),
-        escrow: Some(escrow.number),
+        ..requester.intent(verdict.kind(), escrow, &party.owner, &request)
     };
     let transit = (escrow.crosses_accounts() && (moves || by_remote_payee)).then(|| {
         let outbound_transfer = OutboundTransfer {
@@ -177,6 +158,27 @@ pub async fn decide(
         Stepped::TooMuch => Ok(CallOutcome::TooMuch),
         Stepped::Again(_) | Stepped::WrongState(_) => unexpected_reply(&RESOLVE),
     }
+}
+
+/// Returns whether the payee's wallet in another account has room for the money that is released. True of an escrow
+/// that is no longer funded, which is refused for that reason.
+async fn has_room(
+    store: &Store,
+    escrow: &Escrow,
+    verdict: Verdict<'_>,
+    by_payer: bool,
+) -> Result<bool, StoreError> {
+    let is_funded = escrow.status == EscrowStatus::Funded;
+    if verdict != Verdict::Release || !is_funded || !escrow.crosses_accounts() {
+        return Ok(true);
+    }
+    // Whoever takes the money itself has all the room of its wallet.
+    let most = if by_payer {
+        BALANCE_BY_OTHERS_MAX
+    } else {
+        BALANCE_MAX
+    };
+    has_payee_room(store, escrow, most).await
 }
 
 /// Stores the refused intent of a payee in its own account, without a transaction.
