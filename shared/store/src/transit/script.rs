@@ -7,7 +7,7 @@ use crate::keys::{AccountKeys, Realm, USER};
 use crate::script::change::{INTENT, MONEY, Scope, unexpected_reply};
 use crate::script::script;
 use crate::transaction::{NewTransaction, Tail, TransactionType};
-use crate::transit::Transit;
+use crate::transit::{IntentParts, Transit};
 use crate::wallet::script::user_wallet;
 use crate::{Store, StoreError};
 use std::time::Duration;
@@ -115,6 +115,36 @@ fn bad_row() -> StoreError {
     StoreError::unexpected("transit row")
 }
 
+/// Returns the text of the receiver's transaction, if money arrives.
+fn credit_text(transit: &Transit, kind: TransactionType, owner: &str) -> Option<String> {
+    let credit = transit.credit.as_ref()?;
+    let new = NewTransaction {
+        id: &credit.transaction,
+        kind,
+        owner,
+        intent: transit.intent.as_ref().map(|intent| intent.id.as_str()),
+        currency: &credit.currency,
+        tail: Tail {
+            counterparty: Some(credit.counterparty.clone()),
+            memo: credit.memo.clone(),
+        },
+    };
+    Some(new.words())
+}
+
+/// Returns the keys of the intent that arrives, and of the lists that will name it. Without an intent they are declared
+/// and not touched.
+fn intent_keys(realm: &Realm, intent: Option<&IntentParts>) -> (String, [String; 6]) {
+    let Some(intent) = intent else {
+        return (realm.record(), std::array::from_fn(|_| realm.record()));
+    };
+    let lists = IntentLists {
+        kind: &intent.kind,
+        agent: &intent.agent,
+    };
+    (realm.intent(&intent.id), lists.keys(realm))
+}
+
 /// Executes the script for the wallet of `owner`.
 async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> Result<Arrival, StoreError> {
     let mode = transit.mode().ok_or_else(bad_row)?;
@@ -123,33 +153,12 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
         None => TransactionType::TransferIn,
         Some(credit) => TransactionType::parse(&credit.kind).ok_or_else(bad_row)?,
     };
-    let words = transit.credit.as_ref().map(|credit| {
-        let new = NewTransaction {
-            id: &credit.transaction,
-            kind,
-            owner,
-            intent: transit.intent.as_ref().map(|intent| intent.id.as_str()),
-            currency: &credit.currency,
-            tail: Tail {
-                counterparty: Some(credit.counterparty.clone()),
-                memo: credit.memo.clone(),
-            },
-        };
-        new.words()
-    });
+    let words = credit_text(transit, kind, owner);
     let amount = transit.credit.as_ref().map(|credit| credit.nanos.to_string());
     let escrow = transit.escrow.map(|number| number.to_string());
     let (number, audit) = (number.to_string(), transit.audit.as_ref().ok_or_else(bad_row)?);
     let intent = transit.intent.as_ref();
-    // Declared keys that are not touched.
-    let no_intent = || (realm.record(), std::array::from_fn(|_| realm.record()));
-    let (intent_key, intent_index) = intent.map_or_else(no_intent, |intent| {
-        let lists = IntentLists {
-            kind: &intent.kind,
-            agent: &intent.agent,
-        };
-        (realm.intent(&intent.id), lists.keys(&realm))
-    });
+    let (intent_key, intent_index) = intent_keys(&realm, intent);
     let keys = ArriveKeys {
         transactions: realm.transactions(),
         wallet: realm.leg(owner, kind.as_str()),
