@@ -77,6 +77,26 @@ impl<'a> EntryFields<'a> {
         self.text(name)?.parse().map_err(|_| MissingField)
     }
 
+    /// Returns a transaction of this type and name; `wallet` is the field with the number of its wallet.
+    fn leg(&self, kind: TransactionType, name: &str, wallet: Option<&str>) -> Result<Leg, MissingField> {
+        Ok(Leg {
+            key: (kind, name.to_owned()),
+            amount: self.nanos("amountNanos")?,
+            wallet: wallet.map(|field| self.number(field)).transpose()?,
+            owner: None,
+            or_user: false,
+            at_ms: self.0.at_ms,
+            id: None,
+            balance: None,
+            optional: false,
+        })
+    }
+
+    /// Returns the name of the money that a transfer's receiver has.
+    fn received(&self) -> Result<String, MissingField> {
+        Ok(received(&self.number("from")?.to_string(), self.0.at_ms))
+    }
+
     /// Returns whether the operation was settled, not refused.
     pub(super) fn is_settled(&self) -> bool {
         self.text("outcome") == Ok("settled")
@@ -107,97 +127,83 @@ impl Reader {
     /// Returns the transactions of an entry, in the order of their numbers.
     pub(super) fn legs(&mut self, entry: &Entry) -> Result<Vec<Leg>, MissingField> {
         self.track_agent(entry);
-        let fields = EntryFields(entry);
-        let leg = |kind: TransactionType, name: &str, wallet: Option<u64>| {
-            Ok::<Leg, MissingField>(Leg {
-                key: (kind, name.to_owned()),
-                amount: fields.nanos("amountNanos")?,
-                wallet,
-                owner: None,
-                or_user: false,
-                at_ms: entry.at_ms,
-                id: None,
-                balance: None,
-                optional: false,
-            })
-        };
-        let escrow = || Ok::<String, MissingField>(format!("escrow:{}", fields.number("escrowId")?));
-        let one = |leg: Leg| Ok(vec![leg]);
-        match entry.kind.as_str() {
-            "deposit.requested" if fields.is_settled() && fields.text("state")? != "confirmed" => {
-                Ok(Vec::new())
+        let fields = &EntryFields(entry);
+        let leg = match entry.kind.as_str() {
+            "deposit.requested" if fields.is_settled() && fields.text("state")? == "confirmed" => {
+                deposit(fields)?
             }
-            "deposit.requested" if !fields.is_settled() => Ok(Vec::new()),
-            "deposit.requested" | "deposit.confirmed" => one(Leg {
-                balance: Some(fields.nanos("balanceNanos")?),
-                ..leg(
-                    TransactionType::Deposit,
-                    fields.text("transactionId")?,
-                    fields.number("walletId").map(Some)?,
-                )?
-            }),
-            "transfer.requested" if fields.is_settled() => {
-                let (from, to) = (fields.number("from")?, fields.number("to")?);
-                let mut legs = vec![leg(
-                    TransactionType::TransferOut,
-                    fields.text("transactionId")?,
-                    Some(from),
-                )?];
-                if self.own.contains(&to) {
-                    let name = received(&from.to_string(), entry.at_ms);
-                    legs.push(leg(TransactionType::TransferIn, &name, Some(to))?);
-                }
-                Ok(legs)
-            }
-            "transfer.received" if !waits(&fields) => {
-                let name = received(&fields.number("from")?.to_string(), entry.at_ms);
-                one(Leg {
-                    id: Some(fields.text("transactionId")?.to_owned()),
-                    or_user: true,
-                    ..leg(TransactionType::TransferIn, &name, fields.number("to").map(Some)?)?
-                })
-            }
-            "spend.requested" | "spend.approved" if fields.is_settled() => {
-                let agent = entry.agent.as_deref().ok_or(MissingField)?;
-                one(Leg {
-                    optional: !self.agents.contains(agent),
-                    owner: Some(agent.to_owned()),
-                    ..leg(TransactionType::Spend, fields.text("intentId")?, None)?
-                })
-            }
-            "escrow.fund" if fields.is_settled() => {
-                let wallet = fields.number("fromWalletId")?;
-                one(leg(
-                    TransactionType::EscrowFund,
-                    fields.text("intentId")?,
-                    Some(wallet),
-                )?)
-            }
+            "deposit.confirmed" => deposit(fields)?,
+            "transfer.requested" if fields.is_settled() => return self.transfer(fields),
+            "transfer.received" if !waits(fields) => arrival(fields)?,
+            "spend.requested" | "spend.approved" if fields.is_settled() => self.spend(fields)?,
+            "escrow.fund" if fields.is_settled() => fields.leg(
+                TransactionType::EscrowFund,
+                fields.text("intentId")?,
+                Some("fromWalletId"),
+            )?,
             "escrow.release" | "escrow.resolve" if fields.is_settled() => {
                 let (kind, wallet) = match fields.text("becomes")? {
-                    "refunded" => (TransactionType::EscrowRefund, fields.number("fromWalletId")?),
-                    _ => (TransactionType::EscrowRelease, fields.number("toWalletId")?),
+                    "refunded" => (TransactionType::EscrowRefund, "fromWalletId"),
+                    _ => (TransactionType::EscrowRelease, "toWalletId"),
                 };
                 // The money of a payee in another account is in that account's trail.
-                if !self.own.contains(&wallet) {
+                if !self.own.contains(&fields.number(wallet)?) {
                     return Ok(Vec::new());
                 }
-                one(Leg {
-                    or_user: true,
-                    ..leg(kind, &escrow()?, Some(wallet))?
-                })
+                escrow_end(fields, kind, wallet)?
             }
-            "escrow.released" if !waits(&fields) => one(Leg {
-                or_user: true,
-                ..leg(
-                    TransactionType::EscrowRelease,
-                    &escrow()?,
-                    fields.number("toWalletId").map(Some)?,
-                )?
-            }),
-            _ => Ok(Vec::new()),
-        }
+            "escrow.released" if !waits(fields) => {
+                escrow_end(fields, TransactionType::EscrowRelease, "toWalletId")?
+            }
+            _ => return Ok(Vec::new()),
+        };
+        Ok(vec![leg])
     }
+
+    /// Returns both sides of a transfer within the account; of one to another account, the payer's.
+    fn transfer(&self, fields: &EntryFields<'_>) -> Result<Vec<Leg>, MissingField> {
+        let name = fields.text("transactionId")?;
+        let mut legs = vec![fields.leg(TransactionType::TransferOut, name, Some("from"))?];
+        if self.own.contains(&fields.number("to")?) {
+            legs.push(fields.leg(TransactionType::TransferIn, &fields.received()?, Some("to"))?);
+        }
+        Ok(legs)
+    }
+
+    fn spend(&self, fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
+        let agent = fields.0.agent.as_deref().ok_or(MissingField)?;
+        Ok(Leg {
+            optional: !self.agents.contains(agent),
+            owner: Some(agent.to_owned()),
+            ..fields.leg(TransactionType::Spend, fields.text("intentId")?, None)?
+        })
+    }
+}
+
+fn deposit(fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
+    let name = fields.text("transactionId")?;
+    Ok(Leg {
+        balance: Some(fields.nanos("balanceNanos")?),
+        ..fields.leg(TransactionType::Deposit, name, Some("walletId"))?
+    })
+}
+
+/// Returns the receipt of a transfer from another account.
+fn arrival(fields: &EntryFields<'_>) -> Result<Leg, MissingField> {
+    Ok(Leg {
+        id: Some(fields.text("transactionId")?.to_owned()),
+        or_user: true,
+        ..fields.leg(TransactionType::TransferIn, &fields.received()?, Some("to"))?
+    })
+}
+
+/// Returns the receipt of an escrow's money; `wallet` is the field with the number of the wallet.
+fn escrow_end(fields: &EntryFields<'_>, kind: TransactionType, wallet: &str) -> Result<Leg, MissingField> {
+    let name = format!("escrow:{}", fields.number("escrowId")?);
+    Ok(Leg {
+        or_user: true,
+        ..fields.leg(kind, &name, Some(wallet))?
+    })
 }
 
 /// Returns whether the money of an arrival waits for room. Its credit has another entry.
