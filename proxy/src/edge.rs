@@ -7,6 +7,7 @@
 pub mod address_filter;
 pub mod app;
 pub mod arrivals;
+mod bursts;
 mod connection;
 pub mod connections;
 mod detached_stream;

@@ -253,3 +253,32 @@ async fn a_kept_charge_that_was_corrected_shows_both() {
         missing(&client, bad).await;
     }
 }
+
+/// The store approves a call after the edge has given up on it. The caller's id names the approval that was voided.
+#[tokio::test]
+async fn a_denial_whose_approval_was_lost_leads_to_its_record() {
+    let stage = Stage::start_with(&[("STORE__TIMEOUT_MS", "400")]).await;
+    let client = stage.client("builder", json!({ "maxSpendPerDay": 10 })).await;
+    assert_eq!(client.call(None).await.0.status, 200);
+    stage.world.redis.pause();
+    let (reply, _) = client.call(None).await;
+    stage.world.redis.resume();
+    assert_eq!(reply.status, 503, "{reply:?}");
+    let denied = text(&reply.json(), "/id").to_owned();
+    minted(&denied, "deny_");
+    let path = format!("/v1/decisions/{denied}");
+    let decision = eventually("a record", SOON, async || {
+        let reply = client.api.get(&path).await;
+        (reply.status == 200).then(|| reply.json()["decision"].clone())
+    })
+    .await;
+    has(
+        &decision,
+        &[
+            ("id", json!(denied.replacen("deny_", "allow_", 1))),
+            ("outcome", json!("voided")),
+            ("chargedNanos", json!("0")),
+        ],
+    );
+    assert!(text(&decision, "/message").contains("denied with service_unavailable"));
+}

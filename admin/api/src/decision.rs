@@ -13,7 +13,7 @@ use self::explain::Explained;
 use crate::call_trail;
 use crate::state::{ApiState, Call};
 use domain::denial_window;
-use domain::entry::{Entry, Sealed};
+use domain::entry::{Entry, Sealed, VOIDED};
 use domain::id::Kind;
 use domain::mode::Mode;
 use endpoint::{Answer, Code, Problem, Reply, operations};
@@ -52,6 +52,9 @@ pub async fn get(call: Call) -> Answer {
     if entries.is_empty() && open.is_none() {
         (entries, open) = window(&call, id).await?;
     }
+    if entries.is_empty() && open.is_none() {
+        entries = lost_approval(&call, id).await?;
+    }
     let is_open = entries.is_empty();
     if let (true, Some(entry)) = (is_open, open) {
         entries.push(Recorded {
@@ -74,6 +77,17 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
         .collect();
     found.retain(|recorded| recorded.entry.decision_id() == id);
     Ok(found)
+}
+
+/// Returns the entries of an approval that did not reach the edge, which then denied the call with `service_unavailable`:
+/// the caller knows the id of the hold with the prefix of a denial.
+async fn lost_approval(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
+    let Some(rest) = id.strip_prefix(Kind::Deny.prefix()) else {
+        return Ok(Vec::new());
+    };
+    let found = recorded(call, &format!("{}{rest}", Kind::Allow.prefix())).await?;
+    let is_lost = found.iter().any(|recorded| recorded.entry.kind == VOIDED);
+    Ok(if is_lost { found } else { Vec::new() })
 }
 
 /// Returns the record of the rate window that counted the denial `id`, or for an open window the entry that its record

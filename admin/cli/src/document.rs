@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn an_amount_has_every_digit() {
         let amount = Nanos::from_stored(9_000_000_123_456_789);
-        let sum: NanosSum = [amount; 3].into_iter().sum();
+        let mut sum = NanosSum::default();
+        (0..3).for_each(|_| sum += amount);
         let document = document! { "sum": sum, "amount": amount, "ids": ["a"], "none": None::<u8> };
         assert_eq!(
             serde_json::to_string(&document.with("parts", &[&document! { "amount": amount }])).unwrap(),

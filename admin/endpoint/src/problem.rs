@@ -102,7 +102,7 @@ codes! {
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
     /// Not a key of an upstream provider.
     InvalidProviderKey = "INVALID_PROVIDER_KEY", BAD_REQUEST,
-        "apiKey must be the upstream provider's key: sk- and what follows it, at most 512 characters without spaces, and not a virtual key.";
+        "apiKey must be the upstream provider's key: sk- and at least 4 characters behind it, at most 512 characters in all, without spaces, and not a virtual key.";
     /// The route works with live keys only.
     LiveModeRequired = "LIVE_MODE_REQUIRED", BAD_REQUEST,
         "Provider keys and virtual keys exist in live mode only.";

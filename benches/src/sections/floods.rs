@@ -170,10 +170,33 @@ struct Samples {
     errors: u64,
 }
 
+impl Samples {
+    /// The median of each number over the rounds, and all errors.
+    fn median(rounds: &[Self]) -> Self {
+        let median = |value: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(value).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        Self {
+            percent: median(|samples| samples.percent),
+            p50_us: median(|samples| samples.p50_us),
+            p99_us: median(|samples| samples.p99_us),
+            errors: rounds.iter().map(|samples| samples.errors).sum(),
+        }
+    }
+}
+
 /// Estimated duration, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
-    let one = 1.0 + RISE + lengths.phase() + MARGIN + lengths.rest_seconds;
-    (CASES.len() + 3) as f64 * one
+    let one = 1.0 + RISE + calls_seconds(lengths) + MARGIN + lengths.rest_seconds;
+    let warm_up = CASES.iter().filter(|case| case.side == Side::Admin).count() + 1;
+    (CASES.len() + 3) as f64 * one + warm_up as f64 * lengths.phase()
+}
+
+/// Duration of the caller's phases beside a flood, in seconds.
+fn calls_seconds(lengths: &Lengths) -> f64 {
+    lengths.rounds as f64 * lengths.phase()
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<FloodResult>> {
@@ -235,7 +258,11 @@ async fn on_edge(
     };
     let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
     forget_peak(&[edge.pid()])?;
-    let samples = call(runner, &contender, phase)?;
+    let mut rounds = Vec::new();
+    for _ in 0..lengths.rounds {
+        rounds.push(call(runner, &contender, phase)?);
+    }
+    let samples = Samples::median(&rounds);
     let flooded = weigh(side, case, edge.pid(), samples, flood, lengths)?;
     let checked = match sides.front_tls {
         // The check's own call uses no TLS.
@@ -270,9 +297,15 @@ async fn on_admin(
     let admin = Admin::start(options);
     pin(admin.pid(), runner.stage.cores.edge)?;
     let caller = Caller::new(&admin.url(), key);
+    // The first requests of a process are its slowest.
+    read(&caller, admin.pid(), lengths).await?;
     let flood = start(runner.stage, case, admin.addr(), keys, lengths)?;
     forget_peak(&[admin.pid()])?;
-    let samples = read(&caller, admin.pid(), lengths).await?;
+    let mut rounds = Vec::new();
+    for _ in 0..lengths.rounds {
+        rounds.push(read(&caller, admin.pid(), lengths).await?);
+    }
+    let samples = Samples::median(&rounds);
     weigh(Side::Admin, case, admin.pid(), samples, flood, lengths)
 }
 
@@ -314,7 +347,7 @@ fn start(
 ) -> Result<Option<BackgroundProcess>, Box<dyn Error>> {
     let Some(case) = case else { return Ok(None) };
     let word = clap::ValueEnum::to_possible_value(&case.flood).ok_or("a flood without a name")?;
-    let seconds = (RISE + lengths.phase() + MARGIN).ceil();
+    let seconds = (RISE + calls_seconds(lengths) + MARGIN).ceil();
     let mut words: Vec<String> = [
         ("flood", word.get_name().to_owned()),
         ("target", target.to_string()),

@@ -4,6 +4,7 @@
 
 use super::Edge;
 use super::arrivals::Arrivals;
+use super::bursts::Bursts;
 use super::connection::{self, Connection};
 use super::connections::Connections;
 use super::head::Head;
@@ -38,6 +39,7 @@ pub struct EdgeApp {
     connections: Arc<Connections>,
     tls: Option<Acceptor>,
     within: Duration,
+    bursts: Bursts,
 }
 
 impl EdgeApp {
@@ -60,6 +62,7 @@ impl EdgeApp {
             connections,
             tls,
             within,
+            bursts: Bursts::new(),
         }
     }
 
@@ -125,7 +128,7 @@ impl EdgeApp {
         let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
         match is_h2 {
             true => drop(app.process_new(connection, shutdown).await),
-            false => app.serve_h1(connection, shutdown).await,
+            false => app.serve_h1(connection, &self.bursts, shutdown).await,
         }
         Some(())
     }

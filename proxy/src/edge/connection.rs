@@ -1,6 +1,7 @@
 //! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
 use super::Edge;
+use super::bursts::Bursts;
 use super::head::{HEAD_BYTES_MAX, Head};
 use super::request_scope;
 use super::write::KEEP_ALIVE;
@@ -42,13 +43,16 @@ impl Connection {
     }
 
     /// Serves HTTP/1, as Pingora's own loop does. The future of that one also has room for HTTP/2: 4 KB a connection.
-    pub(super) async fn serve_h1(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) {
-        let mut served = self
-            .process_new_http(first_session(connection, shutdown), shutdown)
+    pub(super) async fn serve_h1(
+        self: &Arc<Self>,
+        connection: Stream,
+        bursts: &Bursts,
+        shutdown: &ShutdownWatch,
+    ) {
+        let serve = |session| self.process_new_http(session, shutdown);
+        bursts
+            .serve(first_session(connection, shutdown), serve, next_session)
             .await;
-        while let Some(connection) = served {
-            served = self.process_new_http(next_session(connection), shutdown).await;
-        }
     }
 }
 

@@ -29,13 +29,14 @@ pub fn is_dot_segment(name: &[u8]) -> bool {
 }
 
 /// Why [`looks_like_an_id`] names no new agent. Completes the sentence "agent …".
-pub const NO_ID: &str = "must not look like the id of another record (`wal_…`, `pol_…`) or the number of a wallet (14 to 16 \
-     digits): where either can stand, it would be taken for that";
+pub const NO_ID: &str = "must not begin with `wal_`, or look like the id of another record (`pol_…`) or the number of a wallet (14 \
+     to 16 digits): where either can stand, it would be taken for that";
 /// The names of which [`looks_like_an_id`] is true, as a JSON Schema pattern.
-pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|(acct|usr|ses|inv|key|wal|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
+pub const ID_PATTERN: &str = "^([1-9][0-9]{13,15}|wal_.*|(acct|usr|ses|inv|key|pol|pk|vk|allow|deny|req|int|txn|aud|wh|whd)_[0-9A-Za-z]{26})$";
 
 /// Whether the name looks like an id that Tollgate makes of something else than an agent, or like a wallet's number:
-/// who chooses such a name gets what was meant for that record (decision D61).
+/// who chooses such a name gets what was meant for that record. Any name with the prefix of a wallet's id names a wallet
+/// in a payment, so that none would reach an agent of this name (decision D61).
 pub fn looks_like_an_id(name: &str) -> bool {
     let is_random =
         |text: &str| text.len() == RANDOM_LEN && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -43,6 +44,7 @@ pub fn looks_like_an_id(name: &str) -> bool {
         && !name.starts_with('0')
         && name.bytes().all(|byte| byte.is_ascii_digit());
     is_number
+        || name.starts_with(Kind::Wallet.prefix())
         || Kind::ALL
             .iter()
             .filter(|kind| **kind != Kind::Agent)
@@ -88,6 +90,8 @@ mod tests {
         for kind in &Kind::ALL {
             let id = format!("{}{random}", kind.prefix());
             assert_eq!(looks_like_an_id(&id), *kind != Kind::Agent, "{id}");
+            let short = format!("{}6802", kind.prefix());
+            assert_eq!(looks_like_an_id(&short), *kind == Kind::Wallet, "{short}");
             names.extend([
                 id[..id.len() - 1].to_owned(),
                 format!("{id}0"),
@@ -103,7 +107,8 @@ mod tests {
             "10000000000000000",
             "09999999999999",
             "17642880000000x",
-            "wal_",
+            "wal",
+            "wallet_1",
             "bot",
             "17",
         ];

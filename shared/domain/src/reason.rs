@@ -215,7 +215,8 @@ reasons! {
         check: State Never
             "No policy with Cap enabled holds for the agent: set one, or set capEnabled to true in its policy.",
             "Cap enabled";
-        block: violation "Cap is not enabled on the agent.";
+        block: violation
+            "No policy with Cap enabled holds for this agent: set one, or set capEnabled to true in its policy.";
     }
     PerTransactionLimit "per_transaction_limit",
         "The policy's limit of one spend.", "Per-transaction cap" {

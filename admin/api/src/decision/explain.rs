@@ -300,7 +300,8 @@ fn outcome_sentence(outcome: &str, data: &Map<String, Value>) -> String {
                 .to_owned()
         }
         Some(HoldOutcome::Voided) => {
-            "Approved, but the answer was lost: nothing was forwarded, and the charge was given back."
+            "Approved, but the approval did not reach the edge in time, so the call was denied with \
+             service_unavailable. Nothing was forwarded, and the charge was given back."
                 .to_owned()
         }
     }

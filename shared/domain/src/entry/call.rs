@@ -139,7 +139,7 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
         data.insert("operatorReason".to_owned(), reason.into());
     }
     let kind = match how {
-        HoldOutcome::Voided => "decision.voided",
+        HoldOutcome::Voided => VOIDED,
         HoldOutcome::Unsent => "decision.denied",
         _ => "decision.approved",
     };
@@ -203,6 +203,9 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     };
     Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
 }
+
+/// Type of the entry of an approval that did not reach the edge.
+pub const VOIDED: &str = "decision.voided";
 
 /// Returns the denial id of a call that Cap approved: the id of its hold with the prefix of a denial.
 fn deny_id(allow_id: &str) -> String {

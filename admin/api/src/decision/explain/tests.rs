@@ -128,7 +128,7 @@ fn every_end_of_an_approved_call_is_told() {
         ("estimated", 750_000_000, "0.75 USD stays charged"),
         ("kept", 750_000_000, "unless it is corrected"),
         ("corrected", 1, "corrected to 0.000000001 USD"),
-        ("voided", 0, "nothing was forwarded"),
+        ("voided", 0, "Nothing was forwarded"),
     ] {
         let explained = told_of(&[line(8, &format!("A {how} {cost} {ID} {HOLD}"))], false);
         assert!(
