@@ -349,15 +349,33 @@ async fn answers_that_are_no_stream_pass_whole() {
     let mut stream = stage.open(&actor, json!({})).await;
     assert_eq!(stream.header("x-service-actual-usd"), Some("0.000000012"));
     assert_eq!(stream.whole().await["usage"], usage(9, 12));
-    stage.upstream.set(|_| {
-        let error = "event: error\ndata: {\"error\":{\"message\":\"bad key sk-secret123\"}}\n\n";
-        Answer::bytes(429, error).header("content-type", "text/event-stream")
-    });
-    let mut stream = stage.open(&actor, json!({})).await;
-    assert_eq!(stream.status(), 429);
-    let whole = "event: error\ndata: {\"error\":{\"message\":\"bad key [redacted]\"}}\n\n";
-    assert_eq!(stream.whole_text().await, whole);
-    assert_eq!(actor.settled().await, 12, "an error costs nothing");
+    let error =
+        |key: &str| format!("event: error\ndata: {{\"error\":{{\"message\":\"bad key {key}\"}}}}\n\n");
+    for (status, charged, repeats) in [
+        (429, 12, None),
+        (500, 12 + HELD, Some("false")),
+        (503, 12 + 2 * HELD, Some("false")),
+    ] {
+        // The usage in it is not that of a whole answer.
+        let body = error("sk-secret123") + &usage_frame(5);
+        let answer = Answer::bytes(status, body).header("content-type", "text/event-stream");
+        stage.upstream.set(move |_| answer.clone());
+        let mut stream = stage.open(&actor, json!({})).await;
+        assert_eq!(stream.status(), status);
+        assert_eq!(
+            stream.header("content-type"),
+            Some("text/event-stream"),
+            "{status}"
+        );
+        assert_eq!(stream.header("x-should-retry"), repeats, "{status}");
+        assert_eq!(stream.header("x-service-actual-usd"), None, "{status}");
+        assert_eq!(stream.whole_text().await, error("[redacted]") + &usage_frame(5));
+        assert_eq!(
+            actor.settled().await,
+            charged,
+            "{status}: a refusal costs nothing, a failure the estimate"
+        );
+    }
 }
 
 /// Tollgate requests no compression. A stream that is compressed anyway is decoded, or it could not be settled.
