@@ -2,8 +2,10 @@
 //!
 //! * [`sums`]: pages, exports and usage of a written trail, in the store and in the archive, against its lines
 //! * [`bounds`]: the reads of one request
+//! * [`streamed`]: a streamed call
 
 mod bounds;
+mod streamed;
 mod sums;
 mod trail;
 
