@@ -207,3 +207,53 @@ async fn an_http2_caller_who_resets_a_stream_pays_the_real_cost() {
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert_eq!(actor.settled().await, 24);
 }
+
+/// Streams of one HTTP/2 connection that its caller resets by the hundred, each after its first bytes: all are settled
+/// to the real cost, and another stream of the connection goes on.
+#[tokio::test]
+async fn streams_reset_by_the_hundred_are_settled() {
+    const STREAMS: u64 = 300;
+    let stage = Stage::new().await;
+    let (actor, feed) = stage.fed_actor().await;
+    let client = reqwest::Client::builder().http2_prior_knowledge();
+    let client = client.build().unwrap();
+    let open = async || {
+        let request = client.post(format!("{}/v1/chat/completions", stage.edge.url()));
+        let request = request
+            .bearer_auth(&actor.key)
+            .json(&crate::stage::body(json!({})));
+        let mut answer = request.send().await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), answer.version()),
+            (200, reqwest::Version::HTTP_2)
+        );
+        let first = answer.chunk().await.unwrap().unwrap();
+        assert!(first.starts_with(b"data: "), "{first:?}");
+        answer
+    };
+    feed.send(chunk("one"));
+    let other = open().await;
+    let script = Script::new().send(chunk("one")).pause(Duration::from_millis(200));
+    stage.provider_streams(script.send(usage_frame(12)).event("[DONE]"));
+    for _ in 0..STREAMS {
+        drop(open().await);
+    }
+    assert_eq!(stage.metric("tollgate_proxy_connections").await, 1);
+    finish(&feed, 12);
+    let rest = other.text().await.unwrap();
+    assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
+    assert_eq!(actor.settled().await, (STREAMS + 1) * 12);
+    for gauge in ["tollgate_proxy_in_flight", "tollgate_proxy_streams_open"] {
+        eventually("nothing in flight", SOON, async || {
+            (stage.metric(gauge).await == 0).then_some(())
+        })
+        .await;
+    }
+    assert!(open().await.text().await.unwrap().ends_with("data: [DONE]\n\n"));
+    assert_eq!(stage.metric("tollgate_proxy_connections").await, 1);
+    let gone = stage
+        .metric("tollgate_proxy_streams_total{end=\"caller_gone\"}")
+        .await;
+    assert!(gone > STREAMS / 2, "{gone}");
+    stage.ledger_check().await.is_in_order();
+}
