@@ -218,7 +218,7 @@ async fn each_end_is_charged_by_the_rule() {
             assert!(message.contains(charged), "{}: {message}", case.what);
         }
         let line = eventually("the audit line", SOON, async || {
-            audit_line(stage, &actor.agent, &id)
+            stage.audit_lines(&actor.agent, &id).pop()
         })
         .await;
         assert!(line.contains(&format!(",{},", case.end)), "{}: {line}", case.what);
@@ -234,12 +234,6 @@ fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.find(|line| line["message"] == "call settled" && line["decision.id"] == allow_id)
-}
-
-fn audit_line(stage: &Stage, agent: &harness::SeedAgent, id: &str) -> Option<String> {
-    let log = agent.account.keys.live().audit();
-    let lines: Vec<String> = stage.redis.command(&["LRANGE", &log, "0", "-1"]);
-    lines.into_iter().find(|line| line.contains(id))
 }
 
 /// The deadline of the whole stream, and that of the first byte, which ends a call before it is a stream.
@@ -268,22 +262,21 @@ async fn a_stream_has_a_deadline_as_a_whole() {
 /// A store that is away when the usage comes: the stream ends all the same, and the settlement follows.
 #[tokio::test]
 async fn the_settlement_of_a_stream_waits_for_the_store() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "2000")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let feed = harness::Feed::new();
-    stage.provider_streams(Script::new().feed(&feed));
-    let mut stream = stage.open(&actor, json!({})).await;
-    feed.send(chunk("one"));
-    stream.until("one").await;
-    stage.redis.pause();
-    finish(&feed, 12);
-    assert!(
-        stream.rest().await.ends_with("data: [DONE]\n\n"),
-        "{}",
-        stream.body
-    );
-    stage.redis.resume();
-    assert_eq!(actor.settled().await, 12);
+    let stage = Stage::durable(|options| options).await;
+    for is_killed in [false, true] {
+        let (actor, feed, mut stream) = stage.open_fed().await;
+        let id = stream.header("x-service-allow-id").unwrap().to_owned();
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stage.lose_store(is_killed);
+        finish(&feed, 12);
+        assert!(
+            stream.rest().await.ends_with("data: [DONE]\n\n"),
+            "{is_killed}: {}",
+            stream.body
+        );
+        stage.settles_with_the_store(is_killed, &actor, &id, 12).await;
+    }
 }
 
 /// The time to the first byte of the body, once for each stream; none for a stream without a byte, and for an answer
@@ -302,7 +295,7 @@ async fn the_time_to_the_first_byte_is_recorded() {
     };
     let line_of = async |id: String| {
         eventually("the audit line", SOON, async || {
-            audit_line(&stage, &actor.agent, &id)
+            stage.audit_lines(&actor.agent, &id).pop()
         })
         .await
     };

@@ -195,25 +195,22 @@ async fn without_the_switch_nothing_grows() {
 /// A store that is away when the hold has to grow: the stream ends, and is settled later.
 #[tokio::test]
 async fn without_a_decision_the_stream_ends() {
-    let stage = Stage::with(|options| {
-        options
-            .env("TOLLGATE_PROXY__STREAM_EXTEND", "true")
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "2000")
-    })
-    .await;
-    let (actor, feed, mut stream) = stage.open_fed().await;
-    feed.send(chunk("one"));
-    stream.until("one").await;
-    stage.redis.pause();
-    feed.send(tokens(1000) + &chunk("-too-much-"));
-    let body = stream.rest().await;
-    assert!(
-        body.contains("\"code\":\"service_unavailable\"") && !body.contains("-too-much-"),
-        "{body}"
-    );
-    stage.redis.resume();
-    // 1,003 tokens were seen, so the held amount is the larger. If the script has run, its step is taken back.
-    assert_eq!(actor.settled().await, HELD);
+    let stage = Stage::durable(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
+    for is_killed in [false, true] {
+        let (actor, feed, mut stream) = stage.open_fed().await;
+        let id = stream.header("x-service-allow-id").unwrap().to_owned();
+        feed.send(chunk("one"));
+        stream.until("one").await;
+        stage.lose_store(is_killed);
+        feed.send(tokens(1000) + &chunk("-too-much-"));
+        let body = stream.rest().await;
+        assert!(
+            body.contains("\"code\":\"service_unavailable\"") && !body.contains("-too-much-"),
+            "{is_killed}: {body}"
+        );
+        // 1,003 tokens were seen, so the held amount is the larger. If the script has run, its step is taken back.
+        stage.settles_with_the_store(is_killed, &actor, &id, HELD).await;
+    }
 }
 
 /// Many streams, and room for fewer of their steps: no fewer grow than there is room for.

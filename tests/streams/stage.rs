@@ -2,8 +2,8 @@
 
 pub use harness::{Actor, daily_cap as daily, open_cap};
 use harness::{
-    Answer, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Installation, Redis, Script, Upstream,
-    eventually,
+    Answer, Cli, CliOutput, Edge, EdgeOptions, EventStream, Feed, Installation, Redis, Script, SeedAgent,
+    Upstream, eventually,
 };
 use serde_json::{Value, json};
 use std::ops::Deref;
@@ -62,10 +62,59 @@ impl Stage {
 
     /// Starts with other settings. The provider streams two deltas of four bytes and the usage 9 + 12.
     pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
-        let installation = Installation::on(Redis::start()).await;
+        Self::on(Redis::start(), change).await
+    }
+
+    /// Starts on this store.
+    pub async fn on(redis: Redis, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        let installation = Installation::on(redis).await;
         let stage = Self(installation.with_edge(EDGE, |options| change(switched_on(options))));
         stage.provider_streams(Script::chat(&["Hell", "o wo"], &usage(9, 12)));
         stage
+    }
+
+    /// Starts with a store that a kill does not empty, and that is awaited for two seconds.
+    pub async fn durable(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        let change = |options: EdgeOptions| change(options.env("TOLLGATE_STORE__TIMEOUT_MS", "2000"));
+        Self::on(Redis::start_durable(), change).await
+    }
+
+    /// Takes the store away: killed, so that it refuses connections, or frozen, so that it answers nothing.
+    pub fn lose_store(&self, is_killed: bool) {
+        match is_killed {
+            true => self.redis.kill9(),
+            false => self.redis.pause(),
+        }
+    }
+
+    /// Brings the store back, and asserts that the call `id` is settled once, at `nanos`.
+    pub async fn settles_with_the_store(&self, is_killed: bool, actor: &Actor, id: &str, nanos: u64) {
+        match is_killed {
+            true => self.redis.restart(),
+            false => self.redis.resume(),
+        }
+        // A kill also breaks the test's own connection.
+        eventually("a connection to the store", SOON, async || {
+            let ping: Option<String> = self.store.command(&redis::cmd("PING")).await.ok();
+            ping
+        })
+        .await;
+        assert_eq!(actor.settled().await, nanos, "killed: {is_killed}");
+        eventually("an empty retry queue", SOON, async || {
+            (self.edge.metric_sum("tollgate_proxy_pending") == Some(0)).then_some(())
+        })
+        .await;
+        let lines = self.audit_lines(&actor.agent, id);
+        assert_eq!(lines.len(), 1, "settled once: {lines:?}");
+        self.ledger_check().await.is_in_order();
+    }
+
+    /// The entries of the audit log about the call `id`.
+    pub fn audit_lines(&self, agent: &SeedAgent, id: &str) -> Vec<String> {
+        let log = agent.account.keys.live().audit();
+        let mut lines: Vec<String> = self.redis.command(&["LRANGE", &log, "0", "-1"]);
+        lines.retain(|line| line.contains(id));
+        lines
     }
 
     pub fn provider_streams(&self, script: Script) {
