@@ -8,25 +8,30 @@ use harness::{
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
-const MODEL: &str = "gpt-4o-mini";
+pub const MODEL: &str = "gpt-4o-mini";
 const CHAT: (&str, &str) = ("POST", "/v1/chat/completions");
 
-struct Fixture {
-    recording: Recording,
-    edge: Edge,
+/// Store, provider and edge, and what is recorded of them.
+pub struct Fixture {
+    pub recording: Recording,
+    pub edge: Edge,
     seed: Seed,
-    upstream: Upstream,
+    pub upstream: Upstream,
     redis: Redis,
 }
 
 impl Fixture {
-    async fn start() -> Self {
+    /// Starts with these settings (such as `PROXY__STREAMING`).
+    pub async fn start(settings: &[(&str, &str)]) -> Self {
         let redis = Redis::start();
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let seed = Seed::new(&redis.store()).await;
         let options = EdgeOptions::new(BINARY, redis.url(), upstream.base_url())
             .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "1000")
             .env("TOLLGATE_PROXY__MAX_BODY_BYTES", "100000");
+        let options = settings.iter().fold(options, |options, (name, value)| {
+            options.env(&format!("TOLLGATE_{name}"), *value)
+        });
         let edge = Edge::start(options);
         Self {
             recording: Recording::new(),
@@ -37,12 +42,12 @@ impl Fixture {
         }
     }
 
-    async fn agent(&self, plan: &str, cap: CapPolicy) -> (SeedAgent, Caller) {
+    pub async fn agent(&self, plan: &str, cap: CapPolicy) -> (SeedAgent, Caller) {
         let (agent, key) = self.seed.ready_agent(plan, cap).await;
         (agent, Caller::new(&self.edge.url(), &key))
     }
 
-    async fn call(&mut self, title: &str, caller: &Caller, headers: &[(&str, &str)], body: &str) {
+    pub async fn call(&mut self, title: &str, caller: &Caller, headers: &[(&str, &str)], body: &str) {
         self.recording.call(title, caller, CHAT, headers, body).await;
     }
 }
@@ -52,7 +57,7 @@ fn body() -> String {
 }
 
 /// The body of a call with one field added or replaced.
-fn with(field: &str, value: Value) -> String {
+pub fn with(field: &str, value: Value) -> String {
     let mut body = chat_body(MODEL, "hello");
     body[field] = value;
     body.to_string()
@@ -276,7 +281,7 @@ async fn other_routes(fixture: &mut Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_edge_answers_as_before() {
-    let mut fixture = Fixture::start().await;
+    let mut fixture = Fixture::start(&[]).await;
     approvals(&mut fixture).await;
     denials(&mut fixture).await;
     refusals(&mut fixture).await;

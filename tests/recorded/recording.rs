@@ -207,7 +207,8 @@ fn compare(name: &str, now: &str) {
         return;
     }
     let before = std::fs::read_to_string(&path).unwrap_or_default();
-    let calls = |text: &str| text.split("\n\n").map(str::to_owned).collect::<Vec<_>>();
+    // A body can have empty lines.
+    let calls = |text: &str| text.split("\n\n## ").map(str::to_owned).collect::<Vec<_>>();
     let (before, now) = (calls(&before), calls(now));
     let different: Vec<String> = before
         .iter()
