@@ -1,7 +1,8 @@
 //! Callers who leave or stall over HTTP/2, with frames that no well-behaved client library sends.
 
-use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
-use harness::{RawClient, eventually};
+use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
+use harness::{Answer, RawClient, Script, eventually};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const DATA: u8 = 0;
@@ -68,7 +69,11 @@ pub fn head(stage: &Stage, stream: u32) -> Vec<u8> {
 
 /// The whole call on a stream.
 fn call(stage: &Stage, stream: u32) -> Vec<u8> {
-    let body = body().to_string();
+    call_with(stage, stream, &body())
+}
+
+fn call_with(stage: &Stage, stream: u32, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
     [
         head(stage, stream),
         frame(DATA, END_STREAM, stream, body.as_bytes()),
@@ -135,25 +140,35 @@ async fn a_caller_without_room_for_its_answer_is_let_go() {
 }
 
 /// Streams that are opened and cancelled at once, by the hundred ("rapid reset"): calls that were approved are settled,
-/// the edge lives on.
+/// the edge lives on. Their answers are whole, or streams.
 #[tokio::test]
 async fn streams_reset_by_the_hundred_leave_nothing_behind() {
-    let stage = Setup::default().start().await;
-    let mut raw = connected(&stage, 65_535).await;
-    for number in 0..500_u32 {
-        let stream = 2 * number + 1;
-        let both = [
-            call(&stage, stream),
-            frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()),
-        ]
-        .concat();
-        if !raw.send(both).await {
-            break;
+    for is_streamed in [false, true] {
+        let stage = Setup::default().env("PROXY__STREAMING", true).start().await;
+        let mut sent = body();
+        sent["stream"] = is_streamed.into();
+        if is_streamed {
+            let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12 });
+            let answer = Answer::stream(Script::chat(&["Hello."], &usage));
+            stage.upstream.set(move |_| answer.clone());
         }
+        let mut raw = connected(&stage, 65_535).await;
+        for number in 0..500_u32 {
+            let stream = 2 * number + 1;
+            let both = [
+                call_with(&stage, stream, &sent),
+                frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()),
+            ]
+            .concat();
+            if !raw.send(both).await {
+                break;
+            }
+        }
+        drop(raw.read_to_end(Duration::from_secs(1)).await);
+        stage.at_rest().await;
+        let forwarded = stage.upstream.arrived() as u64;
+        stage.settled_at(forwarded * ACTUAL).await;
+        stage.upstream.set(|_| answer());
+        stage.approved_call().await;
     }
-    drop(raw.read_to_end(Duration::from_secs(1)).await);
-    stage.at_rest().await;
-    let forwarded = stage.upstream.arrived() as u64;
-    stage.settled_at(forwarded * ACTUAL).await;
-    stage.approved_call().await;
 }
