@@ -262,8 +262,8 @@ async fn a_stream_has_a_deadline_as_a_whole() {
 /// A store that is away when the usage comes: the stream ends all the same, and the settlement follows.
 #[tokio::test]
 async fn the_settlement_of_a_stream_waits_for_the_store() {
-    let stage = Stage::durable(|options| options).await;
     for is_killed in [false, true] {
+        let stage = Stage::durable(|options| options).await;
         let (actor, feed, mut stream) = stage.open_fed().await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         feed.send(chunk("one"));

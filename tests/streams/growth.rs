@@ -2,7 +2,7 @@
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
 use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage, usage_frame};
-use harness::{CapPolicy, EventStream, Feed, Nanos, Script, eventually};
+use harness::{CapPolicy, EdgeOptions, EventStream, Feed, Nanos, Script, eventually};
 use serde_json::json;
 
 async fn stage() -> Stage {
@@ -195,8 +195,9 @@ async fn without_the_switch_nothing_grows() {
 /// A store that is away when the hold has to grow: the stream ends, and is settled later.
 #[tokio::test]
 async fn without_a_decision_the_stream_ends() {
-    let stage = Stage::durable(|options| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true")).await;
     for is_killed in [false, true] {
+        let extending = |options: EdgeOptions| options.env("TOLLGATE_PROXY__STREAM_EXTEND", "true");
+        let stage = Stage::durable(extending).await;
         let (actor, feed, mut stream) = stage.open_fed().await;
         let id = stream.header("x-service-allow-id").unwrap().to_owned();
         feed.send(chunk("one"));
