@@ -16,19 +16,19 @@ const OPEN: &str = "open";
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 
 fn module() -> String {
-    let mut text = "/**\n * Reasons and checks as people read them. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.\n */\n\n\
-                    /** Why something was denied. */\nexport const REASONS = {\n"
+    let mut text = "/**\n * Labels for reasons and checks. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.\n */\n\n\
+                    /** Labels of the reasons for denials. */\nexport const REASONS = {\n"
         .to_owned();
     for (word, title, _) in TITLES {
         writeln!(text, "  {word}: '{title}',").unwrap();
     }
-    text.push_str("};\n\n/** The checks, where they are called otherwise than the denial by them. */\nexport const CHECKS = {\n");
+    text.push_str("};\n\n/** Labels of the checks that differ from the label of their denial. */\nexport const CHECKS = {\n");
     for (word, title, check) in TITLES {
         if let Some(check) = check.filter(|check| check != title) {
             writeln!(text, "  {word}: '{check}',").unwrap();
         }
     }
-    text.push_str("};\n\n/** The reasons for which calls are denied; the others are those of spends and escrows. */\nexport const CALL_REASONS = [\n");
+    text.push_str("};\n\n/** The reasons that apply to calls. The others apply to spends and escrows. */\nexport const CALL_REASONS = [\n");
     for denial in Denial::ALL {
         writeln!(text, "  '{}',", denial.reason()).unwrap();
     }

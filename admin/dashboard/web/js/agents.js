@@ -1,16 +1,16 @@
 /**
- * The account's agents, for choosing one and for naming them: the newest, or those that a search finds.
+ * The account's agents, for select boxes and names: the newest, or the results of a search.
  */
 import { get } from './api.js';
 import { useLoad } from './load.js';
 
-/** Agents that are listed at once. */
+/** Limit of one list of agents. */
 export const MOST = 200;
 
 /**
- * @param {string} [q] what their id or name has in it
- * @returns {{agents: object[], more: boolean, nameOf: (id: string) => string}} with `more` there are others;
- *   `nameOf` an agent that is not listed is its id
+ * @param {string} [q] part of their id or name
+ * @returns {{agents: object[], more: boolean, nameOf: (id: string) => string}} `more`: the account has further agents;
+ *   `nameOf` returns the id of an agent that is not listed
  */
 export function useAgents(q = '') {
   const { data } = useLoad((signal) => get('/agents', { limit: MOST, q }, { signal }), [q], []);

@@ -1,17 +1,17 @@
 /**
- * Calls of the management API with the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
+ * Client of the management API: sends the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
  */
 import { parseExact } from './exact.js';
 import { ENDED, session, signedIn, signedOut } from './session.js';
 
-/** A path that starts with /api/ is taken as it is; any other stands under the management API. */
+/** Prefix of paths that do not start with /api/. */
 const BASE = '/api/v1';
-/** What the server says to a session that has ended; the second where an API key would do as well and the cookie is gone. */
+/** Error codes of an ended session; the second comes from routes that also accept API keys, when the cookie is gone. */
 const SIGNED_OUT = ['SESSION_REQUIRED', 'API_KEY_REQUIRED'];
 
-/** An answer that is no success; `code` and `message` are the server's. */
+/** An error answer; `code` and `message` are the server's. */
 export class ApiError extends Error {
-  /** @param {number} status 0 when no answer came */
+  /** @param {number} status 0 if no answer arrived */
   constructor(status, code, message, body = {}, headers = new Headers()) {
     super(message);
     this.name = 'ApiError';
@@ -22,23 +22,23 @@ export class ApiError extends Error {
     this.requestId = headers.get('x-request-id');
   }
 
-  /** The field that the sentence is about: it begins with its name. */
+  /** The invalid field: the message begins with its name. */
   get field() {
     return /^([a-z][A-Za-z0-9_]*)\b/.exec(this.message)?.[1] ?? null;
   }
 }
 
-/** No answer came. */
+/** The server did not answer. */
 export const unreachable = () => new ApiError(0, 'UNREACHABLE', 'The server cannot be reached. Check the connection and try again.');
 
-/** The address of an API path with its query; parameters that are null, undefined or empty are left out. */
+/** Builds the address of an API path with its query, without parameters that are null, undefined or empty. */
 export function url(path, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
   const text = new URLSearchParams(given).toString();
   return `${path.startsWith('/api/') ? path : BASE + path}${text ? `?${text}` : ''}`;
 }
 
-/** A key for a change that must happen once however often it is sent. */
+/** A new idempotency key: the server carries out requests with the same key once. */
 export function newIdempotencyKey() {
   return crypto.getRandomValues(new Uint8Array(16)).reduce((text, byte) => text + byte.toString(16).padStart(2, '0'), 'web-');
 }
@@ -54,7 +54,7 @@ function headersOf({ body, idempotencyKey, ifMatch, ifNoneMatch }, changes) {
   return headers;
 }
 
-/** The answer as it came; for exports and streams. Throws like `request`. */
+/** The unparsed response, for exports and streams. Throws like `request`. */
 export async function fetchRaw(method, path, options = {}) {
   const { query, body, signal } = options;
   let response;
@@ -72,7 +72,7 @@ export async function fetchRaw(method, path, options = {}) {
   throw await failure(response);
 }
 
-/** JSON of a body; an `Exact` is written as the number it is, with all its digits. */
+/** Serialises a body. An `Exact` becomes a JSON number with all its digits. */
 function bodyText(body) {
   const numbers = [];
   const mark = `exact-${newIdempotencyKey()}-`;
@@ -84,7 +84,7 @@ function bodyText(body) {
   return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, () => number), text);
 }
 
-/** A decimal that goes into a body with every digit, as JSON number. Make it from `typedAmount`. */
+/** A decimal that a body carries as JSON number with every digit. Create it from `typedAmount`. */
 export class Exact {
   /** @param {string} text */
   constructor(text) {
@@ -97,7 +97,7 @@ async function failure(response) {
   try {
     body = parseExact(await response.text());
   } catch {
-    // Not ours: a proxy in between answered. The status says what there is to say.
+    // The body is not from this server but from a proxy in between: only its status is known.
   }
   const code = body.code ?? 'HTTP';
   if (response.status === 401 && SIGNED_OUT.includes(code) && session.get().status === 'in') {
@@ -109,7 +109,7 @@ async function failure(response) {
 
 const sources = new WeakMap();
 
-/** The text that an answer was read from, for what must be shown as it was written. */
+/** The JSON text of an answer, for values that must be shown exactly as the server wrote them. */
 export const sourceOf = (answer) => sources.get(answer) ?? '';
 
 async function request(method, path, options) {
@@ -127,8 +127,9 @@ async function request(method, path, options) {
 }
 
 /**
- * What an error says about the session. Signing in again in another tab changes the CSRF token of this one: as the same user
- * the refused request, which changed nothing, is sent again. A role that was changed meanwhile changes what is offered.
+ * Reloads the session after an error that points to an outdated one. A new sign-in in another tab invalidates the CSRF
+ * token of this tab: returns true if it is the same user, so the refused request, which changed nothing, can be sent
+ * again. After a change of the role the pages offer other actions.
  */
 async function mayRepeat({ status, code }) {
   if (status !== 403 || !['CSRF_FAILED', 'INSUFFICIENT_ROLE'].includes(code) || session.get().status !== 'in') return false;
@@ -136,7 +137,7 @@ async function mayRepeat({ status, code }) {
   return (await askWho()) && code === 'CSRF_FAILED' && session.get().user?.id === before;
 }
 
-/** Asks the server who is signed in: in another tab it may be someone else by now. False when it does not tell. */
+/** Loads the signed-in user from the server: another person may have signed in in another tab. False on failure. */
 export async function askWho() {
   try {
     signedIn(await get('/api/user/me'));
@@ -152,5 +153,5 @@ export const get = (path, query, options = {}) => request('GET', path, { ...opti
 export const post = (path, body, options = {}) => request('POST', path, { ...options, body: body ?? {} });
 export const patch = (path, body, options = {}) => request('PATCH', path, { ...options, body });
 export const del = (path, options = {}) => request('DELETE', path, options);
-/** A part of a path. */
+/** Escapes one segment of a path. */
 export const seg = encodeURIComponent;

@@ -1,5 +1,5 @@
 /**
- * The frame: navigation, the live/test switch, the page of the route, and the places of toasts and questions.
+ * The frame: navigation, the live/test switch, the page of the route, toasts and confirmations.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { get, post } from './api.js';
@@ -15,7 +15,10 @@ import { OpenPage } from './ui/open.js';
 import { Name } from './ui/show.js';
 import { ThemeSwitch } from './ui/theme.js';
 
-/** Everything. Who is not signed in sees the open pages only. @param {{start: () => Promise<void>}} props asks who is signed in */
+/**
+ * The root component. Without a session only open pages are shown.
+ * @param {{start: () => Promise<void>}} props loads the session
+ */
 export function App({ start }) {
   const { status, mode, wanted, place } = useSession();
   const { route, path } = usePlace();
@@ -42,7 +45,7 @@ export function App({ start }) {
   </div>`;
 }
 
-/** Stands at the address that was asked for until the server tells who is signed in. */
+/** Shown in place of the requested page while the session is unknown, with a button that asks the server again. */
 function Unknown({ start }) {
   const { error } = useSession();
   const [busy, setBusy] = useState(false);
@@ -59,7 +62,7 @@ function Unknown({ start }) {
   </main></div>`;
 }
 
-/** Learns where the edge is and which providers there are. A page without an answer shows neither. */
+/** Loads the edge's address and the providers. If that fails, pages show neither. */
 async function learnPlace() {
   let place = { edgeUrl: '', provider: '', providers: [] };
   try {
@@ -70,7 +73,7 @@ async function learnPlace() {
   if (session.get().status === 'in') session.set({ place });
 }
 
-/** The hash is the router's, so the skip link moves the focus itself. */
+/** The router owns the hash, so the skip link moves the focus itself. */
 function skip(event) {
   event.preventDefault();
   document.getElementById('main').focus();
@@ -105,7 +108,7 @@ function Frame() {
     </header>`;
 }
 
-/** Live or test. A record of one mode does not exist in the other, so a detail page gives way to its list. */
+/** The live/test switch. A record exists in one mode only, so a switch on a detail page opens its list. */
 function ModeSwitch() {
   const { mode } = useSession();
   const { path } = usePlace();

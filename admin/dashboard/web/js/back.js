@@ -1,25 +1,25 @@
 /**
- * What Back and a reload find again: how far one had scrolled, which page of each list was shown, and from which page one
- * came. All stand in the entry of the browser's history, so the address stays one that can be passed on.
+ * State that Back and a reload restore: the scroll position, the page of each list, and the page that led here. It is
+ * kept in the entry of the browser's history, so the address stays clean enough to share.
  */
 
-/** Pause after the last scroll before it is noted: browsers bound how often an entry may be written. */
+/** Delay after the last scroll event before the position is saved: browsers limit how often an entry may be written. */
 const PAUSE_MS = 200;
-/** How long a page that is still loading is waited for until it is tall enough to scroll to where one was. */
+/** Maximum wait for a loading page to become tall enough for the saved scroll position. */
 const WAIT_MS = 10_000;
-/** What a person does who does not want to be moved any more. */
+/** User input that cancels a pending scroll. */
 const OWN = ['wheel', 'touchstart', 'keydown', 'pointerdown'];
 
 let noting = 0;
 let stopWaiting = null;
-// The browser would scroll before the page has loaded what it shows.
+// The browser would scroll before the page has loaded its data.
 history.scrollRestoration = 'manual';
 
 function write(change) {
   history.replaceState({ ...history.state, ...change }, '');
 }
 
-/** Notes how far one has scrolled. Not while the page is on its way to where one was. */
+/** Saves the scroll position, unless a restored position is still pending. */
 function note() {
   clearTimeout(noting);
   noting = 0;
@@ -30,36 +30,36 @@ addEventListener('scroll', () => {
   clearTimeout(noting);
   noting = setTimeout(note, PAUSE_MS);
 }, { passive: true });
-// Whoever follows a link leaves the entry before the pause is over.
+// A click on a link leaves the entry before the delay is over.
 addEventListener('click', note, { capture: true });
 addEventListener('pagehide', note);
-// What is not noted yet belongs to the entry that was left.
+// A position that is not saved yet belongs to the previous entry.
 addEventListener('hashchange', () => {
   clearTimeout(noting);
   stopWaiting?.();
 });
 
-/** The cursors of the pages of a list up to the one that is shown. @param {string} list */
+/** Cursors of a list's pages up to the current one. @param {string} list */
 export const cursorsOf = (list) => history.state?.lists?.[list] ?? [];
 
 /** @param {string} list @param {string[]} cursors */
 export const keepCursors = (list, cursors) => write({ lists: { ...history.state?.lists, [list]: cursors } });
 
-/** Notes the page that led to a new entry of the history. @param {string} address the address that was left */
+/** Saves which page led to a new entry of the history. @param {string} address the previous address */
 export function noteOrigin(address) {
   if (history.state?.origin === undefined) write({ origin: new URL(address).hash });
 }
 
-/** The hash of the page that led here, such as `#/calls?agentId=bot`: that of the entry before; null if none of ours did. */
+/** The hash of the previous entry, such as `#/calls?agentId=bot`; null if it was no page of the dashboard. */
 export const origin = () => history.state?.origin || null;
 
-/** Forgets it for what is shown now. */
+/** Clears the saved state of the current entry. */
 export function forget() {
   stopWaiting?.();
   history.replaceState(null, '');
 }
 
-/** Scrolls to where one was in this entry, as soon as the page is tall enough; to the top of a new one. */
+/** Restores the entry's scroll position as soon as the page is tall enough. A new entry starts at the top. */
 export function returnTo() {
   stopWaiting?.();
   const wanted = history.state?.scroll ?? 0;

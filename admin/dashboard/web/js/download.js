@@ -1,12 +1,12 @@
 /**
- * Files: fetched with the session and the mode, kept under the name that the server gave.
+ * Downloads: fetched with the session and the mode, saved under the server's file name.
  */
 import { fetchRaw } from './api.js';
 
-/** How long the browser has to begin with the file before its memory is given back. */
+/** Time for the browser to start saving a file before its object URL is revoked. */
 const TAKEN_MS = 60_000;
 
-/** Keeps a text or the chunks of a file. @param {BlobPart[]} parts */
+/** Saves a text or the chunks of a file. @param {BlobPart[]} parts */
 export function save(parts, name, type) {
   const address = URL.createObjectURL(new Blob(parts, { type }));
   const link = document.createElement('a');
@@ -16,17 +16,17 @@ export function save(parts, name, type) {
   setTimeout(() => URL.revokeObjectURL(address), TAKEN_MS);
 }
 
-/** The name that the server gave; only letters, digits and `._-` are taken from it. */
+/** The server's file name, reduced to letters, digits and `._-`. */
 export function fileName(response, otherwise) {
   const given = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1];
   return (given ?? otherwise).replace(/[^A-Za-z0-9._-]/g, '_');
 }
 
 /**
- * Fetches a file and keeps it. An answer that is cut off throws, and nothing is kept.
+ * Fetches a file and saves it. Throws if the answer is cut off; then nothing is saved.
  * @param {string} path
- * @param {{query?: object, name: string, signal?: AbortSignal, begin?: (headers: Headers) => void, onChunk?: (chunk: Uint8Array) => void}} options
- *   `begin` sees the headers and may throw; `name` is used when the server gives none
+ * @param {{query?: object, name: string, signal?: AbortSignal, begin?: (headers: Headers) => void, onChunk?: (chunk:
+ *   Uint8Array) => void}} options `begin` gets the headers and may throw; `name` is used if the server sends none
  */
 export async function download(path, { query, name, signal, begin, onChunk }) {
   const response = await fetchRaw('GET', path, { query, signal });

@@ -1,6 +1,6 @@
 /**
- * Reads JSON without losing a digit of an amount: a number that is no safe integer (a decimal, an exponent, more than 15
- * digits) is kept as the text that the server wrote. `money.js` takes both forms.
+ * Parses JSON without losing a digit of an amount: a number that is no safe integer (a decimal, an exponent, more than
+ * 15 digits) becomes a string with the server's text. `money.js` accepts both forms.
  */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const SAFE = /^-?\d{1,15}$/;

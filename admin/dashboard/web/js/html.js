@@ -1,6 +1,6 @@
 /**
- * The one door to the vendored view library (Preact with htm, see vendor/). Everything shown passes through its text
- * nodes and attributes, which is what escapes it; nothing here or elsewhere sets HTML from text.
+ * The only import of the vendored view library (Preact with htm, see vendor/). All output passes through its text nodes
+ * and attributes, which escape it. No code of the dashboard sets HTML from text.
  */
 export {
   h, html, render, createContext,

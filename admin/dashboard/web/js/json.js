@@ -1,10 +1,10 @@
 /**
- * JSON as text: a part of a document as it was written, and documents with line breaks. Nothing is parsed and written again,
- * so numbers keep their digits and what is shown is what was stored.
+ * Works on JSON as text: extracts a value of a document and adds line breaks. Nothing is parsed and serialised again,
+ * so numbers keep their digits and the text shown is the text stored.
  */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 const CLOSE = { '{': '}', '[': ']' };
-/** Characters that nobody sees or that turn the order of others: shown as the escapes that JSON has for them. */
+/** Invisible characters and those that change the direction of text: shown as JSON escapes. */
 const INVISIBLE = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/g;
 
 /**

@@ -1,13 +1,14 @@
 /**
- * Data for a page: loaded when it is shown or when what it depends on changes, with its error and a way to try again.
+ * Data of a component: loaded on first render and when a dependency changes, with its error and a function to retry.
  */
 import { useCallback, useEffect, useRef, useState } from './html.js';
 
 /**
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
- * @param {unknown[]} on what the data depends on
- * @param {unknown[]} same while this is the same, what is shown stays until the new data are there; another one starts empty
+ * @param {unknown[]} on dependencies: a change loads the data again
+ * @param {unknown[]} same while these are unchanged, old data stays visible until the new data arrives; a change
+ *   drops it
  * @returns {{data: T|null, error: Error|null, loading: boolean, reload: () => void, set: (data: T) => void}}
  */
 export function useLoad(load, on, same = on) {

@@ -1,5 +1,5 @@
 /**
- * The start: hands the pages to the router, learns who is signed in, then shows the frame.
+ * Entry point: sets up the router, loads the session, then renders the frame.
  */
 import { html, render } from './html.js';
 import { ApiError, askWho, get, unreachable } from './api.js';
@@ -8,13 +8,13 @@ import { App } from './app.js';
 import { setRoutes } from './router.js';
 import { ROUTES } from './routes.js';
 
-/** Whether the browser sent a session's cookie. */
+/** Whether the browser has a session cookie. */
 async function hasSession() {
   const answer = await fetch('/dashboard.json', { headers: { Accept: 'application/json' }, cache: 'no-store' });
   return (await answer.json()).hasSession;
 }
 
-/** A server that does not tell signs nobody out: the address stays, and one can ask again. */
+/** Loads the session. A failure signs nobody out: the address stays, and the user can try again. */
 async function start() {
   try {
     if (await hasSession()) signedIn(await get('/api/user/me'));
@@ -25,7 +25,8 @@ async function start() {
   }
 }
 
-// The cookie is the browser's, not this tab's: whoever comes back to the tab sees who is signed in by now.
+// All tabs share the cookie. Another person may have signed in meanwhile, so a tab that becomes visible loads the
+// session.
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible' && session.get().status === 'in') askWho();
 });

@@ -1,6 +1,6 @@
 /**
- * Amounts of money as exact integers of nano-USD (BigInt): reading them from what the server writes, showing all their
- * digits, comparing and adding. Nothing here is a floating-point number but shares for drawing.
+ * Amounts of money as exact integers of nano-USD (BigInt): parsing the server's amounts, formatting, comparing and
+ * adding. Only shares for drawing are floating-point numbers.
  */
 const NANOS = 1_000_000_000n;
 const CENT = NANOS / 100n;
@@ -23,7 +23,7 @@ export function nanos(value) {
 }
 
 /**
- * As people read it: `$1,234.50`, `$0.00061485`. At least two decimals, never fewer than the amount has.
+ * Formats all digits: `$1,234.50`, `$0.00061485`. At least two decimals, never fewer than the amount has.
  * @param {string|number|bigint|null|undefined} value a server amount, or nanos as BigInt
  * @param {string} none what stands for no amount
  */
@@ -37,10 +37,9 @@ export function usd(value, none = '–') {
 }
 
 /**
- * As tables show it, so that a column can be read: an amount of a cent or more with two digits beyond the cent, and less than
- * a cent with its first two significant digits; rounded half up, and nothing that is there becomes nothing. `$12.3457`,
- * `$0.0012`, `$0.00061`; what was rounded keeps its zeros (`$0.0660`), what is exact has none (`$12.50`). The exact amount
- * (`usd`) is the title, and exports have it.
+ * Rounds an amount for a column of a table, half up: from one cent on to four decimals (`$12.3457`), below a cent to
+ * two significant digits (`$0.0012`, `$0.00061`), so no amount is rounded to zero. A rounded amount keeps its trailing
+ * zeros (`$0.0660`); an exact one has none (`$12.50`). Titles and exports have the exact amount (`usd`).
  * @param {string|number|bigint|null|undefined} value
  * @param {string} none what stands for no amount
  */
@@ -56,8 +55,8 @@ export function usdBrief(value, none = '–') {
 }
 
 /**
- * For places with little room (axes, tiles): cut to at most `digits` decimals, marked with ~ where something was cut off.
- * The exact amount stands beside it or in its title.
+ * For narrow places (axes, tiles): truncated to at most `digits` decimals, marked with ~ if digits were cut off.
+ * The exact amount is shown beside it or in the title.
  * @param {string|number|bigint|null|undefined} value
  */
 export function usdShort(value, digits = 4) {
@@ -70,12 +69,12 @@ export function usdShort(value, digits = 4) {
 }
 
 /**
- * What a person typed, as the exact decimal text that the server takes, or null when it is no amount.
+ * Converts typed text to the exact decimal text that the server accepts. Returns null if it is no amount.
  * @param {string} typed e.g. "1,000.50" or "$0.0001"
  */
 export function typedAmount(typed) {
   const given = typed.trim().replace(/^\$/, '');
-  // A comma is taken only where it separates thousands: in other countries it is the decimal point.
+  // Commas are accepted only between thousands: many countries use the comma as the decimal point.
   const plain = /^\d{1,3}(,\d{3})+(\.\d+)?$/.test(given) ? given.replaceAll(',', '') : given;
   return /^\d{1,12}(\.\d{1,9})?$/.test(plain) ? plain : null;
 }
@@ -92,7 +91,7 @@ export function share(part, whole) {
 }
 
 /**
- * The sum of server amounts; missing ones count nothing.
+ * The sum of server amounts; missing ones count as zero.
  * @param {Array<string|number|null>} values
  */
 export function sum(values) {

@@ -1,17 +1,18 @@
 /**
- * Names beside ids: those of API keys, virtual keys, policies, people and agents, asked for together and kept while the page is shown.
+ * Resolves ids of API keys, virtual keys, policies, people and agents to names, in batches, cached as long as the page
+ * is open.
  */
 import { useCallback, useEffect, useRef, useState } from './html.js';
 import { get } from './api.js';
 
-/** Most ids of one request. */
+/** Limit of the API on the ids of one request. */
 const IDS_MAX = 100;
-/** What the API takes as an id; whatever else stands in a record has no name. */
+/** The API's syntax of ids. Other actors in a record, such as the operator, have no name. */
 const ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
- * @returns {{of: (id: string) => {kind: string, name: string}|null, want: (ids: Array<string|null>) => void}} `want` asks for
- *   those that are not known yet; without an answer the ids stand alone
+ * @returns {{of: (id: string) => {kind: string, name: string}|null, want: (ids: Array<string|null>) => void}} `want`
+ *   requests the names not known yet; if the request fails, the page shows the ids alone
  */
 export function useNames() {
   const [known, setKnown] = useState(new Map());
@@ -33,7 +34,7 @@ export function useNames() {
   return { of: (id) => known.get(id) ?? null, want };
 }
 
-/** The names of these ids, for a page that knows them at once. */
+/** The names of these ids, for a page that has all ids at once. */
 export function useNamesOf(ids) {
   const names = useNames();
   useEffect(() => names.want(ids), [ids.join(' ')]);

@@ -1,5 +1,5 @@
 /**
- * Changes that must happen once however often they are sent: a double click, a retry after a lost answer.
+ * Idempotent requests: a double click or a retry after a lost answer carries out a change only once.
  */
 import { useRef } from './html.js';
 import { newIdempotencyKey, post } from './api.js';
@@ -8,8 +8,9 @@ const BEFORE = 'Your earlier request, with other values, was carried out. Check 
 const UNKNOWN = 'The server did not answer. It is safe to send again: it happens at most once.';
 
 /**
- * A `post` with one idempotency key until there is a definite answer. While the outcome is not known the key stays, also when
- * the form is changed meanwhile: the server then says that the first request was done, and does nothing.
+ * Returns a `post` that reuses one idempotency key until there is a definite answer. While the outcome is unknown the
+ * key stays, even if the user changes the form: the server then reports that the first request was done, and changes
+ * nothing.
  * @returns {(path: string, body: object) => Promise<object>}
  */
 export function useOnce() {
@@ -29,5 +30,5 @@ export function useOnce() {
   };
 }
 
-/** What to tell of an answer that was given before. */
+/** Adds to `text` that the answer is a replay of an earlier request. */
 export const replayed = (answer, text) => (answer.replayed ? `${text} It was done before, and not once more.` : text);

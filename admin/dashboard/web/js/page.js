@@ -1,6 +1,6 @@
 /**
- * Shows the page of the route: loads its module, sets the title of the document, and moves the focus to the heading, so that
- * a screen reader tells where one is.
+ * Shows the page of the route: loads its module, sets the document's title, and moves the focus to the heading, so that
+ * screen readers announce the new page.
  */
 import { html, useEffect, useRef, useState } from './html.js';
 import { returnTo } from './back.js';
@@ -11,7 +11,6 @@ import { Button } from './ui/button.js';
 import { Empty, Skeleton } from './ui/state.js';
 import { PageHead } from './ui/show.js';
 
-/** The page. */
 export function Page() {
   const { route, params, query, path, entry } = usePlace();
   const { mode, status, user } = useSession();
@@ -31,7 +30,7 @@ export function Page() {
   }, [route]);
   useEffect(returnTo, [entry, loaded]);
   useEffect(() => {
-    // Not at the first page: there the browser's own start is right.
+    // The first page keeps the browser's own initial focus.
     if (!first.current && loaded.show) document.querySelector('#main h1')?.focus({ preventScroll: true });
     if (loaded.show) first.current = false;
   }, [path, loaded]);
@@ -39,11 +38,11 @@ export function Page() {
   if (route.role && !may(route.role)) return html`<${NotYours} route=${route} />`;
   if (loaded.route !== route) return html`<${Skeleton} rows=${4} label="Loading the page" />`;
   if (loaded.failed) return html`<${Outdated} />`;
-  // What one person was shown is not kept for another who signed in in this browser meanwhile.
+  // The key drops the page's state when another person has signed in in this browser meanwhile.
   return html`<${loaded.show} key=${route.open ? path : `${user?.id} ${path}`} params=${params} query=${query} />`;
 }
 
-/** `name` is that of the record on a page that shows one. */
+/** Title of the document. `name` is that of the record on a detail page. */
 function title(route, name, test) {
   const page = route?.title ?? 'Not found';
   const shown = !route?.path.includes(':') || route.open || name === page ? page : `${name} · ${page}`;
@@ -59,7 +58,7 @@ function NotYours({ route }) {
     <${Empty} title=${`This page is for the role ${route.role} and above.`}><a href="#/">Go to the overview</a><//></div>`;
 }
 
-/** A module that does not load: most often the server was upgraded while this tab was open. */
+/** Shown if a page's module fails to load, mostly because the server was upgraded while this tab was open. */
 function Outdated() {
   return html`<div><${PageHead} title="This page could not be loaded" />
     <${Empty} title="The server may have been upgraded since this tab was opened, or cannot be reached.">

@@ -1,8 +1,8 @@
 /**
- * Reasons and checks as people read them. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.
+ * Labels for reasons and checks. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.
  */
 
-/** Why something was denied. */
+/** Labels of the reasons for denials. */
 export const REASONS = {
   service_unavailable: 'Store not reachable',
   plan_key_limit: 'Plan: active keys',
@@ -29,7 +29,7 @@ export const REASONS = {
   wallet_closed: 'Wallet closed',
 };
 
-/** The checks, where they are called otherwise than the denial by them. */
+/** Labels of the checks that differ from the label of their denial. */
 export const CHECKS = {
   rate_limited: 'Requests of the key’s minute',
   no_provider_key: 'Provider key stored',
@@ -39,7 +39,7 @@ export const CHECKS = {
   approval_required: 'Approval threshold',
 };
 
-/** The reasons for which calls are denied; the others are those of spends and escrows. */
+/** The reasons that apply to calls. The others apply to spends and escrows. */
 export const CALL_REASONS = [
   'service_unavailable',
   'plan_key_limit',

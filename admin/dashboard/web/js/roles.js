@@ -1,5 +1,5 @@
 /**
- * The roles of people, strongest first, and what each may do.
+ * The roles of users, strongest first, with their permissions in words.
  */
 export const ROLES = [
   ['owner', 'Everything: what an admin may, and deposits, team, plan'],
@@ -8,5 +8,5 @@ export const ROLES = [
   ['viewer', 'See everything, change nothing'],
 ];
 
-/** Pairs for a choice of roles. */
+/** Options of a select box of roles. */
 export const ROLE_OPTIONS = ROLES.map(([role, what]) => [role, `${role[0].toUpperCase()}${role.slice(1)}: ${what.toLowerCase()}`]);

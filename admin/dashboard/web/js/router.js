@@ -1,29 +1,29 @@
 /**
- * Routes behind the hash: `#/agents/my-bot?tab=keys`. Finds the row of the table of pages, and moves.
+ * Router for addresses behind the hash, such as `#/agents/my-bot?tab=keys`: matches the route table and navigates.
  */
 import { noteOrigin, origin } from './back.js';
 import { store, useStore } from './store.js';
 
-/** The table of pages (`routes.js`). The start hands it over, since the pages use the router. */
+/** The route table (`routes.js`). `main.js` passes it in, since the pages import the router. */
 let routes = [];
 
-/** Where the tab is: the row, the parameters of its path, and the query; `entry` counts the entries of the history. */
+/** The current route, the parameters of its path, and the query. `entry` counts the entries of the history. */
 export const place = store({ ...read(), entry: 0 });
 addEventListener('hashchange', (event) => {
   noteOrigin(event.oldURL);
   place.set({ ...read(), entry: place.get().entry + 1 });
 });
 
-/** Takes the table of pages, and reads where the tab is. */
+/** Sets the route table and reads the current address. */
 export function setRoutes(table) {
   routes = table;
   place.set(read());
 }
 
-/** Watches where the tab is. */
+/** Subscribes the component to the current route. */
 export const usePlace = () => useStore(place);
 
-/** The page that led here, with its row; null if one came by an address or from signing in. */
+/** The page that led here, with its route; null after a typed address or after signing in. */
 export function cameFrom() {
   const hash = origin();
   const from = hash && read(hash);
@@ -70,12 +70,12 @@ export function href(path, ...more) {
   return `#${path}${parts.join('')}${text ? `?${text}` : ''}`;
 }
 
-/** Moves to an address made by `href`. */
+/** Navigates to an address made by `href`. */
 export function go(address) {
   location.hash = address;
 }
 
-/** Changes the query of the present page without a new entry in the history: filters, tabs, pages. */
+/** Changes the query of the current page (filters, tabs, pages) without a new entry in the history. */
 export function setQuery(change) {
   const { path, query } = place.get();
   history.replaceState(history.state, '', href(path, { ...query, ...change }));

@@ -1,7 +1,7 @@
 /**
- * Every page: its path, its module (loaded when first shown), its title, the navigation entry it belongs to, and the role
- * that it is offered to. A page module's default export is a component that gets {params, query}.
- * `open` pages are for people who are not signed in.
+ * The route table. Each page has a path, a module (loaded when first shown), a title, a navigation entry, and the
+ * lowest role that may open it. A page module's default export is a component that gets {params, query}. `open` pages
+ * are for people who are not signed in.
  */
 export const ROUTES = [
   { path: '/', title: 'Overview', nav: 'overview', load: () => import('./pages/overview.js') },

@@ -1,6 +1,6 @@
 /**
- * Who is signed in, in which mode the tab works, and what the role may do. The server enforces roles; here they only decide
- * what is offered.
+ * The session: the signed-in user, the tab's mode, and the role's permissions. The server enforces roles; the dashboard
+ * only hides actions that the role may not use.
  */
 import { store, useStore } from './store.js';
 
@@ -12,32 +12,32 @@ function rememberedMode() {
   return sessionStorage.getItem(MODE_KEY) === 'test' ? 'test' : 'live';
 }
 
-/** `status`: loading until the first answer of /me, then in or out; or unknown, when the server did not tell who is signed in. */
+/** `status`: loading until /me has answered, then in or out; unknown if that request failed. */
 export const session = store({
   status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
-  /** What /installation tells of this one; null until it did. */
+  /** Answer of /installation; null until it is loaded. */
   place: null,
-  /** Where to go after signing in. */
+  /** Address of the page to open after signing in. */
   wanted: null,
-  /** Why it is not known who is signed in. */
+  /** Error of the request to /me, for the status unknown. */
   error: null,
-  /** Why one has to sign in again. */
+  /** Why the user has to sign in again; the sign-in page shows it. */
   reason: null,
 });
 
-/** Watches the session. */
+/** Subscribes the component to the session. */
 export const useSession = () => useStore(session);
 
-/** Takes the answer of login, me, accept, password reset. */
+/** Starts the session from the answer of login, me, accept or password reset. */
 export function signedIn(answer) {
   const { user, account } = answer;
   session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken, error: null, reason: null });
 }
 
-/** What is told of a session that is over while somebody works. */
+/** Message for a user whose session ended while they worked. */
 export const ENDED = 'Your session has ended. Sign in again to go on where you were.';
 
-/** Forgets who was signed in; `wanted` is the page that asked for it, `reason` is told there. */
+/** Clears the session. After the next sign-in the page `wanted` opens; the sign-in page shows `reason`. */
 export function signedOut(wanted = null, reason = null) {
   session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, place: null, wanted, error: null, reason });
 }

@@ -1,5 +1,5 @@
 /**
- * A value that components watch: the smallest state there can be.
+ * Observable state: components subscribe to a value and are drawn again when it changes.
  */
 import { useEffect, useState } from './html.js';
 
@@ -24,7 +24,7 @@ export function store(first) {
   };
 }
 
-/** The value of a store, kept up to date while the component is shown. */
+/** Returns the store's current value and redraws the component on each change. */
 export function useStore(of) {
   const [value, setValue] = useState(of.get());
   useEffect(() => {

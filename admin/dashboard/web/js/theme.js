@@ -1,6 +1,6 @@
 /*
- * The theme that was chosen in this browser: light, dark, or none, and then the system's. A classic script in the head, so
- * that the page is never drawn in another one first.
+ * The theme chosen in this browser: light, dark, or the system's. This is a classic script in the head, so that the
+ * page is never drawn in a different theme first.
  */
 (() => {
   const KEY = 'tollgate.theme';
@@ -14,11 +14,11 @@
     try {
       return localStorage.getItem(KEY);
     } catch {
-      return null; // A browser that lets pages keep nothing: the choice holds for this page.
+      return null; // Storage is blocked by the browser: the choice lasts until the page is closed.
     }
   };
   show(remembered());
-  // What is chosen in one tab holds in all.
+  // A choice in one tab applies to all tabs.
   addEventListener('storage', ({ key, newValue }) => (key === KEY || key === null) && show(newValue));
   globalThis.tollgateTheme = {
     /** @returns {'light'|'dark'|'system'} */
@@ -30,7 +30,7 @@
         if (THEMES.includes(theme)) localStorage.setItem(KEY, theme);
         else localStorage.removeItem(KEY);
       } catch {
-        // As above.
+        // Storage is blocked: see `remembered`.
       }
     },
   };

@@ -1,9 +1,9 @@
 /**
- * Times as the dashboard shows them: UTC, since caps and days are, with how long ago they were.
+ * Formats times in UTC, since caps count UTC days, together with their age.
  */
 import { html, useEffect, useState } from './html.js';
 
-/** How often what is said of times on the page is looked at again. */
+/** Update interval of the relative times on a page. */
 const EVERY_MS = 5000;
 
 const STEPS = [
@@ -27,7 +27,7 @@ export function utc(value) {
   return `${at.toISOString().slice(0, 10)} ${at.toISOString().slice(11, 19)} UTC`;
 }
 
-/** `21 Nov 08:05:11` in UTC, with the year where it is another one than this: for columns. */
+/** `21 Nov 08:05:11` in UTC, with the year unless it is the current one: for columns. */
 export function stamp(value, now = Date.now()) {
   const at = new Date(value);
   if (Number.isNaN(at.getTime())) return '';
@@ -58,7 +58,7 @@ export function shortDay(day) {
 const shown = new Set();
 let timer = null;
 
-/** One clock for all times of the page; it stands still while none is shown. */
+/** One timer for all times of the page. It is stopped while no time is shown. */
 function ticks(tick) {
   shown.add(tick);
   timer ??= setInterval(() => shown.forEach((one) => one()), EVERY_MS);
@@ -70,7 +70,7 @@ function ticks(tick) {
   };
 }
 
-/** How long ago a time is, as it is now: the words move with the clock. */
+/** The age of a time in words. The component is redrawn as it grows. */
 function useRelative(at) {
   const [, draw] = useState('');
   useEffect(() => ticks(() => draw(relative(at))), [at]);
@@ -78,8 +78,8 @@ function useRelative(at) {
 }
 
 /**
- * A time on the page. `full` writes the UTC time out with the relative one behind it, `short` writes it out for a column,
- * with the relative one as the title; otherwise the UTC time is the title.
+ * A time on the page. By default it shows the relative time, with the UTC time as title. `full` shows the UTC time
+ * followed by the relative one; `short` shows the UTC time for a column, with the relative one as title.
  * @param {{at: string|null, full?: boolean, short?: boolean, none?: string}} props
  */
 export function Time({ at, none = '–', ...way }) {

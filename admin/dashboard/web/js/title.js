@@ -1,11 +1,11 @@
 /**
- * What the record is called that a page shows, for the title of the document. The head of the page says it.
+ * The name of the record on a detail page, for the document's title. `PageHead` sets it.
  */
 import { store, useStore } from './store.js';
 
 const about = store({ name: null });
 
-/** Watches it. */
+/** Subscribes the component to the name. */
 export const useAbout = () => useStore(about).name;
 
 /** @param {string|null} name */

@@ -1,10 +1,10 @@
 /**
- * The API's words as people read them.
+ * Labels for the API's identifiers.
  */
 
 import { CHECKS, REASONS } from './reasons.js';
 
-/** What became of a call. */
+/** Outcomes of a call. */
 const OUTCOMES = {
   denied: 'Denied: nothing was forwarded',
   open: 'Under way: the estimate is held',
@@ -17,7 +17,7 @@ const OUTCOMES = {
   unsent: 'Denied: it could not be sent',
 };
 
-/** An unknown word of the API, made readable. */
+/** Makes an identifier without a label readable: `escrow_fund` becomes `Escrow fund`. */
 export const plainWord = (word) => {
   const text = String(word).replaceAll('_', ' ').replaceAll('.', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -25,14 +25,14 @@ export const plainWord = (word) => {
 
 export const reasonWord = (word) => REASONS[word] ?? plainWord(word);
 export const checkWord = (word) => CHECKS[word] ?? reasonWord(word);
-/** Why what an entry of the audit trail asks for was refused; nothing if it was not. */
+/** Why the request in an entry of the audit trail was refused; empty if it was not. */
 export const refusalWord = ({ outcome, reason } = {}) => {
   if (!reason || reason === 'approved') return '';
   return outcome === 'blocked' ? `Blocked: ${reasonWord(reason)}` : reasonWord(reason);
 };
 export const outcomeWord = (word) => OUTCOMES[word] ?? plainWord(word);
 
-/** The run that the edge makes for a call without one: the id of its request. */
+/** Whether the client named the run. Otherwise the run's id is the id of the request. */
 export const isNamedRun = (run) => Boolean(run) && !/^req_[0-9A-Z]{26}$/.test(run);
 
 /** `1 call`, `2 calls`, `1,204 calls` */

@@ -1,5 +1,5 @@
 /**
- * One agent: what it may spend and has spent, its calls, runs, keys and record; freezing and unfreezing it.
+ * One agent: its caps and usage, calls, runs, keys and record; freezing and unfreezing it.
  */
 import { html } from '../html.js';
 import { get, post, seg } from '../api.js';
@@ -21,7 +21,6 @@ import { Runs } from './agent/runs.js';
 
 const BACK = { to: '#/agents', label: 'Agents' };
 
-/** The page. */
 export default function Agent({ params }) {
   const { id } = params;
   const { mode } = useSession();

@@ -1,5 +1,5 @@
 /**
- * The agents: searched, filtered, created; and the policies that hold for agents without one of their own.
+ * The agents, with search, filters and creation; and the policies of agents without one of their own.
  */
 import { html, useState } from '../html.js';
 import { post } from '../api.js';
@@ -24,7 +24,6 @@ const COLUMNS = [
   { label: 'Created', wide: true, cell: (agent) => html`<${Time} at=${agent.createdAt} />` },
 ];
 
-/** The page. */
 export default function Agents({ query }) {
   const [creating, setCreating] = useState(query.new === '1' && may('admin'));
   const [partial, setPartial] = useState(false);

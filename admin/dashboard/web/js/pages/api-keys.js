@@ -1,5 +1,5 @@
 /**
- * The API keys of the account: what programs call the management API with.
+ * The API keys of the account, which authenticate programs to the management API.
  */
 import { html, useState } from '../html.js';
 import { del, seg } from '../api.js';
@@ -17,10 +17,9 @@ import { ListTable } from '../ui/table.js';
 import { By } from '../ui/who.js';
 import { CreateApiKey } from './api-keys/create.js';
 
-/** What tells a key from the others. */
+/** Description of a key in confirmations; names need not be unique. */
 const called = (key) => key.name ?? `${key.prefix}…`;
 
-/** The page. */
 export default function ApiKeys() {
   const [turn, setTurn] = useState(0);
   const [creating, setCreating] = useState(false);

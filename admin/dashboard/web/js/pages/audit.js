@@ -1,5 +1,5 @@
 /**
- * The audit trail: everything that happened, filtered; the state of its chain; each entry with its hashes.
+ * The audit trail: a filtered list of its entries, each with its hashes, and the state of the chain.
  */
 import { html, useState } from '../html.js';
 import { curl } from '../curl.js';
@@ -21,7 +21,6 @@ import { TYPES } from './audit/types.js';
 
 const NONE = { agentId: null, type: null, from: null, to: null };
 
-/** The page. */
 export default function Audit({ query }) {
   const [turn, setTurn] = useState(0);
   const names = useNames();
@@ -59,7 +58,7 @@ function columns(names) {
   ];
 }
 
-/** Opens the entry over the list as it is filtered; the link itself is for another tab. */
+/** Opens the entry above the filtered list. The link's own address serves new tabs. */
 function stay(event, seq) {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();

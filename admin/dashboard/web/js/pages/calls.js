@@ -1,5 +1,5 @@
 /**
- * The calls of agents: who called which model, what it took and what it cost; filtered, followed, and as a file.
+ * The calls of agents with model, tokens, duration and cost. The list can be filtered, followed and exported.
  */
 import { html, useState } from '../html.js';
 import { download } from '../download.js';
@@ -14,7 +14,6 @@ import { ListTable } from '../ui/table.js';
 import { COLUMNS } from './calls/columns.js';
 import { CallFilters, NONE, asked, refused } from './calls/filters.js';
 
-/** The page. */
 export default function Calls({ query }) {
   const { mode } = useSession();
   const follow = useFollow();
@@ -25,7 +24,7 @@ export default function Calls({ query }) {
   const wrong = refused(query);
   const onData = (answer) => {
     setPartial(answer.partial);
-    // What was seen once is offered as a filter, also when the list is narrowed to something else.
+    // Filters keep offering the values seen so far when the list is narrowed.
     setSeen((old) => [...answer.calls, ...old.filter((call) => !answer.calls.some(({ id }) => id === call.id))].slice(0, SEEN_MAX));
   };
   const actions = html`<${Follow} of=${follow} what="the calls" />
@@ -44,7 +43,7 @@ export default function Calls({ query }) {
   </div>`;
 }
 
-/** Calls whose keys, models and runs are offered as filters. */
+/** Number of seen calls whose keys, models and runs are offered as filters. */
 const SEEN_MAX = 200;
 
 function None({ filter }) {

@@ -1,6 +1,6 @@
 /**
- * From nothing to the first call: the address of the edge, a key, a snippet for the client that is used, and the first call
- * as it arrives. The call is made by the program itself: no key of a provider and no pasted secret passes this page.
+ * Guide to the first call: the edge's address, a key, a snippet for the chosen client, and the first call as it
+ * arrives. The user's program makes the call, so neither provider keys nor pasted secrets pass through this page.
  */
 import { html, useState } from '../html.js';
 import { setQuery } from '../router.js';
@@ -19,10 +19,9 @@ import { Key, hasKey } from './connect/key.js';
 import { CLIENTS, KEY_NAME } from './connect/snippets.js';
 
 const MODEL = 'gpt-4o-mini';
-/** A model's name as it can stand in every snippet. */
+/** Syntax of a model's name that needs no escaping in any snippet. */
 const PLAIN_MODEL = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/;
 
-/** The page. */
 export default function Connect({ query }) {
   const { mode } = useSession();
   return html`<div class="stack">
@@ -33,7 +32,7 @@ export default function Connect({ query }) {
   </div>`;
 }
 
-/** Stands in place of the steps. */
+/** Shown in place of the steps. */
 function Instead({ title, children }) {
   return html`<div class="card"><div class="card-body"><${Empty} title=${title}>${children}<//></div></div>`;
 }
@@ -61,7 +60,8 @@ function Live({ query }) {
   </div>`;
 }
 
-/** The agent that the address names, or the newest where it names none. Never another one: a key is made for it here. */
+/** The agent named in the address, or the newest if it names none. An unknown name falls back to no other agent, since
+* the page creates a key for the agent. */
 async function wanted(id, signal) {
   if (!id) return { agent: (await get('/agents', { limit: 1 }, { signal })).agents[0] ?? null };
   try {

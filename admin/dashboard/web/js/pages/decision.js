@@ -1,5 +1,5 @@
 /**
- * Why one call was approved or denied: in a sentence, check by check, and what became of it.
+ * The decision on one call: a sentence that explains it, every check, and the outcome.
  */
 import { html } from '../html.js';
 import { get, seg } from '../api.js';
@@ -14,7 +14,6 @@ import { Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
 import { AgentLink, By } from '../ui/who.js';
 
-/** The page. */
 export default function Decision({ params }) {
   const load = useLoad((signal) => get(`/decisions/${seg(params.id)}`, {}, { signal }), [params.id]);
   const back = backOf(load.data?.decision.agentId);
@@ -25,7 +24,7 @@ export default function Decision({ params }) {
   </div>`;
 }
 
-/** Where the page leads back to: to the page that one came from, with its filters, else to the agent. */
+/** Target of the back link: the page that led here, with its filters, otherwise the agent. */
 function backOf(agent) {
   const from = cameFrom();
   const itself = from?.route.path === '/decisions/:id';
@@ -66,7 +65,7 @@ function Body({ decision }) {
   </div>`;
 }
 
-/** What the edge measured of the call, where it is known. */
+/** The call's measurements by the edge, as far as they are known. */
 function measured(call) {
   if (!call) return [];
   const tokens = (number) => (number === null ? 'not known' : number.toLocaleString('en-US'));
@@ -89,7 +88,7 @@ function measured(call) {
   ];
 }
 
-/** What determined the charge beside model and tokens, where it is not that of an ordinary call. */
+/** Factors of the charge other than model and tokens, if the call has any. */
 function charged(billing) {
   if (!billing) return [];
   return [
@@ -101,14 +100,14 @@ function charged(billing) {
   ];
 }
 
-/** The tier that was billed, and the requested one where it is another. */
+/** The billed tier, and the requested one if it differs. */
 function tier({ tierAsked, tierReported }) {
   if (!tierReported) return `${tierAsked} requested, none reported`;
   if (!tierAsked) return `${tierReported}, none requested`;
   return tierAsked === tierReported ? tierReported : `${tierReported}, ${tierAsked} requested`;
 }
 
-/** Amounts have their exact nanos beside them; counts have not. */
+/** Amounts are followed by their exact nanos, counts are not. */
 function value(check, name) {
   if (check[name] === null || check[name] === undefined) return '–';
   if (check[`${name}Nanos`] === null || check[`${name}Nanos`] === undefined) return Number(check[name]).toLocaleString('en-US');

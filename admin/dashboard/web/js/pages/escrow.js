@@ -1,5 +1,5 @@
 /**
- * One escrow: the two wallets, the money between them, its conditions, what happened and what can be done.
+ * One escrow: its two wallets, amount, conditions, timeline and actions.
  */
 import { html } from '../html.js';
 import { get, seg, sourceOf } from '../api.js';
@@ -17,7 +17,6 @@ import { ACCOUNT_WALLET } from './wallet/own.js';
 
 const BACK = { to: '#/escrow', label: 'Escrow' };
 
-/** The page. */
 export default function Escrow({ params }) {
   const { id } = params;
   const load = useLoad(async (signal) => {
@@ -51,8 +50,8 @@ export default function Escrow({ params }) {
 }
 
 /**
- * The wallet when it is one of this account's, else null. A wallet of others is not asked for, since that would fail; one that
- * was closed is in no list, and known by its transactions.
+ * Loads the wallet if it belongs to this account, otherwise returns null. A closed wallet is missing from the list, but
+ * has transactions. The wallet of another account is not requested, since the server would refuse it.
  */
 async function ownWallet(number, open, signal) {
   const listed = open.some((wallet) => wallet.walletId === number);
@@ -60,7 +59,7 @@ async function ownWallet(number, open, signal) {
   return (await get(`/wallets/${seg(number)}`, {}, { signal })).wallet;
 }
 
-/** Payer, what is between them, payee. */
+/** Payer, amount in escrow, and payee. */
 function Flow({ escrow, payer, payee }) {
   const held = ['funded', 'disputed'].includes(escrow.status);
   const words = { pending: 'not funded yet', funded: 'held', disputed: 'held, disputed', released: 'went to the payee', refunded: 'went back to the payer' };

@@ -14,7 +14,6 @@ import { ListTable } from '../ui/table.js';
 import { CreateEscrow } from './escrow/create.js';
 import { WalletLink, useWallets } from './wallet/own.js';
 
-/** The page. */
 export default function Escrows() {
   const [creating, setCreating] = useState(false);
   const wallets = useWallets();

@@ -1,5 +1,5 @@
 /**
- * One intent: what was asked, who allowed or refused it, its chained timeline, and what came of it.
+ * One intent: the request, the decision, its chained timeline, and its outcome.
  */
 import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
@@ -23,7 +23,6 @@ import { State } from './intents.js';
 
 const BACK = { to: '#/intents', label: 'Intents' };
 
-/** The page. */
 export default function Intent({ params }) {
   const { id } = params;
   const load = useLoad((signal) => get(`/intents/${seg(id)}`, {}, { signal }), [id]);
@@ -94,7 +93,7 @@ function Downstream({ intent }) {
   return html`<p class="muted">${words[intent.state] ?? 'Nothing.'}</p>`;
 }
 
-/** What the timeline says of who decided: the id, since the text is hashed. */
+/** The actor in the text of a timeline entry. It is an id, since the text is hashed and names change. */
 const BY = /^By (\S+)\.$/;
 
 function Timeline({ intent }) {
@@ -109,7 +108,7 @@ function Timeline({ intent }) {
   <//>`;
 }
 
-/** The text as it was hashed; in place of an id its name, with the id as the title. */
+/** The hashed text, with the name in place of an id and the id as its title. */
 function Reasoning({ of, names }) {
   const id = BY.exec(of)?.[1];
   const found = id && names.of(id);

@@ -1,5 +1,5 @@
 /**
- * Spends and escrow calls, each with its proof: all of them, or those of an agent, a kind and a state.
+ * Spends and escrow calls, each with its proof. The list can be filtered by agent, kind and state.
  */
 import { html, useState } from '../html.js';
 import { get } from '../api.js';
@@ -23,13 +23,12 @@ import { ACCOUNT_WALLET } from './wallet/own.js';
 const STATES = [['', 'Any state'], ['pending_approval', 'Waiting for approval'], ['settled', 'Settled'], ['blocked', 'Blocked']];
 const KINDS = [['', 'Any kind'], ['spend', 'Spend'], ['escrow_create', 'Escrow create'], ['escrow_fund', 'Escrow fund'],
   ['escrow_release', 'Escrow release'], ['escrow_dispute', 'Escrow dispute']];
-/** Above the agents. */
+/** First option of the agent filter. */
 const PAYERS = [['', 'Anyone'], ['user', 'The account wallet']];
 const NONE = { state: null, kind: null, agentId: null };
-/** Calls that pay nobody: their agent is the party that made them. */
+/** Kinds without a payee: the agent of such a call is the party that made it. */
 const PARTIES = { escrow_release: 'released by', escrow_dispute: 'disputed by' };
 
-/** The page. */
 export default function Intents({ query }) {
   const [spending, setSpending] = useState(false);
   const [partial, setPartial] = useState(false);
@@ -57,14 +56,14 @@ export default function Intents({ query }) {
   </div>`;
 }
 
-/** How many wait for a person, with the way to them. */
+/** The number of intents that wait for approval, with a link to them. */
 function Waiting() {
   const { data } = useLoad((signal) => get('/intents', { state: 'pending_approval', limit: 1 }, { signal }), []);
   if (!data || data.total === 0) return null;
   return html`<p class="alert alert-warn entry-alert"><a href=${href('/intents', { state: 'pending_approval' })}>${count(data.total, 'spend')} ${data.total === 1 ? 'waits' : 'wait'} for approval</a></p>`;
 }
 
-/** Filters of the query that are set. */
+/** The filters that the query sets. */
 function chosen({ state, kind, agentId }) {
   return Object.fromEntries(Object.entries({ state, kind, agentId }).filter(([, value]) => value));
 }
@@ -91,7 +90,7 @@ const columns = (names) => [
   { label: 'Amount', num: true, cell: (intent) => html`<${Amount} of=${intent.amount} />` },
 ];
 
-/** A spend by its description; any other intent, and a spend without one, by its kind. */
+/** Name of an intent: a spend's description, otherwise the kind. */
 function What({ intent }) {
   return html`<${Name} of=${(intent.kind === 'spend' && intent.description) || plainWord(intent.kind)} />`;
 }

@@ -1,5 +1,5 @@
 /**
- * Accepting an invitation: who invites to what, and choosing a password.
+ * Accepting an invitation: shows the account and role, and lets the user choose a password.
  */
 import { html } from '../html.js';
 import { post } from '../api.js';
@@ -17,7 +17,6 @@ const ROLES = {
   owner: 'You can do everything, the team and the plan included.',
 };
 
-/** The page. */
 export default function Join({ params }) {
   const load = useLoad((signal) => post('/api/user/invitations/look', { token: params.token }, { signal }), [params.token]);
   if (load.error) {

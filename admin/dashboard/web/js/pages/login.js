@@ -1,6 +1,6 @@
 /**
- * Signing in: the password first; then, where it is the password of users of several accounts, which of these; then, where it
- * is turned on, the code of the second factor or a recovery code.
+ * Signing in, in up to three steps: the password; the account, if the password matches users of several accounts; and
+ * the code of the second factor or a recovery code, if the user has enabled it.
  */
 import { html, useState } from '../html.js';
 import { ApiError, post } from '../api.js';
@@ -8,7 +8,6 @@ import { signedIn, useSession } from '../session.js';
 import { FieldError, Form, SelectField, TextField } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 
-/** The page. */
 export default function Login() {
   const { reason } = useSession();
   const [first, setFirst] = useState(null);
@@ -38,7 +37,7 @@ export default function Login() {
     }
   };
   if (!first && choice) {
-    // Names can be alike: the end of the id tells such accounts apart.
+    // Accounts can have equal names: the end of the id distinguishes them.
     const options = choice.accounts.map(({ id, name }) => [id, `${name} (${id.slice(-6)})`]);
     return html`<${OpenPage} title="Which account?" lead="You are in several accounts with this email and password."
       foot=${html`<button type="button" class="button button-quiet button-small" onClick=${again}>Start again</button>`}>
@@ -71,7 +70,7 @@ export default function Login() {
   <//>`;
 }
 
-/** The sentences that a person signing in wants. */
+/** Error messages of signing in. */
 function plain(error) {
   if (!(error instanceof ApiError)) return error;
   if (error.code === 'INVALID_CREDENTIALS') return new Error('Email or password is not right.');

@@ -1,5 +1,5 @@
 /**
- * The overview: what is spent, by whom, what was denied and why, and what needs a person.
+ * The overview: spend by agent, denials by reason, and open tasks for the user.
  */
 import { html } from '../html.js';
 import { get } from '../api.js';
@@ -21,7 +21,6 @@ import { FirstSteps } from './overview/first-steps.js';
 const SPANS = [['7', '7 days'], ['30', '30 days'], ['90', '90 days']];
 const OTHERS = 'Other agents';
 
-/** The page. */
 export default function Overview({ query }) {
   const span = SPANS.some(([days]) => days === query.days) ? query.days : '30';
   const load = useLoad((signal) => get('/overview', { days: span }, { signal }), [span]);
@@ -77,7 +76,7 @@ function Tiles({ data, mode }) {
   </div>`;
 }
 
-/** Where each kind of thing is dealt with. */
+/** Page for each kind of task. */
 const PLACES = {
   frozen_agent: ({ agentId, id }) => ['Agent frozen', href('/agents', agentId ?? id)],
   approval_waiting: ({ id }) => ['Waits for approval', href('/intents', id)],
@@ -123,13 +122,13 @@ function Chart({ data }) {
   </div>`;
 }
 
-/** What each agent spent on a day; the last is the others, whose colour is always the eighth. */
+/** Spend of each agent on a day. The last part is the sum of the others, which always has the eighth colour. */
 function parts(day, many) {
   const amounts = day.byAgent.map((amount) => nanos(amount) ?? 0n);
   return [...amounts.slice(0, many - 1), amounts.at(-1) ?? 0n];
 }
 
-/** Denials of calls and of spends together. Test mode has no calls. */
+/** Sum of denied calls and denied spends. Test mode has no calls. */
 function Denials({ denials, span, mode }) {
   const live = mode === 'live';
   const most = Math.max(1, ...denials.map((denial) => denial.count));

@@ -1,5 +1,5 @@
 /**
- * The plan: what of it is used, and what the others would allow.
+ * The plan: the used share of its limits, and a comparison with the other plans.
  */
 import { html } from '../html.js';
 import { get, post } from '../api.js';
@@ -13,7 +13,6 @@ import { Facts, Meter, PageHead, Section } from '../ui/show.js';
 import { Loaded } from '../ui/state.js';
 import { Plans } from './plan/plans.js';
 
-/** The page. */
 export default function Plan({ query }) {
   const load = useLoad((signal) => get('/account', {}, { signal }), []);
   const choose = async (name) => {

@@ -1,5 +1,5 @@
 /**
- * Choosing a new password with the link that the operator made, if the link works.
+ * Choosing a new password with a link from the operator. The page checks the link first.
  */
 import { html } from '../html.js';
 import { post } from '../api.js';
@@ -10,7 +10,6 @@ import { FieldError, Form, TextField, UserName } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 import { Skeleton } from '../ui/state.js';
 
-/** The page. */
 export default function Reset({ params }) {
   const load = useLoad((signal) => post('/api/user/password/reset/look', { token: params.token }, { signal }), [params.token]);
   const foot = html`<p><a href="#/login">Go to sign in</a></p>`;

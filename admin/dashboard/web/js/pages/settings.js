@@ -1,5 +1,5 @@
 /**
- * What a person settles for themselves: password, second factor, where they are signed in.
+ * Settings of the signed-in user: password, second factor and sessions.
  */
 import { html } from '../html.js';
 import { useSession } from '../session.js';
@@ -9,7 +9,6 @@ import { SecondFactor } from './settings/factor.js';
 import { Password } from './settings/password.js';
 import { Sessions } from './settings/sessions.js';
 
-/** The page. */
 export default function Settings() {
   const { user, account } = useSession();
   return html`<div class="stack">

@@ -1,5 +1,5 @@
 /**
- * The team: who can sign in and with which role, and the invitations that wait.
+ * The team: users with their roles, and open invitations.
  */
 import { html, useState } from '../html.js';
 import { del, seg } from '../api.js';
@@ -15,7 +15,6 @@ import { Invite } from './team/invite.js';
 import { RemovePerson } from './team/remove.js';
 import { ChangeRole } from './team/role.js';
 
-/** The page. */
 export default function Team() {
   const { user } = useSession();
   const [turn, setTurn] = useState(0);

@@ -1,5 +1,5 @@
 /**
- * What calls used over time: by model, agent, key or run, as a chart, a table and a file.
+ * Usage over time by model, agent, key or run, as a chart, a table and a file.
  */
 import { html, useMemo, useState } from '../html.js';
 import { download } from '../download.js';
@@ -22,13 +22,12 @@ const GROUPS = [['model', 'Model'], ['agent', 'Agent'], ['key', 'Virtual key'], 
 const SPANS = [['1', '24 hours'], ['7', '7 days'], ['30', '30 days'], ['90', '90 days']];
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Up to this span hours are drawn. */
+/** Longest time range that the chart draws by the hour. */
 const BY_HOUR_MS = 3 * DAY_MS;
 
-/** Groups in the table until one asks for all. */
+/** Groups in the table until the user asks for all. */
 const SHOWN = 50;
 
-/** The page. */
 export default function Usage({ query }) {
   const { mode } = useSession();
   const groupBy = GROUPS.some(([group]) => group === query.by) ? query.by : 'model';
@@ -50,7 +49,7 @@ export default function Usage({ query }) {
   </div>`;
 }
 
-/** What the API is asked for: whole hours up to three days, whole days beyond. */
+/** The query of the API: whole hours for up to three days, otherwise whole days. */
 function asked(groupBy, span, { from, to }) {
   const now = Date.now();
   const unit = span === '1' ? HOUR_MS : DAY_MS;

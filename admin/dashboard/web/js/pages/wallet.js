@@ -1,5 +1,5 @@
 /**
- * One wallet: what it holds, what moved it, and moving money in and out of it.
+ * One wallet: its balance, its transactions, deposits and transfers.
  */
 import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
@@ -20,7 +20,7 @@ import { Transfer } from './wallet/transfer.js';
 
 const BACK = { to: '#/wallets', label: 'Wallets' };
 
-/** The page. The record has the balance to the cent; the snapshot has all its digits, and a closed wallet has none. */
+/** The record has the balance to the cent, the snapshot with all digits. A closed wallet has no snapshot. */
 export default function Wallet({ params }) {
   const { id } = params;
   const load = useLoad(async (signal) => {

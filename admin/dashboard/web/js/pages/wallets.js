@@ -1,5 +1,5 @@
 /**
- * All wallets of the account: what they hold together and one by one; deposits and transfers.
+ * All wallets of the account with their balances and total; deposits and transfers.
  */
 import { html, useState } from '../html.js';
 import { curl } from '../curl.js';
@@ -16,7 +16,6 @@ import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
 import { useWallets } from './wallet/own.js';
 import { Transfer } from './wallet/transfer.js';
 
-/** The page. */
 export default function Wallets() {
   const [dialog, setDialog] = useState(null);
   const [turn, setTurn] = useState(0);

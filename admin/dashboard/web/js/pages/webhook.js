@@ -1,5 +1,5 @@
 /**
- * One webhook: where it goes and what it is told, its deliveries; changing, disabling and deleting it.
+ * One webhook: its address, events and deliveries; changing, disabling and deleting it.
  */
 import { html, useState } from '../html.js';
 import { del, get, patch, seg } from '../api.js';
@@ -20,7 +20,6 @@ import { Issued, Rotate } from './webhook/secret.js';
 
 const BACK = { to: '#/webhooks', label: 'Webhooks' };
 
-/** The page. */
 export default function Webhook({ params }) {
   const load = useLoad((signal) => whereAllowed(() => get(`/webhooks/${seg(params.id)}`, {}, { signal }), signal), [params.id]);
   const head = html`<${PageHead} title="Webhook" back=${BACK} />`;
@@ -30,7 +29,7 @@ export default function Webhook({ params }) {
   return html`<${Body} webhook=${load.data.webhook} set=${(webhook) => load.set({ webhook })} load=${load} />`;
 }
 
-/** Scheme and host; a path can be long and hold a token. */
+/** Scheme and host. The path is left out, since it can be long and contain a token. */
 function origin(url) {
   try {
     return new URL(url).origin;

@@ -1,5 +1,5 @@
 /**
- * The webhooks of the account: who is told of what, and how the last delivery went.
+ * The webhooks of the account, with their events and the status of the last delivery.
  */
 import { html, useState } from '../html.js';
 import { get, seg } from '../api.js';
@@ -18,10 +18,9 @@ import { CreateWebhook } from './webhook/edit.js';
 import { Gate, isGated, whereAllowed } from './webhook/gate.js';
 import { Issued } from './webhook/secret.js';
 
-/** No account has more in one mode. */
+/** Page size. No account has more webhooks in one mode. */
 const MOST = 20;
 
-/** The page. */
 export default function Webhooks() {
   const [creating, setCreating] = useState(false);
   const [issued, setIssued] = useState(null);
@@ -54,7 +53,7 @@ const COLUMNS = [
   { label: 'Last delivery', cell: (webhook) => html`<${Last} webhook=${webhook} />` },
 ];
 
-/** How the newest delivery went. */
+/** Status of the newest delivery. */
 function Last({ webhook }) {
   const { data, error } = useLoad((signal) => get(`/webhooks/${seg(webhook.id)}/deliveries`, { limit: 1 }, { signal }), [webhook.id]);
   if (error) return html`<span class="muted">not known</span>`;

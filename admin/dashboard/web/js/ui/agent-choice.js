@@ -1,5 +1,5 @@
 /**
- * The choice of an agent: a list of the newest, and beyond these a search that lists others.
+ * Select box of the newest agents, with a search for the others.
  */
 import { html, useRef, useState } from '../html.js';
 import { MOST, useAgents } from '../agents.js';
@@ -7,8 +7,9 @@ import { useNamesOf } from '../names.js';
 import { useTyping } from './filters.js';
 
 /**
- * @param {{label: string, value: string, choose: (id: string) => void, first?: Array<[string, string]>}} props `value` is the id
- *   of the agent that is chosen, also of one that is not listed; `first` stands above the agents, as id and words
+ * @param {{label: string, value: string, choose: (id: string) => void, first?: Array<[string, string]>}} props
+ *   `value` is the id of the agent that is chosen, also of one that is not listed; `first` stands above the agents, as
+ *   id and words
  */
 export function AgentChoice({ label, value, choose, first = [] }) {
   const [q, setQ] = useState('');
@@ -27,7 +28,7 @@ export function AgentChoice({ label, value, choose, first = [] }) {
     ${many.current && html`<${Find} found=${agents.length} q=${q} find=${setQ} />`}`;
 }
 
-/** Ids and labels of agents. Agents can have equal names, however they are spaced: their ids tell them apart. */
+/** Ids and labels of agents. The id is added where names are equal apart from white space. */
 function labelled(agents) {
   const bare = agents.map(({ name }) => name?.trim().replace(/\s+/g, ' '));
   return agents.map(({ id, name }, at) => {

@@ -5,8 +5,9 @@ import { html, useState } from '../html.js';
 import { say } from './live.js';
 
 /**
- * @param {{kind?: 'plain'|'primary'|'danger'|'quiet', small?: boolean, busy?: boolean, off?: boolean, type?: string, onClick?: Function}} props
- *   a busy button does nothing and says so; one that is `off` is disabled and keeps the focus
+ * @param {{kind?: 'plain'|'primary'|'danger'|'quiet', small?: boolean, busy?: boolean, off?: boolean, type?: string,
+ *   onClick?: Function}} props a `busy` button ignores clicks and shows that it works; an `off` button is disabled but
+ *   keeps the focus
  */
 export function Button({ kind = 'plain', small = false, busy = false, off = false, type = 'button', onClick, disabled, children, ...rest }) {
   const classes = `button button-${kind}${small ? ' button-small' : ''}`;
@@ -22,7 +23,7 @@ export function LinkButton({ to, kind = 'plain', small = false, children, ...res
 }
 
 /**
- * A button for one change: busy while it runs; a failure is told in a toast.
+ * A button that runs one change. It is busy meanwhile, and shows a failure in a toast.
  * @param {{run: () => Promise<unknown>}} props
  */
 export function ActionButton({ run, children, ...rest }) {
@@ -55,7 +56,7 @@ export function CopyButton({ text, what, small = true }) {
       say('The browser does not let this page copy. Select the text and copy it by hand.', 'error');
     }
   };
-  // Told here and not in the toasts, which nobody can reach while a dialog is open.
+  // The button shows the failure itself: toasts are out of reach while a dialog is open.
   return html`<span class="copy"><${Button} small=${small} onClick=${copy} aria-label=${`${done ? 'Copied' : 'Copy'} ${what}`}>${done ? 'Copied' : 'Copy'}<//>
     <span class="sr-only" role="status">${done ? `Copied ${what}.` : ''}</span></span>`;
 }

@@ -1,6 +1,6 @@
 /**
- * Stacked bars by day or hour, drawn as SVG. The numbers are exact; only the heights are shares. A table says the same to whoever
- * does not see the picture.
+ * Stacked bars by day or hour, drawn as SVG. The numbers are exact; only the heights are floating-point shares. A table
+ * has the same numbers for people who cannot see the chart.
  */
 import { html, useLayoutEffect, useRef, useState } from '../html.js';
 import { share, usd, usdShort } from '../money.js';
@@ -12,14 +12,15 @@ const HEIGHT = 220;
 const TOP = 12;
 const BOTTOM = 24;
 const TICKS = 4n;
-/** Room for one label of the time axis. */
+/** Width of one label of the time axis. */
 const LABEL_WIDTH = 72;
 const HOUR_LABEL_WIDTH = 96;
 
 /**
- * @typedef {{day: string, total: bigint, parts: bigint[], calls: number, denied: number}} Day `day` is a date, or the ISO time of an hour
+ * @typedef {{day: string, total: bigint, parts: bigint[], calls: number, denied: number}} Day `day` is a date, or the
+ *   ISO time of an hour
  * @param {{days: Day[], series: string[], total: bigint, about: string, hours?: boolean}} props
- *   `total` of all and what it is `about` stand above it
+ *   the heading shows `total` and `about`
  */
 export function StackedDays({ days, series, total, about, hours = false }) {
   const label = `${usd(total)} ${about}`;
@@ -75,7 +76,7 @@ function Bar({ day, x, step, y }) {
   })}</g>`;
 }
 
-/** The top of the axis and its lines, at 1, 2 or 5 times a power of ten. */
+/** The top of the axis and its grid lines, at steps of 1, 2 or 5 times a power of ten. */
 function scale(most) {
   let step = 1n;
   const factors = [2n, 5n, 10n];
@@ -89,7 +90,7 @@ function scale(most) {
   return { top: ticks.at(-1), ticks };
 }
 
-/** The days that are named: as many as there is room for, the last one among them. */
+/** Indexes of the bars that get a label: as many as fit. */
 function labels(many, width, each) {
   const every = Math.max(1, Math.ceil(many / Math.max(2, Math.floor(width / each))));
   return Array.from({ length: many }, (_, index) => index).filter((index) => (many - 1 - index) % every === Math.floor(every / 2));

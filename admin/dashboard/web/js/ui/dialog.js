@@ -1,6 +1,6 @@
 /**
- * Dialogs: the native element, which keeps the focus inside and gives it back; and the question before anything that
- * destroys or stops something.
+ * Dialogs, built on the native element, which traps and restores the focus; and the confirmation before an action that
+ * deletes or stops something.
  */
 import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
 import { store, useStore } from '../store.js';
@@ -9,8 +9,8 @@ import { Button } from './button.js';
 let made = 0;
 
 /**
- * A modal dialog, shown while it is rendered.
- * @param {{title: string, onClose: () => void, wide?: boolean, locked?: boolean}} props `locked` takes no Escape
+ * A modal dialog, open as long as it is rendered.
+ * @param {{title: string, onClose: () => void, wide?: boolean, locked?: boolean}} props `locked` ignores Escape
  */
 export function Dialog({ title, onClose, wide = false, locked = false, children }) {
   const element = useRef(null);
@@ -31,8 +31,8 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
     event.preventDefault();
     if (!locked) onClose();
   };
-  // Browsers let a second Escape pass a refused `cancel`: a locked dialog takes the key away, and whatever else closes the
-  // element closes what shows it.
+  // A second Escape closes a dialog even if `cancel` was prevented, so a locked dialog swallows the key. If the element
+  // closes in any other way, the component closes with it.
   const keys = (event) => locked && event.key === 'Escape' && event.preventDefault();
   const closed = () => !leaving.current && onClose();
   return html`<dialog ref=${element} class=${wide ? 'dialog dialog-wide' : 'dialog'} aria-labelledby=${id} onCancel=${cancel} onKeyDown=${keys} onClose=${closed}>
@@ -47,9 +47,9 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
 const asked = store({ question: null });
 
 /**
- * Asks before something that destroys or stops something.
- * @param {{title: string, text: string, action: string, danger?: boolean, type?: string}} question `action` is the button's
- *   word ("Freeze agent"); with `type`, that text must be typed first
+ * Asks for confirmation before an action that deletes or stops something.
+ * @param {{title: string, text: string, action: string, danger?: boolean, type?: string}} question `action` is the
+ *   button's label ("Freeze agent"); with `type`, the user must type that text first
  * @returns {Promise<boolean>}
  */
 export function confirm(question) {
@@ -76,7 +76,7 @@ function Question({ title, text, action, danger, type, answer }) {
   <//>`;
 }
 
-/** The place of the question; the frame has one. A frame that goes, since the session ended, takes it away as not agreed to. */
+/** Renders the open confirmation; part of the frame. If the frame disappears with the session, the answer is no. */
 export function Confirmations() {
   const { question } = useStore(asked);
   useEffect(() => () => {

@@ -1,5 +1,5 @@
 /**
- * The row of filters above a list. They stand in the address, so that a filtered list can be linked to and reloaded.
+ * The row of filters above a list. The address holds their values, so a filtered list can be linked to and reloaded.
  */
 import { html, useEffect, useRef, useState } from '../html.js';
 import { setQuery, usePlace } from '../router.js';
@@ -7,7 +7,7 @@ import { setQuery, usePlace } from '../router.js';
 /** Pause after the last key before a search runs. */
 const TYPING_MS = 300;
 
-/** Does something a little after the last key. @returns {{later: (act: () => void) => void, stop: () => void}} */
+/** Runs an action once the user has stopped typing. @returns {{later: (act: () => void) => void, stop: () => void}} */
 export function useTyping() {
   const timer = useRef(0);
   const stop = () => clearTimeout(timer.current);
@@ -19,7 +19,6 @@ export function useTyping() {
   return { later, stop };
 }
 
-/** The row. */
 export function Filters({ label, children }) {
   return html`<div class="filters" role="search" aria-label=${label}>${children}</div>`;
 }
@@ -29,7 +28,8 @@ export function SearchFilter({ name, label, placeholder, offers = [] }) {
   const { query } = usePlace();
   const [text, setText] = useState(query[name] ?? '');
   const { later, stop } = useTyping();
-  // Whoever else changes the address ("Show all") changes what stands here; what this box wrote itself may be typed on already.
+  // A change of the address by others ("Show all") replaces the text. This box's own change does not: the user may have
+  // typed more meanwhile.
   const wrote = useRef(query[name] ?? '');
   useEffect(() => {
     const given = query[name] ?? '';
@@ -53,7 +53,10 @@ export function SearchFilter({ name, label, placeholder, offers = [] }) {
     ${list && html`<datalist id=${list}>${offers.map((offer) => html`<option key=${offer} value=${offer}></option>`)}</datalist>`}`;
 }
 
-/** A choice bound to a parameter of the address. @param {{options: Array<[string, string]>}} props the first is "all" with '' */
+/**
+ * A choice bound to a parameter of the address.
+ * @param {{options: Array<[string, string]>}} props the first is "all" with ''
+ */
 export function SelectFilter({ name, label, options }) {
   const { query } = usePlace();
   return html`<label class="filter"><span class="filter-label">${label}</span>
@@ -63,7 +66,7 @@ export function SelectFilter({ name, label, options }) {
   </label>`;
 }
 
-/** A day bound to a parameter of the address, in UTC like everything here. */
+/** A day bound to a parameter of the address, in UTC. */
 export function DayFilter({ name, label }) {
   const { query } = usePlace();
   return html`<label class="filter"><span class="filter-label">${label} <span class="muted">UTC</span></span>

@@ -1,10 +1,10 @@
 /**
- * Loading a list again: on request, and by itself while one follows it.
+ * Reloads a list: when the user asks for it, and periodically while the user follows the list.
  */
 import { html, useEffect, useState } from '../html.js';
 import { Button } from './button.js';
 
-/** How often a list that is followed is loaded again. */
+/** Reload interval of a followed list. */
 const EVERY_MS = 5000;
 
 /** @returns {{turn: number, again: () => void, on: boolean, toggle: () => void}} `turn` is the list’s `refresh` */

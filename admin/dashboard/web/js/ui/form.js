@@ -1,6 +1,6 @@
 /**
- * Forms. The server decides what is right: its sentence begins with the name of the field it is about and is shown beside
- * that field, which gets the focus; any other sentence stands above the buttons.
+ * Forms. The server validates the input. Its error message begins with the name of the invalid field; the form shows it
+ * beside that field and focuses the field. Any other message is shown above the buttons.
  */
 import { createContext, html, useContext, useEffect, useRef, useState } from '../html.js';
 import { Exact } from '../api.js';
@@ -8,11 +8,11 @@ import { typedAmount } from '../money.js';
 import { Button } from './button.js';
 
 const Context = createContext({ id: 'form', errors: {} });
-/** Refusals that a larger plan would lift. */
+/** Error codes of requests that a larger plan would allow. */
 const PLAN_CODES = ['PLAN_VIRTUAL_KEY_LIMIT', 'TIER_LIMIT', 'PLAN_FEATURE'];
 let made = 0;
 
-/** A complaint about one field, made on this side. */
+/** A validation error of one field that the browser found. */
 export class FieldError extends Error {
   /** @param {string} field @param {string} message */
   constructor(field, message) {
@@ -22,15 +22,15 @@ export class FieldError extends Error {
 }
 
 /**
- * @param {{onSubmit: (values: object) => Promise<unknown>, action: string, kind?: string, onCancel?: Function, names?: object,
- *   label?: string, inline?: boolean}} props `action` is the button's word; `names` maps the server's names of fields to
- *   this form's where they differ; `label` names the form for screen readers
+ * @param {{onSubmit: (values: object) => Promise<unknown>, action: string, kind?: string, onCancel?: Function,
+ *   names?: object, label?: string, inline?: boolean}} props `action` is the button's label; `names` maps the server's
+ *   field names to those of this form where they differ; `label` names the form for screen readers
  */
 export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {}, label, inline = false, children }) {
   const element = useRef(null);
   const [id] = useState(() => `form-${(made += 1)}`);
   const [state, setState] = useState({ errors: {}, general: null, busy: false });
-  // Not the browser's autofocus: it works once for each document only, and complains in the console after that.
+  // The browser's autofocus works only once for each document, and logs a warning after that.
   useEffect(() => {
     element.current?.querySelector('[data-first]')?.focus();
   }, []);
@@ -62,7 +62,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   <//>`;
 }
 
-/** What a failure says, and where: beside the field that it names, if this form has it, and then by the field's label. */
+/** Places an error message beside the field that it names, with the field's label, or above the buttons. */
 function complaint(error, names, form) {
   const field = error.field ? (names[error.field] ?? error.field) : null;
   const found = field && form?.elements.namedItem(field);
@@ -72,13 +72,16 @@ function complaint(error, names, form) {
   return { errors: { [field]: rest === null || !label ? error.message : sentence(label, rest) } };
 }
 
-/** `name must be …` by its label, `name: the name must be …` without it. */
+/** Replaces the field's name in `name must be …` by its label, and drops it from `name: the name must be …`. */
 function sentence(label, rest) {
   const own = /^:\s*(.)/u.exec(rest);
   return own ? own[1].toUpperCase() + rest.slice(own[0].length) : `${label}${rest}`;
 }
 
-/** The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an amount. */
+/**
+ * The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an
+ * amount.
+ */
 function read(form) {
   const values = {};
   for (const control of form.elements) {
@@ -128,7 +131,7 @@ export function TextField({ type = 'text', value, name, label, hint, required, o
   return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
-/** For password managers: whose password a form is about, where it does not ask for it. */
+/** Hidden user name of a form that only asks for a password, so that password managers find the right account. */
 export function UserName({ value = '' }) {
   return html`<input hidden type="text" autocomplete="username" value=${value} readonly aria-hidden="true" tabindex="-1" />`;
 }
@@ -154,7 +157,7 @@ export function SelectField({ value, options, name, label, hint, required, optio
   return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
-/** Yes or no. */
+/** A checkbox. Its value is true or false. */
 export function CheckField({ value = false, name, label, hint }) {
   const { id } = useContext(Context);
   const own = `${id}-${name}`;
@@ -165,7 +168,7 @@ export function CheckField({ value = false, name, label, hint }) {
   </div>`;
 }
 
-/** Several of some. Its value is a list. @param {{options: Array<[string, string]>, value: string[]}} props */
+/** A group of checkboxes. Its value is a list. @param {{options: Array<[string, string]>, value: string[]}} props */
 export function ChoicesField({ name, label, hint, options, value = [] }) {
   const { id, errors } = useContext(Context);
   const own = `${id}-${name}`;

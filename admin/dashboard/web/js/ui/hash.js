@@ -1,5 +1,5 @@
 /**
- * Hashes and long ids: their ends, all of them in the title, and a way to copy them.
+ * Hashes and long ids: shortened in the middle, complete in the title, with a copy button.
  */
 import { html } from '../html.js';
 import { CopyButton } from './button.js';
@@ -14,12 +14,15 @@ export function Hash({ of, what }) {
   return html`<span class="hash"><code title=${of} dir="ltr">${short}</code><${CopyButton} text=${of} what=${what} /></span>`;
 }
 
-/** An id with a way to copy it. @param {{of: string|null, what: string}} props `what` names it: "the agent’s id" */
+/** An id with a copy button. @param {{of: string|null, what: string}} props `what` names it: "the agent’s id" */
 export function CopyableId({ of, what }) {
   return of ? html`<span class="hash"><${Id} of=${of} /><${CopyButton} text=${of} what=${what} /></span>` : html`<${Id} of=${of} />`;
 }
 
-/** JSON or other text as it is, with a way to copy it. @param {{label: string, text: string, what: string, copy?: string}} props */
+/**
+ * JSON or other text, unchanged, with a copy button.
+ * @param {{label: string, text: string, what: string, copy?: string}} props
+ */
 export function Source({ label, text, what, copy = text }) {
   return html`<figure class="source">
     <figcaption><span>${label}</span><${CopyButton} text=${copy} what=${what} /></figcaption>

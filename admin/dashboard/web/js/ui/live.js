@@ -1,20 +1,20 @@
 /**
- * Results told to everyone: a toast for eyes, a live region for screen readers.
+ * Result messages: visible toasts, which a live region also announces to screen readers.
  */
 import { html, useEffect } from '../html.js';
 import { place } from '../router.js';
 import { store, useStore } from '../store.js';
 
-/** How long a result is shown; a failure stays until it is dismissed, or the page after the next is opened. */
+/** Display time of a result. A failure stays until the user dismisses it or opens the second page after it. */
 const SHOWN_MS = 6000;
 const SHOWN_MAX = 3;
 const toasts = store({ list: [], next: 1 });
 
 /**
- * Tells of a result.
+ * Shows a result message.
  * @param {string} text one sentence
  * @param {'ok'|'error'|'info'} tone
- * @param {string} [about] takes the place of an earlier result about the same
+ * @param {string} [about] replaces an earlier message with the same `about`
  */
 export function say(text, tone = 'ok', about = null) {
   const { list, next } = toasts.get();
@@ -23,7 +23,7 @@ export function say(text, tone = 'ok', about = null) {
   toasts.set({ list: [...others, { id: next, text, tone, about, entry }].slice(-SHOWN_MAX), next: next + 1 });
 }
 
-// A failure is told on the page where it happened and on the one that follows from it, and on no later one.
+// A failure stays visible on the page where it happened and on the next one, but on no later page.
 place.watch(({ entry }) => {
   const { list } = toasts.get();
   const kept = list.filter((toast) => toast.tone !== 'error' || entry - toast.entry < 2);
@@ -46,7 +46,7 @@ function Toast({ id, text, tone }) {
   </div>`;
 }
 
-/** The place of the toasts; the frame has one. */
+/** Container of the toasts. The frame renders it once. */
 export function Toasts() {
   const { list } = useStore(toasts);
   return html`<div class="toasts" role="status" aria-live="polite" aria-label="Results">

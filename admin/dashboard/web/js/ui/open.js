@@ -1,5 +1,5 @@
 /**
- * The look of the pages for people who are not signed in: brand, card, heading.
+ * Layout of the pages for people who are not signed in: brand, card, heading.
  */
 import { html } from '../html.js';
 

@@ -15,7 +15,8 @@ export function CodeLine({ label, text, what }) {
 
 /**
  * A secret that is shown this once.
- * @param {{title: string, secret: string, label: string, what: string, onClose: () => void}} props children stand below it
+ * @param {{title: string, secret: string, label: string, what: string, onClose: () => void}} props children stand
+ *   below it
  */
 export function SecretOnce({ title, secret, label, what, onClose, children }) {
   return html`<${Dialog} title=${title} onClose=${onClose} locked wide>

@@ -1,17 +1,17 @@
 /**
- * Small things that show a value: names, badges, meters, lists of facts, the head of a page, sections.
+ * Small components that show a value: names, badges, meters, lists of facts, the head of a page, sections.
  */
 import { html, useEffect } from '../html.js';
 import { nanos, share, usd, usdBrief } from '../money.js';
 import { setAbout } from '../title.js';
 
-/** A name that others chose: kept apart from the text around it, cut when long, whole in its title. */
+/** A name chosen by a user: isolated from the direction of the text around it, shortened, complete in the title. */
 export function Name({ of, none = '–' }) {
   if (of === null || of === undefined || of === '') return html`<span class="muted">${none}</span>`;
   return html`<bdi class="name" title=${of}>${of}</bdi>`;
 }
 
-/** An id: cut in the middle of the page, whole in its title. */
+/** An id: shortened by the layout, complete in the title. */
 export function Id({ of }) {
   return of ? html`<code class="id" title=${of} dir="ltr">${of}</code>` : html`<span class="muted">–</span>`;
 }
@@ -22,19 +22,19 @@ const TONES = {
   pending: 'warn', paused: 'warn', open: 'warn', kept: 'warn', estimated: 'warn', funded: 'warn', pending_approval: 'warn',
 };
 
-/** The word of a state. Its colour follows from the word unless `tone` says otherwise; the word always says it too. */
+/** The name of a state. The name determines the colour unless `tone` does; the colour never carries meaning alone. */
 export function Badge({ of, tone }) {
   const word = String(of);
   return html`<span class=${`badge badge-${tone ?? TONES[word] ?? 'plain'}`}>${word.replaceAll('_', ' ')}</span>`;
 }
 
-/** An amount with all its digits. `sign` writes + before what comes in. */
+/** An amount with all its digits. `sign` writes + before incoming amounts. */
 export function Money({ of, none, sign = false }) {
   const amount = typeof of === 'bigint' ? of : nanos(of);
   return html`<span class="num nowrap">${sign && amount !== null && amount > 0n ? '+' : ''}${usd(of, none)}</span>`;
 }
 
-/** An amount in a table: see `usdBrief`. The exact one is its title where it is another. */
+/** An amount in a table, rounded by `usdBrief`. The title has the exact amount where it differs. */
 export function Amount({ of, none, sign = false }) {
   const amount = typeof of === 'bigint' ? of : nanos(of);
   const [exact, brief] = [usd(amount, none), usdBrief(amount, none)];
@@ -42,7 +42,7 @@ export function Amount({ of, none, sign = false }) {
 }
 
 /**
- * How much of a limit is used, in words and as a bar.
+ * The used share of a limit, in words and as a bar.
  * @param {{label: string, used: string|number|bigint, limit: string|number|null, money?: boolean, hint?: string}} props
  */
 export function Meter({ label, used, limit, money = true, hint }) {
@@ -64,7 +64,7 @@ export function Meter({ label, used, limit, money = true, hint }) {
   </div>`;
 }
 
-/** Long work under way. Without `max` it is not known how long. */
+/** Progress of long work; indeterminate without `max`. */
 export function Progress({ label, value, max }) {
   const known = max !== undefined && max > 0;
   return html`<div class="progress" role="status">
@@ -82,8 +82,9 @@ export function Facts({ rows }) {
 
 /**
  * The head of a page.
- * @param {{title: string, back?: {to: string, label: string, isOrigin?: boolean}, actions?: unknown, badge?: unknown}} props
- *   `isOrigin`: `to` is the entry before this one, which the browser returns to, with its page of a list
+ * @param {{title: string, back?: {to: string, label: string, isOrigin?: boolean}, actions?: unknown, badge?:
+ *   unknown}} props `isOrigin`: `to` is the previous entry of the browser's history, which Back restores with its page
+ *   of a list
  */
 export function PageHead({ title, back, badge, actions, children }) {
   useEffect(() => {
@@ -100,7 +101,7 @@ export function PageHead({ title, back, badge, actions, children }) {
   </header>`;
 }
 
-/** Goes back in the history; the link itself is for another tab. */
+/** Goes back in the history. The link's own address serves new tabs. */
 function toOrigin(event) {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();

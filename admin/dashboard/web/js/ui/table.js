@@ -13,17 +13,18 @@ import { Empty, Failed, Skeleton } from './state.js';
 const PAGE = 25;
 
 /**
- * @typedef {{label: string, cell: (row: object) => unknown, num?: boolean, wide?: boolean, roomy?: boolean, head?: boolean, hidden?: boolean}} Column
- *   `num` aligns right; `wide` is left out on phones, `roomy` below a desk’s width; `head` makes the cell the row's header; `hidden` hides the label from
- *   eyes only (for actions)
+ * @typedef {{label: string, cell: (row: object) => unknown, num?: boolean, wide?: boolean, roomy?: boolean, head?:
+ *   boolean, hidden?: boolean}} Column `num` aligns right; phones leave out `wide` columns, and screens narrower than a
+ *   desktop leave out `roomy` ones; `head` makes the cell the row's header; `hidden` shows the label to screen readers
+ *   only (for actions)
  */
 
 const kind = (column) => [column.num && 'num', column.wide && 'wide-only', column.roomy && 'roomy-only'].filter(Boolean).join(' ') || null;
 
 /**
  * @param {{caption: string, columns: Column[], rows: object[], keyOf: (row: object) => string, busy?: boolean,
- *   detail?: {label: (row: object) => string, show: (row: object) => unknown}}} props `caption` is read by screen readers;
- *   with `detail` each row can be opened, `label` names its button
+ *   detail?: {label: (row: object) => string, show: (row: object) => unknown}}} props `caption` is read by screen
+ *   readers; with `detail` each row can be opened, `label` names its button
  */
 export function Table({ caption, columns, rows, keyOf, busy = false, detail }) {
   return html`<div class="table-scroll" role="group" aria-label=${caption} tabindex="0">
@@ -50,7 +51,7 @@ function Cells({ columns, row }) {
     : html`<td key=${column.label} class=${kind(column)}>${column.cell(row)}</td>`));
 }
 
-/** A row with a second one below it that is shown on request. */
+/** A row with a button that opens a second row below it. */
 function Openable({ columns, row, detail }) {
   const [open, setOpen] = useState(false);
   const toggle = html`<button type="button" class="icon-button row-toggle" aria-expanded=${open ? 'true' : 'false'} aria-label=${detail.label(row)}
@@ -62,14 +63,15 @@ function Openable({ columns, row, detail }) {
 
 /**
  * A list of the API.
- * @param {{path: string, plural: string, query?: object, refresh?: unknown, caption: string, columns: Column[], keyOf: Function,
- *   empty: unknown, detail?: object, onData?: (answer: object) => void, quiet?: boolean}} props `refresh`: another value loads
- *   again; a `quiet` list is not dimmed meanwhile. What is shown stays until the next page is there, and Back finds the page again
+ * @param {{path: string, plural: string, query?: object, refresh?: unknown, caption: string, columns: Column[],
+ *   keyOf: Function, empty: unknown, detail?: object, onData?: (answer: object) => void, quiet?: boolean}} props a new
+ *   value of `refresh` reloads the list; a `quiet` list is not dimmed meanwhile. A page stays visible until the next
+ *   one is loaded, and Back returns to the same page
  */
 export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData, quiet = false }) {
   const { account, mode } = useSession();
   const list = JSON.stringify([account?.id, mode, path, query]);
-  // The cursors of the pages up to the one that is shown: none is that of the first page. The history keeps them.
+  // Cursors of the pages up to the current one; the first page has none. The browser's history keeps them.
   const cursors = cursorsOf(list);
   const [, draw] = useState(cursors);
   const go = (to) => {
@@ -84,18 +86,18 @@ export function ListTable({ path, plural, query = {}, refresh = 0, caption, colu
   const data = shown?.data ?? null;
   useEffect(() => {
     if (!data) return;
-    // The last record of the last page went: the page before it is the last one then.
+    // The last page lost its last record, so the page before it is now the last one.
     if (data[plural].length === 0 && data.nextCursor === null && shown.pages > 0) go(cursors.slice(0, -1));
     onData?.(data);
   }, [shown]);
-  // A cursor that was kept for long may be none any more.
+  // The server refuses a cursor that has become invalid: start at the first page.
   useEffect(() => {
     if (error?.status === 400 && cursors.length > 0) go([]);
   }, [error]);
   if (error) return html`<${Failed} error=${error} retry=${reload} />`;
   if (!data) return html`<${Skeleton} rows=${5} label=${`Loading: ${caption}`} />`;
   const rows = data[plural];
-  // The cursors are those of what is shown only when it has come.
+  // Until the page has loaded, the cursors do not match the rows, so the buttons do nothing.
   const turn = (to) => () => loading || go(to);
   const isAll = shown.pages === 0 && data.nextCursor === null;
   if (rows.length === 0 && isAll) return typeof empty === 'string' ? html`<${Empty} title=${empty} />` : empty;
@@ -105,7 +107,9 @@ export function ListTable({ path, plural, query = {}, refresh = 0, caption, colu
   </div>`;
 }
 
-/** Which part of a list is shown, and the way to the others. What is looked for record by record has no total. */
+/**
+ * Position in the list, with buttons for the previous and next page. A list that is searched by scanning has no total.
+ */
 function Pager({ pages, rows, data, back, next }) {
   const first = rows === 0 ? 0 : pages * PAGE + 1;
   const [from, to, all] = [first, rows === 0 ? 0 : first + rows - 1, data.total].map((number) => number?.toLocaleString('en-US'));

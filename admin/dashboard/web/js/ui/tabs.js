@@ -1,12 +1,12 @@
 /**
- * Tabs, with the keys that people expect: arrows move, Home and End go to the ends. The open one stands in the address.
+ * Tabs with the usual keys: arrows move, Home and End go to the ends. The address holds the open tab.
  */
 import { html, useLayoutEffect, useRef } from '../html.js';
 import { setQuery, usePlace } from '../router.js';
 
 /**
- * @param {{label: string, tabs: Array<{id: string, label: string, show: () => unknown}|false|null>, name?: string}} props
- *   `name` is the parameter of the address
+ * @param {{label: string, tabs: Array<{id: string, label: string, show: () => unknown}|false|null>, name?: string}}
+ *   props `name` is the parameter of the address
  */
 export function Tabs({ label, tabs, name = 'tab' }) {
   const list = useRef(null);
@@ -14,7 +14,7 @@ export function Tabs({ label, tabs, name = 'tab' }) {
   const shown = tabs.filter(Boolean);
   const open = shown.find((tab) => tab.id === query[name]) ?? shown[0];
   const select = (tab) => setQuery({ [name]: tab.id === shown[0].id ? null : tab.id });
-  // On a phone the open one may stand outside of what is seen of the list.
+  // On a phone the open tab may be outside the visible part of the tab list.
   useLayoutEffect(() => {
     const [bar, tab] = [list.current, list.current.children[shown.indexOf(open)]];
     if (tab.offsetLeft + tab.offsetWidth > bar.scrollLeft + bar.clientWidth || tab.offsetLeft < bar.scrollLeft) bar.scrollLeft = tab.offsetLeft - bar.clientWidth / 2;

@@ -1,13 +1,13 @@
 /**
- * The switch between light, dark and what the system says. `js/theme.js` keeps the choice.
+ * The switch between the light theme, the dark theme and the system's setting. `js/theme.js` stores the choice.
  */
 import { html, useEffect, useState } from '../html.js';
 
 const THEMES = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
-/** Not there if its file could not be fetched: then there is no choice, and nothing else is missing. */
+/** Undefined if the browser could not fetch `theme.js`. Then the switch is left out; everything else works. */
 const kept = globalThis.tollgateTheme;
 
-/** The switch; one choice of three, so the arrow keys move it. */
+/** The switch is a group of three radio buttons, so the arrow keys move it. */
 export function ThemeSwitch() {
   const [theme, setTheme] = useState(kept?.get());
   useEffect(() => {

@@ -1,15 +1,18 @@
 /**
- * Who did something: the name, with the id small below it.
+ * The actor of an entry: the name, with the id in small print below it.
  */
 import { html } from '../html.js';
 import { href } from '../router.js';
 import { Id, Name } from './show.js';
 
-/** What the trail calls those who have no record. */
+/** The trail's names for actors without a record. */
 const OTHERS = { operator: 'Operator', worker: 'Worker' };
 const KINDS = { api_key: 'API key', virtual_key: 'Virtual key', policy: 'Policy', user: 'Person', agent: 'Agent' };
 
-/** @param {{id: string|null, names: ReturnType<import('../names.js').useNames>}} props an id without a name stands alone */
+/**
+ * @param {{id: string|null, names: ReturnType<import('../names.js').useNames>}} props an id without a name is shown
+ *   alone
+ */
 export function By({ id, names }) {
   const found = id && names.of(id);
   if (found) {

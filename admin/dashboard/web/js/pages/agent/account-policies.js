@@ -1,5 +1,5 @@
 /**
- * All policies. The account-wide ones hold for every agent that has none of its own; they can be added and deleted.
+ * All policies. The account-wide ones apply to every agent without a policy of its own; they can be added and deleted.
  */
 import { html, useState } from '../../html.js';
 import { del, seg } from '../../api.js';
@@ -13,14 +13,13 @@ import { ListTable } from '../../ui/table.js';
 import { AgentLink } from '../../ui/who.js';
 import { EditPolicy } from './policy.js';
 
-/** The section. */
 export function AccountPolicies() {
   const [edited, setEdited] = useState(null);
   const [turn, setTurn] = useState(0);
   const names = useNames();
   const again = () => setTurn((count) => count + 1);
   const agentOf = ({ agentId }) => names.of(agentId)?.name ?? agentId;
-  /** All of them may have one name: whose it is tells them apart. */
+  /** Policies can have equal names, so the confirmation names the agent too. */
   const called = (policy) => (policy.agentId ? `the policy ${policy.name} of ${agentOf(policy)}` : `the account-wide policy ${policy.name}`);
   const remove = async (policy) => {
     const sure = await confirm({

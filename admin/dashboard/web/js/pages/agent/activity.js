@@ -1,5 +1,5 @@
 /**
- * What was decided about an agent, newest first; each call leads to its explanation.
+ * The decisions about an agent, newest first. Each call links to its explanation.
  */
 import { html, useState } from '../../html.js';
 import { useNames } from '../../names.js';
@@ -28,7 +28,6 @@ function isCall(entry) {
   return entry.type.startsWith('decision.');
 }
 
-/** The tab. */
 export function Activity({ agent }) {
   const [type, setType] = useState('');
   const [turn, setTurn] = useState(0);

@@ -1,5 +1,5 @@
 /**
- * What an agent may spend and where it stands, its wallet, and the policy that says so.
+ * An agent's caps and how much of each is used, its wallet, and its policy.
  */
 import { html, useState } from '../../html.js';
 import { get, seg } from '../../api.js';
@@ -16,10 +16,9 @@ import { Empty, Loaded } from '../../ui/state.js';
 import { EditPolicy } from './policy.js';
 import { PolicyFacts } from './policy-facts.js';
 
-/** Caps that fill up; the others limit a single run or spend. */
+/** Checks with a usage that grows over time; the others limit a single run or spend. */
 const FILLING = ['daily_limit', 'monthly_limit', 'spend_limit'];
 
-/** The tab. */
 export function Caps({ agent }) {
   const [editing, setEditing] = useState(false);
   const usage = useLoad((signal) => get(`/agents/${seg(agent.id)}/usage`, {}, { signal }), [agent.id, agent.status]);

@@ -1,5 +1,5 @@
 /**
- * The record of an agent: changing it, and deleting it.
+ * Changing and deleting the record of an agent.
  */
 import { html } from '../../html.js';
 import { del, get, patch, seg } from '../../api.js';
@@ -16,7 +16,6 @@ import { CopyableId } from '../../ui/hash.js';
 import { Facts, Money, Name, Section } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
 
-/** The tab. */
 export function Details({ agent, onChange }) {
   const editable = may('admin') && agent.wallet;
   return html`<div class="stack">

@@ -1,5 +1,6 @@
 /**
- * The keys of an agent: the virtual keys that it calls the edge with, and the provider keys that its calls are sent with.
+ * The keys of an agent: virtual keys, which authenticate its calls to the edge, and provider keys, which the edge sends
+ * upstream.
  */
 import { html, useState } from '../../html.js';
 import { del, post, seg } from '../../api.js';
@@ -15,7 +16,6 @@ import { Empty } from '../../ui/state.js';
 import { ListTable } from '../../ui/table.js';
 import { ProviderKeys } from './provider-keys.js';
 
-/** The tab. */
 export function Keys({ agent, mode }) {
   if (mode === 'test') {
     return html`<${Section} title="Keys"><${Empty} title="Keys exist in live mode only."><p>Switch to live mode to create a virtual key or to store a provider’s key.</p><//><//>`;

@@ -1,11 +1,11 @@
 /**
- * A policy in words.
+ * The limits of a policy as a list of facts.
  */
 import { html } from '../../html.js';
 import { Time } from '../../time.js';
 import { Badge, Facts, Money, Name } from '../../ui/show.js';
 
-/** The limits of a policy: its field, what people call it, and what it is for. */
+/** The limits of a policy: field, label and hint. */
 export const LIMITS = [
   ['maxSpendPerDay', 'Per day', 'In a UTC day, all calls and spends together.'],
   ['maxSpendPerMonth', 'Per month', 'In a UTC month, all calls and spends together.'],

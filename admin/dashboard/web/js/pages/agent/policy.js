@@ -1,6 +1,6 @@
 /**
- * Editing a policy. It is saved only on the revision that was read: when someone else changed it meanwhile, their values are
- * shown beside these, and a person decides.
+ * Editing a policy. The server saves it only on the revision that was read. If someone else changed it meanwhile, the
+ * form shows their values beside the user's, and the user decides.
  */
 import { html, useState } from '../../html.js';
 import { Exact, get, post, seg } from '../../api.js';
@@ -13,8 +13,8 @@ import { say } from '../../ui/live.js';
 import { LIMITS } from './policy-facts.js';
 
 /**
- * @param {{agent: object|null, policy: object|null, onClose: () => void, onSaved: () => void}} props without an agent it is
- *   a new account-wide policy; these can be deleted and not changed
+ * @param {{agent: object|null, policy: object|null, onClose: () => void, onSaved: () => void}} props without an agent
+ *   the form creates an account-wide policy; these can be deleted but not changed
  */
 export function EditPolicy({ agent, policy, onClose, onSaved }) {
   const [base, setBase] = useState(policy);
@@ -57,18 +57,18 @@ function Fields({ policy }) {
   </div>`;
 }
 
-/** Everything that the form has; an empty limit clears it. */
+/** The request's body: all fields of the form. An empty field clears its limit. */
 function bodyOf({ name, capEnabled, currency, ...limits }) {
   return { name, capEnabled, currency, ...Object.fromEntries(LIMITS.map(([field]) => [field, limits[field] ?? null])) };
 }
 
 function send(agent, base, body) {
   if (!agent) return post('/policies', body);
-  // A new policy must not change one that someone made meanwhile.
+  // A new policy must not overwrite one that someone else created meanwhile.
   return post(`/policies/${seg(agent.id)}`, body, base ? { ifMatch: base.revision } : { ifNoneMatch: '*' });
 }
 
-/** The agent's policy as it is now; null when it was deleted. */
+/** The agent's current policy; null if it was deleted. */
 async function newest(agent) {
   return (await get('/policies', { agentId: agent.id })).policies[0] ?? null;
 }

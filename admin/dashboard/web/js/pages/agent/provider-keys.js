@@ -1,5 +1,5 @@
 /**
- * The provider keys of an agent: stored sealed, of each only the last four characters are ever shown.
+ * The provider keys of an agent. They are stored encrypted; only the last four characters are ever shown.
  */
 import { html, useState } from '../../html.js';
 import { post, seg } from '../../api.js';
@@ -18,7 +18,6 @@ const COLUMNS = [
   { label: 'Stored', cell: (key) => html`<${Time} at=${key.createdAt} />` },
 ];
 
-/** The section. */
 export function ProviderKeys({ agent }) {
   const [turn, setTurn] = useState(0);
   const [storing, setStoring] = useState(false);
@@ -35,7 +34,7 @@ export function ProviderKeys({ agent }) {
   <//>`;
 }
 
-/** How a key for this provider begins. */
+/** Placeholder with the prefix of this provider's keys. */
 function start(place, name) {
   const prefix = place.providers.find((known) => known.name === name)?.keyPrefix ?? 'sk-';
   return prefix === '' ? 'At least 8 characters.' : `Begins with ${prefix}.`;

@@ -1,5 +1,5 @@
 /**
- * The runs of an agent: what each spent and waits for, and ending one.
+ * The runs of an agent with their status and spend; ending a run.
  */
 import { html, useState } from '../../html.js';
 import { post, seg } from '../../api.js';
@@ -15,7 +15,6 @@ import { ListTable } from '../../ui/table.js';
 
 const STATUSES = [['', 'All'], ['running', 'Running'], ['paused', 'Paused'], ['completed', 'Completed'], ['failed', 'Failed']];
 
-/** The tab. */
 export function Runs({ agent }) {
   const [status, setStatus] = useState('');
   const [turn, setTurn] = useState(0);

@@ -1,5 +1,5 @@
 /**
- * Agents that exist by a policy or a key alone. The list of agents has those with a wallet only.
+ * Agents that have only a policy or a key. The list of agents contains only those with a wallet.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -11,7 +11,7 @@ import { AgentLink } from '../../ui/who.js';
 
 const LEAD = 'They have keys or a policy and are not in the list above. A mistyped id in the request for a key makes one: revoke its keys, and it is gone.';
 
-/** Nothing while there is none. */
+/** Renders nothing if there are none. */
 export function WithoutWallet() {
   const { mode } = useSession();
   const { data } = useLoad((signal) => get('/overview', { days: 1 }, { signal }), [mode]);

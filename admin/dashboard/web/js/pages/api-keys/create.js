@@ -1,5 +1,5 @@
 /**
- * Creating an API key: its mode, what it may do, from where, until when.
+ * Creating an API key with its mode, permissions, allowed addresses and expiry.
  */
 import { html } from '../../html.js';
 import { post } from '../../api.js';
@@ -34,7 +34,7 @@ export function CreateApiKey({ onClose, onDone }) {
   <//>`;
 }
 
-/** A time as it was typed, taken as UTC; null for none. */
+/** Reads a typed time as UTC; null for an empty field. */
 function end(typed) {
   if (typed === '') return null;
   const at = new Date(`${typed}Z`);

@@ -1,5 +1,5 @@
 /**
- * The state of the chain: its size and head, verifying all of it while one watches, and the files to keep elsewhere.
+ * The state of the chain: its size and head, a verification with progress, and exports to keep elsewhere.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
 import { ApiError, fetchRaw, get } from '../../api.js';
@@ -16,7 +16,6 @@ import { Failed, Loaded } from '../../ui/state.js';
 import { Export } from './export.js';
 import { jsonLines } from './stream.js';
 
-/** The section. */
 export function Chain() {
   const end = useLoad((signal) => get('/audit/checkpoint', {}, { signal }), []);
   return html`<${Section} title="Chain" lead="Every entry holds the hash of the one before it. Verifying computes all of them again and compares the end with the last signed checkpoint.">
@@ -37,7 +36,7 @@ function End({ end }) {
   ]} />`;
 }
 
-/** `idle`, `running` with what is checked so far, or `done` with the last line, or `failed`. */
+/** State of the verification: `idle`, `running` with the progress, `done` with the last line, or `failed`. */
 function Verify({ onDone }) {
   const [state, setState] = useState({ phase: 'idle' });
   const abort = useRef(null);
@@ -89,7 +88,7 @@ const covered = (provenTo) => (provenTo
   ? `Signed checkpoints cover it up to entry ${provenTo} only.`
   : 'No signed checkpoint covers it yet.');
 
-/** Good or bad, in words; the first entry that is not what was recorded is a link. */
+/** Result of the verification. The first broken entry is a link. */
 function Result({ result }) {
   const { ok, entries, firstBroken, endProven, provenTo, message } = result;
   if (!ok) {

@@ -1,5 +1,5 @@
 /**
- * The fields that an entry says were changed, each with its value before and after.
+ * The changed fields of an entry, each with its old and new value.
  */
 import { html } from '../../html.js';
 import { plainWord } from '../../words.js';
@@ -8,7 +8,7 @@ import { Table } from '../../ui/table.js';
 import { LIMITS } from '../agent/policy-facts.js';
 
 const OTHERS = { name: 'Name', capEnabled: 'Cap', currency: 'Currency' };
-/** An amount stands in the entry twice: as a number, and exactly under this ending. */
+/** An entry contains each amount twice: as a number, and exactly under the name with this suffix. */
 const EXACT = 'Nanos';
 
 const isAmount = (field) => LIMITS.some(([name]) => name === field);
@@ -26,7 +26,7 @@ const COLUMNS = [
   { label: 'After', num: true, cell: ({ field, after }) => value(field, after) },
 ];
 
-/** @param {{data: object}} props `previous` has the replaced values; entries of earlier versions have none */
+/** @param {{data: object}} props `data.previous` has the old values; earlier versions did not write it */
 export function Changes({ data }) {
   const { previous, fields } = data ?? {};
   if (!previous || !fields) return null;

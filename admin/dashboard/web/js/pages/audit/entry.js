@@ -1,5 +1,6 @@
 /**
- * One entry of the trail with all its fields, as it was hashed. It is found by its number, so it can be linked to.
+ * One entry of the trail with all its fields, as they were hashed. The address holds its number, so it can be linked
+ * to.
  */
 import { html } from '../../html.js';
 import { get, sourceOf } from '../../api.js';
@@ -16,7 +17,7 @@ import { Loaded } from '../../ui/state.js';
 import { AgentLink, By } from '../../ui/who.js';
 import { Changes } from './changes.js';
 
-/** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
+/** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry byte for byte */
 async function find(seq, signal) {
   const answer = await get('/audit', { limit: 1, before: seq + 1 }, { signal });
   const entry = answer.logs[0];
@@ -61,7 +62,7 @@ function Body({ entry, line }) {
   </div>`;
 }
 
-/** Where the thing is that the entry tells of. */
+/** Link to the record that the entry is about. */
 function Related({ entry }) {
   const { data = {} } = entry;
   const links = [

@@ -1,5 +1,5 @@
 /**
- * The whole trail as a file, as long as it fits a browser's memory; beyond that the command line writes it.
+ * Export of the whole trail as a file, if it fits into the browser's memory. A larger trail needs the command line.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
 import { curl } from '../../curl.js';
@@ -12,13 +12,13 @@ import { say } from '../../ui/live.js';
 import { CodeLine } from '../../ui/secret.js';
 import { Progress } from '../../ui/show.js';
 
-/** Entries that are kept in memory until the file is written, some 200 MB. */
+/** Most entries that the browser keeps in memory until the file is complete: some 200 MB. */
 const ENTRIES_MAX = 400_000;
 const LINE_FEED = 10;
 
 class TooLong extends Error {}
 
-/** The button, and the dialog while it works. */
+/** The export button, with a dialog that shows the progress. */
 export function Export() {
   const [state, setState] = useState(null);
   const abort = useRef(null);

@@ -1,9 +1,9 @@
 /**
- * The lines of a JSON stream while they arrive.
+ * Reads a stream of JSON lines as they arrive.
  */
 import { parseExact } from '../../exact.js';
 
-/** Longest line; a longer one is not ours. */
+/** Maximum length of a line. The server writes no longer ones. */
 const LINE_MAX = 65_536;
 
 /**

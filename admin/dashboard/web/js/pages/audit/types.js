@@ -1,5 +1,5 @@
 /**
- * The types of entries that can be filtered by, in groups. One that is not here can still stand in the address.
+ * Options of the type filter, in groups. The address may name a type that is not listed.
  */
 export const TYPES = [
   ['Calls', ['decision.approved', 'decision.denied', 'decisions.denied', 'decision.voided']],

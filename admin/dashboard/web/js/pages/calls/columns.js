@@ -1,5 +1,5 @@
 /**
- * The columns of the list of calls. What is small below a value belongs to it.
+ * The columns of the list of calls. Small print below a value gives its details.
  */
 import { html } from '../../html.js';
 import { href } from '../../router.js';
@@ -14,7 +14,7 @@ const sub = (content) => html`<span class="cell-sub">${content}</span>`;
 
 const run = ({ runId }) => (isNamedRun(runId) ? html`<a href=${href('/calls', { runId })}><${Name} of=${runId} /></a>` : null);
 
-/** Tone of an outcome: what costs a guess, or nobody settled, is to be seen. */
+/** Colours of outcomes. A call charged with its estimate stands out. */
 const TONES = { settled: 'ok', corrected: 'ok', released: 'plain', voided: 'plain', denied: 'bad', unsent: 'bad', estimated: 'warn', kept: 'warn' };
 
 export const COLUMNS = [
@@ -38,7 +38,7 @@ function Outcome({ call }) {
     ${call.end && call.end !== 'completed' && sub(plainWord(call.end))}`;
 }
 
-/** How a call went to the provider, where it is not the plain way. */
+/** Details of the request to the provider that differ from the default. */
 function way({ endpoint, stream, upstream, billing }) {
   const tier = billing?.tierReported ?? billing?.tierAsked;
   const words = [endpoint && endpoint !== 'chat.completions' && plainWord(endpoint), stream && 'streamed', upstream && `by ${upstream}`, tier && `tier ${tier}`].filter(Boolean);

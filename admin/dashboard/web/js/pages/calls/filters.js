@@ -1,5 +1,6 @@
 /**
- * The filters of the list of calls, all in the address. Keys, models and runs are offered as they were seen in the list.
+ * The filters of the list of calls. The address holds their values. The keys, models and runs offered are those of the
+ * calls seen in the list.
  */
 import { html } from '../../html.js';
 import { typedAmount } from '../../money.js';
@@ -10,7 +11,7 @@ import { AgentChoice } from '../../ui/agent-choice.js';
 import { Button } from '../../ui/button.js';
 import { DayFilter, Filters, SearchFilter, SelectFilter, TimeFilter } from '../../ui/filters.js';
 
-/** The words of the API for what became of a call. */
+/** The API's outcomes of a call. */
 const OUTCOMES = ['settled', 'denied', 'estimated', 'kept', 'corrected', 'released', 'voided', 'unsent'];
 const ENDPOINTS = [['', 'Any'], ['chat.completions', 'Chat completions'], ['responses', 'Responses'], ['embeddings', 'Embeddings']];
 const AMOUNTS = [['minCostUsd', 'Cost'], ['minEstimatedUsd', 'Estimate']];
@@ -18,23 +19,23 @@ const NUMBERS = [['minInputTokens', 'Prompt tokens', '1000'], ['minCachedTokens'
   ['minLatencyMs', 'Latency', '5000'], ['minFirstByteMs', 'First byte', '1000']];
 const NAMES = ['agentId', 'model', 'outcome', 'from', 'to', 'chargedFrom', 'chargedTo', 'runId', 'keyId', 'reason', 'endpoint', 'upstream',
   ...[...AMOUNTS, ...NUMBERS].map(([name]) => name)];
-/** Behind "More filters". */
+/** Filters under "More filters". */
 const MORE = NAMES.slice(5);
 
-/** Takes all filters away. */
+/** A query that clears all filters. */
 export const NONE = Object.fromEntries(NAMES.map((name) => [name, null]));
 
-/** A quantity as the API takes it; null for what is none. */
+/** Converts a typed quantity to the API's form. Returns null if it is none. */
 const quantity = (name, typed) => (AMOUNTS.some(([one]) => one === name) ? typedAmount(typed) : /^0*[1-9][0-9]{0,14}$/.test(typed) ? typed : null);
 const isQuantity = (name) => [...AMOUNTS, ...NUMBERS].some(([one]) => one === name);
 
-/** What the API is asked for. */
+/** The query of the API. */
 export function asked(query) {
   const given = NAMES.filter((name) => query[name]).map((name) => [name, isQuantity(name) ? quantity(name, query[name]) : query[name]]);
   return Object.fromEntries(given.filter(([, value]) => value && !/^[0.]+$/.test(value)));
 }
 
-/** What cannot be asked for, in a sentence. */
+/** Message about an invalid filter. */
 export function refused(query) {
   const wrong = ([name]) => query[name] && quantity(name, query[name]) === null;
   const [amount, number] = [AMOUNTS.find(wrong), NUMBERS.find(wrong)];

@@ -1,5 +1,5 @@
 /**
- * Several lines of code with their copy button.
+ * Block of code with a copy button.
  */
 import { html } from '../../html.js';
 import { CopyButton } from '../../ui/button.js';

@@ -1,6 +1,6 @@
 /**
- * What a call would be answered, and the first call as it arrives. The page waits for the newest call of the agent to be
- * another one than when it began to wait, so no clock of this browser is needed.
+ * Forecast of a call's decision, and the first call as it arrives. The page waits until the agent's newest call differs
+ * from the one at the start, so it does not depend on the browser's clock.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
 import { get, post, seg } from '../../api.js';
@@ -15,17 +15,20 @@ import { Loaded } from '../../ui/state.js';
 import { KEY_PLACE } from './key.js';
 
 const EVERY_MS = 2000;
-/** Looks before a person is asked whether to go on: ten minutes. */
+/** Polls before the page asks the user whether to go on: ten minutes. */
 const LOOKS_MAX = 300;
 
-/** @param {{agent: object, model: string, keys: ReturnType<useLoad>}} props `keys` tells whether the agent has a virtual key */
+/**
+ * @param {{agent: object, model: string, keys: ReturnType<useLoad>}} props `keys` loads whether the agent has a virtual
+ *   key
+ */
 export function FirstCall({ agent, model, keys }) {
   return html`<${Section} title="3. First call">
     <div class="stack"><${Forecast} agent=${agent} model=${model} keys=${keys} /><${Waiting} agent=${agent} /></div>
   <//>`;
 }
 
-/** What stands in the way of a call, before it is made. */
+/** Predicts whether a call would be approved, and shows what prevents it. */
 function Forecast({ agent, model, keys }) {
   const load = useLoad(() => post('/decisions/dry-run', { agent: agent.id, model }), [agent.id, model]);
   const again = () => {
@@ -42,7 +45,7 @@ function Forecast({ agent, model, keys }) {
   }}<//></div>`}<//>`;
 }
 
-/** Whoever may make a key does so in the first step, where its secret is shown. */
+/** Leads users who may create keys to the first step, which shows the secret. */
 function NoKey({ agent, ask }) {
   const make = () => {
     const button = document.querySelector(`#${KEY_PLACE} button`);
@@ -54,14 +57,14 @@ function NoKey({ agent, ask }) {
     : html`<${LinkButton} small to=${href('/agents', agent.id, { tab: 'keys' })}>See the keys<//>`}${ask}</span></div>`;
 }
 
-/** Where a reason is dealt with. */
+/** Link to the page where the user can remove the reason for a denial. */
 function cure(reason, agent) {
   const tabs = { no_provider_key: ['keys', 'Store the provider’s key'], plan_key_limit: ['keys', 'See the keys'] };
   const [tab, label] = tabs[reason] ?? ['caps', 'See caps and policy'];
   return html`<${LinkButton} small to=${href('/agents', agent.id, tab === 'caps' ? {} : { tab })}>${label}<//>`;
 }
 
-/** `undefined` before the first look, then the id of the newest call, or null for none. */
+/** Polls for a new call. `newest` is `undefined` before the first poll, then the id of the newest call, or null. */
 function Waiting({ agent }) {
   const [state, setState] = useState({ phase: 'waiting', call: null, message: null });
   const newest = useRef(undefined);
@@ -104,7 +107,7 @@ function told({ phase, call }, agent) {
     : html`${spinner}<span>Waiting for a call of <bdi>${name}</bdi>. Run the snippet: the call appears here within seconds of its end.</span>`;
 }
 
-/** One look; a new call is shown with the sentence of its decision. */
+/** Polls once. A new call is shown with the explanation of its decision. */
 async function once(agent, newest, signal, setState) {
   try {
     const { calls } = await get('/calls', { agentId: agent.id, limit: 1 }, { signal });

@@ -1,6 +1,6 @@
 /**
- * A virtual key for the snippets: one that exists already, or a new one, which is shown while this page is open and kept
- * nowhere.
+ * A virtual key for the snippets: an existing one, or a new one, whose secret is shown while this page is open and
+ * stored nowhere in the browser.
  */
 import { html, useState } from '../../html.js';
 import { get, post, seg } from '../../api.js';
@@ -8,16 +8,16 @@ import { href } from '../../router.js';
 import { may } from '../../session.js';
 import { ActionButton } from '../../ui/button.js';
 
-/** The name of a key that is made here. */
+/** Name of a key created on this page. */
 const NAME = 'Connect page';
 
-/** The place of this, for what leads here. */
+/** Id of this element, for links to it. */
 export const KEY_PLACE = 'connect-key';
-/** Keys that are looked at, page by page. */
+/** Most keys scanned for an active one, page by page. */
 const LOOKED_AT = 1000;
 const PAGE = 200;
 
-/** Whether the agent has a virtual key that works; true where it has too many to look at. @returns {Promise<{any: boolean}>} */
+/** Whether the agent has an active virtual key; true if it has too many to scan. @returns {Promise<{any: boolean}>} */
 export async function hasKey(agent, signal) {
   for (let seen = 0, cursor; seen < LOOKED_AT; seen += PAGE) {
     const { virtualKeys, nextCursor } = await get(`/agents/${seg(agent.id)}/virtual-keys`, { limit: PAGE, cursor }, { signal });

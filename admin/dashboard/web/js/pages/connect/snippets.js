@@ -1,9 +1,10 @@
 /**
- * The clients and what each needs: the address of the edge, the model, and the key from the environment, so that no secret
- * stands in code. Addresses and models have no character that would end a text in any of these languages.
+ * Snippets for the supported clients. Each uses the edge's address and the model, and reads the key from the
+ * environment, so that no secret is in code. Addresses and models contain no character that ends a string in any of
+ * these languages.
  */
 
-/** The variable that the snippets read the key from. */
+/** Environment variable from which the snippets read the key. */
 export const KEY_NAME = 'TOLLGATE_KEY';
 const SAY = 'Say hello in one word.';
 
@@ -64,7 +65,7 @@ wire_api = "responses"
 request_max_retries = 0
 stream_max_retries = 0`;
 
-/** `blocks` gives what is to be copied, each with a title; `note` is what to know of the client. */
+/** `blocks` returns the texts to copy, each with a title; `note` is a remark on the client. */
 export const CLIENTS = [
   { id: 'curl', label: 'curl', blocks: (use) => [{ title: 'In a shell', text: curl(use) }] },
   { id: 'python', label: 'Python', blocks: (use) => [{ title: 'Install', text: 'pip install openai' }, { title: 'hello.py', text: python(use) }] },

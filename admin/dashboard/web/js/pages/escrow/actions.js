@@ -1,6 +1,6 @@
 /**
- * What can be done with an escrow now: offered as its state, the side of the account, and the role allow, with the reason
- * where nothing is. Each step is asked about in words.
+ * The actions on an escrow that its state, the account's side and the user's role allow, or the reason why there is
+ * none. The user confirms each action.
  */
 import { html, useState } from '../../html.js';
 import { useOnce } from '../../once.js';
@@ -12,7 +12,10 @@ import { AreaField, Form } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { Section } from '../../ui/show.js';
 
-/** @param {{escrow: object, payer: object|null, payee: object|null, onDone: () => void}} props a party is null when it is another account's */
+/**
+ * @param {{escrow: object, payer: object|null, payee: object|null, onDone: () => void}} props null: a wallet of another
+ *   account
+ */
 export function Actions({ escrow, payer, payee, onDone }) {
   const [disputing, setDisputing] = useState(false);
   const send = useOnce();
@@ -33,7 +36,7 @@ export function Actions({ escrow, payer, payee, onDone }) {
   <//>`;
 }
 
-/** The sentence about the state, and what this person may do in it. */
+/** A sentence about the state, and the actions that the user may take in it. */
 function next({ status }, { payer, payee }) {
   if (status === 'pending') return pendingStep(payer);
   if (status === 'funded') {
@@ -82,7 +85,7 @@ function Dispute({ escrow, words, send, onClose, onDone }) {
   <//>`;
 }
 
-/** Runs a step. Where someone was faster, or this very request got through before, the page shows what is the case now. */
+/** Runs an action, then reloads the escrow: someone else, or an earlier try of this request, may have changed it. */
 async function settled(call, told, onDone) {
   try {
     await call();

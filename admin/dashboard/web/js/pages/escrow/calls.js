@@ -1,6 +1,6 @@
 /**
- * The account's own releases and disputes of an escrow. Of the other side's calls only what a document tells is known, and
- * asking for one would be answered with 404.
+ * The account's own releases and disputes of an escrow. The other party's calls are known only from the documents of
+ * these; the server answers a request for one with 404.
  */
 import { html } from '../../html.js';
 import { get, seg } from '../../api.js';
@@ -9,7 +9,7 @@ import { plainWord } from '../../words.js';
 import { Badge, Id, Name } from '../../ui/show.js';
 import { Table } from '../../ui/table.js';
 
-/** The newest of each kind among which they are looked for. */
+/** Newest intents of each kind that are searched. */
 const LOOKED_AT = 200;
 
 /** @returns {Promise<string[]>} the ids of the account's own calls in `group`, such as `escrow:7` */
@@ -18,7 +18,7 @@ export async function ownCalls(group, signal) {
   return lists.flatMap(({ intents }) => intents).filter((intent) => intent.xor_group === group).map((intent) => intent.intent_id);
 }
 
-/** All calls that exclude each other, as the document of one of the account's own tells them. */
+/** All mutually exclusive calls, from the document of one of the account's own. */
 export async function callsOn(group, signal) {
   const own = await ownCalls(group, signal);
   if (own.length === 0) return { own, calls: [] };
@@ -37,7 +37,7 @@ export function Calls({ caption, calls, own }) {
   return html`<${Table} caption=${caption} columns=${columns} rows=${calls} keyOf=${(call) => call.intent_id} />`;
 }
 
-/** The id of an intent: a link where it is one of this account's. */
+/** The id of an intent; a link if this account owns it. */
 export function IntentLink({ id, own }) {
   if (own.includes(id)) return html`<a href=${href('/intents', id)}><${Id} of=${id} /></a>`;
   return html`<${Id} of=${id} /><span class="cell-sub">of the other account</span>`;

@@ -1,5 +1,5 @@
 /**
- * A new escrow: who pays whom, how much, and the conditions that both sides can read.
+ * Creating an escrow: payer, payee, amount, and conditions that both parties can read.
  */
 import { html } from '../../html.js';
 import { Exact } from '../../api.js';
@@ -38,7 +38,7 @@ export function CreateEscrow({ wallets, onClose, onDone }) {
   <//>`;
 }
 
-/** The object as it was typed, with every digit; null when there is none. */
+/** The typed JSON object with every digit; null for an empty field. */
 function conditionsOf(text) {
   if (text.trim() === '') return null;
   let value;

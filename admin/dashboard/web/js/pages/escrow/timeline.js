@@ -1,5 +1,5 @@
 /**
- * What happened to an escrow, from the audit trail; and the calls of which only one can win.
+ * The timeline of an escrow from the audit trail, and its mutually exclusive calls.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -14,12 +14,12 @@ import { Table } from '../../ui/table.js';
 import { By } from '../../ui/who.js';
 import { Calls, IntentLink, callsOn } from './calls.js';
 
-/** The kinds of entries about escrows; those in the past tense are written for the payee's account. */
+/** Types of entries about escrows. Those in the past tense are written into the payee's trail. */
 const TYPES = {
   'escrow.create': 'Created', 'escrow.fund': 'Funded', 'escrow.release': 'Release', 'escrow.dispute': 'Dispute', 'escrow.resolve': 'Decided by the operator',
   'escrow.released': 'Released', 'escrow.disputed': 'Disputed', 'escrow.refunded': 'Refunded',
 };
-/** Entries of a kind that are looked through; only those between making and last change of the escrow come in question. */
+/** Most entries searched for each type, from the creation of the escrow to its last change. */
 const LOOKED_AT = 200;
 const MARGIN_MS = 2000;
 
@@ -29,7 +29,7 @@ async function load(escrow, signal) {
   const found = await Promise.all(Object.keys(TYPES).map((type) => get('/audit', { ...span, type }, { signal })));
   const entries = found.flatMap(({ logs }) => logs).filter((entry) => entry.data.escrowId === escrow.id).sort((one, other) => one.seq - other.seq);
   const { own, calls } = await callsOn(`escrow:${escrow.id}`, signal);
-  // Only the payer's account creates and funds, and only there is it told.
+  // Only the payer's account creates and funds an escrow, and only its trail has these entries.
   const mine = entries.filter(({ type }) => type === 'escrow.create' || type === 'escrow.fund').map((entry) => entry.data.intentId);
   return { entries, calls, own: [...own, ...mine] };
 }

@@ -1,5 +1,5 @@
 /**
- * What an intent is for, from its document; who asked for it, from its entry in the audit trail.
+ * The purpose of an intent, from its document, and its requester, from the audit trail.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -10,10 +10,13 @@ import { Failed, Skeleton } from '../../ui/state.js';
 import { Facts, Money, Name } from '../../ui/show.js';
 import { AgentLink, By } from '../../ui/who.js';
 
-/** Calls that pay nobody: their agent is the party that made them. */
+/** Kinds without a payee: the agent of such a call is the party that made it. */
 const PARTIES = { escrow_release: 'Released by', escrow_dispute: 'Disputed by' };
 const TYPES = { spend: 'spend.requested', escrow_create: 'escrow.create', escrow_fund: 'escrow.fund', escrow_release: 'escrow.release', escrow_dispute: 'escrow.dispute' };
-/** Entry and intent are made in one step: so far apart their times may be, and so many entries are looked through. */
+/**
+ * One script writes the entry and the intent. Their times differ by at most `MARGIN_MS`; `LOOKED_AT` entries are
+ * searched.
+ */
 const MARGIN_MS = 2000;
 const LOOKED_AT = 200;
 
@@ -24,7 +27,10 @@ async function find(intent, signal) {
   return { entry: logs.find((entry) => entry.data.intentId === intent.intent_id) ?? null };
 }
 
-/** @param {{intent: object, rows: Array}} props `rows` are the facts of the document, shown in any case */
+/**
+ * @param {{intent: object, rows: Array}} props `rows` are the facts of the document, shown even if the trail has no
+ *   entry
+ */
 export function Asked({ intent, rows }) {
   const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
   const entry = load.data?.entry ?? null;

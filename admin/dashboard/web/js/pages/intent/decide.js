@@ -1,5 +1,5 @@
 /**
- * Approving or denying a spend that waits. The checks run again at an approval, so it can still be refused.
+ * Approving or denying a pending spend. An approval runs the checks again, so they can still refuse the spend.
  */
 import { html } from '../../html.js';
 import { post, seg } from '../../api.js';
@@ -16,7 +16,7 @@ export function Decide({ intent, approve, onClose, onDone }) {
       await post(`/intents/${seg(intent.intent_id)}/${approve ? 'approve' : 'deny'}`, { reason: reason || null });
       say(approve ? `Approved: ${amount} is spent.` : `Denied: ${amount} stays where it is.`);
     } catch (error) {
-      // Refused by the checks, or decided by someone else meanwhile: final, and the page shows it.
+      // The checks refused it, or someone else decided meanwhile. Either is final, and the page shows it.
       if (!error.body?.intent_id && error.code !== 'INTENT_NOT_PENDING') throw error;
       say(error.message, 'error');
     }

@@ -1,5 +1,5 @@
 /**
- * A spend on behalf of an agent: checked against its caps like any other, and made once however often it is sent.
+ * A spend on behalf of an agent, checked against its caps like any other. Repeated requests carry it out once.
  */
 import { html, useState } from '../../html.js';
 import { useAgents } from '../../agents.js';
@@ -18,7 +18,7 @@ export function Spend({ agent, onClose, onDone }) {
   const [typed, setTyped] = useState('');
   const { later } = useTyping();
   const { agents, nameOf } = useAgents(typed);
-  // Beyond the newest agents those are offered that match what is typed.
+  // Besides the newest agents, the list offers those that match the typed text.
   const find = ({ target }) => later(() => setTyped(target.value.trim()));
   const submit = async (values) => {
     const amount = usd(values.amount.text);

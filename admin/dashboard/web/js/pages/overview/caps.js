@@ -1,5 +1,5 @@
 /**
- * Who stands beyond half of a limit now: agents with their day and month, and the account with its plan.
+ * Limits that are more than half used: daily and monthly caps of agents, and the plan of the account.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -8,11 +8,11 @@ import { href } from '../../router.js';
 import { Meter, Name, Section } from '../../ui/show.js';
 import { Empty, Loaded } from '../../ui/state.js';
 
-/** Standings that are shown, the fullest. */
+/** Limits shown, the fullest first. */
 const MOST = 8;
 const CAPS = { day: 'Daily cap', month: 'Monthly cap', plan: 'Tracked spend of the month' };
 
-/** @param {{asOf: string}} props another `asOf` asks again */
+/** @param {{asOf: string}} props a new `asOf` reloads the list */
 export function CloseToCaps({ asOf }) {
   const load = useLoad((signal) => get('/thresholds', { limit: MOST }, { signal }), [asOf]);
   return html`<${Section} title="Closest to a limit" lead="Agents beyond half of a cap, and the plan, the fullest first">

@@ -1,5 +1,5 @@
 /**
- * What an account that has nothing yet sees instead of an empty overview.
+ * First steps: replaces the overview of an account without data.
  */
 import { html } from '../../html.js';
 import { may, useSession } from '../../session.js';
@@ -7,7 +7,6 @@ import { CodeLine } from '../../ui/secret.js';
 import { LinkButton } from '../../ui/button.js';
 import { Section } from '../../ui/show.js';
 
-/** The steps. */
 export function FirstSteps() {
   const { mode, place } = useSession();
   const create = may('admin');

@@ -1,5 +1,5 @@
 /**
- * All plans beside each other.
+ * Table that compares all plans.
  */
 import { html, useLayoutEffect, useRef } from '../../html.js';
 import { usd } from '../../money.js';
@@ -9,7 +9,7 @@ import { Badge, Section } from '../../ui/show.js';
 
 const number = (value, unit = '') => (value === null ? 'unlimited' : `${value.toLocaleString('en-US')}${unit}`);
 
-/** What is compared: a label and a text of a plan. */
+/** Rows of the table: a label, and a function that formats a plan's value. */
 const ROWS = [
   ['Tracked spend a month', ({ limits }) => (limits.trackedUsdPerMonth === null ? 'unlimited' : usd(limits.trackedUsdPerMonth))],
   ['Agents that spend in a month', ({ limits }) => number(limits.capAgentsPerMonth)],
@@ -27,7 +27,10 @@ function lead(choose, { selfServicePlans }) {
   return selfServicePlans ? null : 'Ask the operator of this installation for a larger plan. You can move to a smaller one yourself.';
 }
 
-/** @param {{data: object, wanted?: string, choose: null | ((name: string) => Promise<void>)}} props `wanted` is pointed out */
+/**
+ * @param {{data: object, wanted?: string, choose: null | ((name: string) => Promise<void>)}} props `wanted` is
+ *   highlighted
+ */
 export function Plans({ data, wanted, choose }) {
   const { plans } = data;
   const badge = (plan) => {
@@ -42,7 +45,7 @@ export function Plans({ data, wanted, choose }) {
     return html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
       run=${() => choose(plan.name)} aria-label=${`${way(plan)} to ${plainWord(plan.name)}`}>${way(plan)}<//>`;
   };
-  // On a phone the plan that one has may stand outside of what is seen of the table.
+  // On a phone the column of the current plan may be outside the visible part of the table.
   const box = useRef(null);
   useLayoutEffect(() => {
     const { offsetLeft, offsetWidth } = box.current.querySelector('[aria-current]') ?? box.current;

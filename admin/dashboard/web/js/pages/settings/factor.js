@@ -1,5 +1,5 @@
 /**
- * The second factor: turning it on with an authenticator app and recovery codes, and off again with the password.
+ * The second factor: enabling it with an authenticator app and recovery codes, and disabling it with the password.
  */
 import { html, useState } from '../../html.js';
 import { post } from '../../api.js';
@@ -67,7 +67,7 @@ function TurnOn({ offer, onClose, onDone }) {
   <//>`;
 }
 
-/** A step that takes the password. */
+/** A step that asks for the password. */
 function WithPassword({ user, title, text, action, kind = 'primary', path, onClose, onDone }) {
   const submit = async ({ password }) => {
     try {

@@ -1,5 +1,5 @@
 /**
- * Changing the own password.
+ * Changing the signed-in user's password.
  */
 import { html, useState } from '../../html.js';
 import { post } from '../../api.js';

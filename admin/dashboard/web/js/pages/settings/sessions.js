@@ -1,5 +1,5 @@
 /**
- * Where a person is signed in, and ending it elsewhere.
+ * The user's sessions, and ending the others.
  */
 import { html, useState } from '../../html.js';
 import { del, post, seg } from '../../api.js';
@@ -10,7 +10,6 @@ import { say } from '../../ui/live.js';
 import { Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
 
-/** The section. */
 export function Sessions() {
   const [turn, setTurn] = useState(0);
   const again = () => setTurn((count) => count + 1);
@@ -43,11 +42,11 @@ export function Sessions() {
   <//>`;
 }
 
-/** Browsers and systems by what only they, or the first of those that do, say of themselves. */
+/** Marks in the User-Agent header. Several browsers send another one's mark too: the first match counts. */
 const BROWSERS = [['Edg/', 'Edge'], ['OPR/', 'Opera'], ['Firefox/', 'Firefox'], ['Chrom', 'Chrome'], ['Safari/', 'Safari']];
 const SYSTEMS = [['iPhone', 'iPhone'], ['iPad', 'iPad'], ['Android', 'Android'], ['Windows', 'Windows'], ['Mac OS', 'macOS'], ['Linux', 'Linux']];
 
-/** `Firefox on Linux`; what is neither is shown as it names itself. */
+/** `Firefox on Linux`; the header itself for an unknown browser. */
 function device(userAgent) {
   const known = (list) => list.find(([mark]) => userAgent.includes(mark))?.[1];
   const [browser, system] = [known(BROWSERS), known(SYSTEMS)];

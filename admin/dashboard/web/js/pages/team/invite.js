@@ -1,5 +1,5 @@
 /**
- * Inviting a person: a link for one address and role, shown once.
+ * Inviting a person: the server creates a link for one e-mail address and role, which is shown once.
  */
 import { html, useState } from '../../html.js';
 import { post } from '../../api.js';

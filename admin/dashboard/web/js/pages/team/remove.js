@@ -1,5 +1,5 @@
 /**
- * Removing a person from the team, and what becomes of the API keys that they made.
+ * Removing a person from the team, and the effect on the API keys that they created.
  */
 import { html } from '../../html.js';
 import { del, get, seg } from '../../api.js';
@@ -10,10 +10,10 @@ import { say } from '../../ui/live.js';
 import { Name } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
 
-/** Most keys that an account has. */
+/** Page size of the list of API keys. */
 const KEYS_PAGE = 200;
 
-/** The active API keys that a person made. */
+/** The active API keys that a person created. */
 export async function madeBy(person, signal) {
   const keys = [];
   for (let cursor; ;) {

@@ -1,5 +1,5 @@
 /**
- * Changing what a person of the team may do, and what becomes of the API keys that they made.
+ * Changing the role of a team member, and the effect on the API keys that they created.
  */
 import { html } from '../../html.js';
 import { patch, seg } from '../../api.js';

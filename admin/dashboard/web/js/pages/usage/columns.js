@@ -1,5 +1,5 @@
 /**
- * The table of the usage: a group in each row, with the way to its calls.
+ * The table of the usage: one row for each group, with links to its calls.
  */
 import { html } from '../../html.js';
 import { share } from '../../money.js';
@@ -8,18 +8,20 @@ import { Amount, Id, Name } from '../../ui/show.js';
 import { AgentLink } from '../../ui/who.js';
 
 const HEADS = { model: 'Model', agent: 'Agent', key: 'Virtual key', run: 'Run' };
-/** The filter of the list of calls that a group is. */
+/** The parameter by which the list of calls filters for a group. */
 const FILTERS = { model: 'model', agent: 'agentId', key: 'keyId', run: 'runId' };
-/** What has no group. */
+/** Label of calls without a group. */
 const WITHOUT = { model: 'No model', agent: 'No agent', key: 'No key', run: 'Without a run' };
 
-/** How a group is called. */
+/** Label of a group. */
 export const labelOf = ({ group, name }, groupBy) => (group === null ? WITHOUT[groupBy] : (name ?? group));
 
-/** A day's begin, as the API writes it. */
+/** Start of a day in the API's format. */
 const DAY = /^(\d{4}-\d\d-\d\d)T00:00(:00(\.0+)?)?Z$/;
 
-/** The filter for the approved calls of a time: by the days that they are charged to, as they are counted, where the time is of whole days. */
+/**
+ * Filter for the approved calls of a time range. Whole days are matched by the day charged, as the usage counts them.
+ */
 function approvedIn({ interval, from, to }) {
   const [first, end] = [DAY.exec(from), to ? DAY.exec(to) : []];
   return interval === 'day' && first && end ? { chargedFrom: first[1], chargedTo: end[1] } : { from, to };
@@ -30,7 +32,7 @@ const whole = (number) => number.toLocaleString('en-US');
 export function columns(wanted, groups) {
   const { groupBy, from, to } = wanted;
   const total = groups.reduce((all, { cost }) => all + cost, 0n);
-  /** A number with the way to what it counts. */
+  /** A number that links to the calls it counts. */
   const calls = (row, number, what, filter) => (row.group === null || number === 0 ? whole(number)
     : html`<a href=${href('/calls', { [FILTERS[groupBy]]: row.group, ...filter })} aria-label=${`${whole(number)}, ${what} of ${labelOf(row, groupBy)}`}>${whole(number)}</a>`);
   return [

@@ -1,13 +1,13 @@
 /**
- * The rows of the usage as they come, page by page, and their sums: exact amounts as whole nano-USD.
+ * Loads the rows of the usage page by page and sums them up, with exact amounts in nano-USD.
  */
 import { get } from '../../api.js';
 import { nanos } from '../../money.js';
 import { isNamedRun } from '../../words.js';
 
-/** Pages that are read without asking: beyond them a person decides whether to read on. */
+/** Pages loaded at once. After that the user decides whether to load more. */
 const PAGES = 5;
-/** Groups with a colour of their own; the others share the eighth. */
+/** Groups with a colour of their own; the others share the eighth colour. */
 const SHOWN = 7;
 const COUNTS = ['calls', 'denied', 'inputTokens', 'cachedTokens', 'outputTokens', 'unmeasured'];
 const STEP_MS = { hour: 3_600_000, day: 86_400_000 };
@@ -15,7 +15,7 @@ const STEP_MS = { hour: 3_600_000, day: 86_400_000 };
 /**
  * @param {object} wanted the query
  * @param {AbortSignal} signal
- * @param {object|null} before what was read already: the rows behind it are added
+ * @param {object|null} before earlier result, to which the following rows are added
  * @returns {Promise<{rows: object[], from: string, to: string, coveredFrom: string, cursor: string|null}>}
  */
 export async function read(wanted, signal, before = null) {
@@ -29,7 +29,7 @@ export async function read(wanted, signal, before = null) {
   }
 }
 
-/** Calls without a run are one group, and not each its own. */
+/** Puts all calls without a named run into one group. */
 function grouped(row) {
   return row.group === null || isNamedRun(row.group) ? row : { ...row, group: null };
 }
@@ -41,7 +41,7 @@ function add(to, row) {
   for (const name of COUNTS) to[name] += row[name];
 }
 
-/** What each group used, the most expensive first. */
+/** Usage by group, the most expensive first. */
 export function summed(rows) {
   const groups = new Map();
   for (const row of rows) {
@@ -53,8 +53,9 @@ export function summed(rows) {
 }
 
 /**
- * For the chart: every interval of the span, with the most expensive groups apart and the others together.
- * @returns {{names: Array<{name: string, cost: bigint}>, steps: Array<{day: string, total: bigint, parts: bigint[], calls: number, denied: number}>}}
+ * Data of the chart: every interval of the time range, with the most expensive groups and the sum of the others.
+ * @returns {{names: Array<{name: string, cost: bigint}>, steps: Array<{day: string, total: bigint, parts: bigint[],
+ *   calls: number, denied: number}>}}
  */
 export function series(data, groups, wanted, labelOf) {
   const apart = groups.filter(({ cost }) => cost > 0n).slice(0, SHOWN);

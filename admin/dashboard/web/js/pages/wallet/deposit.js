@@ -1,5 +1,5 @@
 /**
- * Money that enters: a deposit, at once or announced, and the confirmation of an announced one.
+ * Deposits: credited at once or announced, and the confirmation of an announced one.
  */
 import { html } from '../../html.js';
 import { replayed, useOnce } from '../../once.js';
@@ -10,7 +10,10 @@ import { CheckField, Form, MoneyField, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { WalletField, walletOf, walletWords } from './own.js';
 
-/** @param {{wallets: object[], value?: number, onClose: () => void, onDone: () => void}} props `value` is the wallet chosen first */
+/**
+ * @param {{wallets: object[], value?: number, onClose: () => void, onDone: () => void}} props `value` is the
+ *   preselected wallet
+ */
 export function Deposit({ wallets, value, onClose, onDone }) {
   const { mode } = useSession();
   const send = useOnce();
@@ -46,7 +49,7 @@ export function Deposit({ wallets, value, onClose, onDone }) {
   <//>`;
 }
 
-/** Confirms a deposit that was announced. */
+/** Confirms an announced deposit. */
 export function ConfirmDeposit({ onClose, onDone }) {
   const send = useOnce();
   const submit = async ({ reference }) => {

@@ -1,5 +1,5 @@
 /**
- * What a wallet has paid into escrows that are neither released nor refunded.
+ * The sum that a wallet has paid into escrows that are neither released nor refunded.
  */
 import { html } from '../../html.js';
 import { get } from '../../api.js';
@@ -8,9 +8,9 @@ import { nanos } from '../../money.js';
 import { href } from '../../router.js';
 import { Money } from '../../ui/show.js';
 
-/** States in which the money has left the payer and reached nobody. */
+/** States in which the escrow holds the money. */
 const HOLDING = ['funded', 'disputed'];
-/** Most escrows of each state that are added up. */
+/** Most escrows of each state that are added up. The page then says "at least". */
 const LIMIT = 200;
 
 async function load(number, signal) {
@@ -19,7 +19,7 @@ async function load(number, signal) {
   return { sum: paid.reduce((sum, escrow) => sum + (nanos(escrow.amount) ?? 0n), 0n), partial: found.some(({ nextCursor }) => nextCursor) };
 }
 
-/** @param {{number: number, turn: number}} props `turn`: another value loads again */
+/** @param {{number: number, turn: number}} props a new value of `turn` reloads the sum */
 export function Escrowed({ number, turn }) {
   const { data } = useLoad((signal) => load(number, signal), [number, turn]);
   if (!data || (data.sum === 0n && !data.partial)) return null;

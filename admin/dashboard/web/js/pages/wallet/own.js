@@ -1,5 +1,5 @@
 /**
- * The account's own wallets by name: for naming a wallet by its number, and for choosing one.
+ * The account's own wallets: finding the name for a wallet's number, and a select box.
  */
 import { html, useState } from '../../html.js';
 import { MOST } from '../../agents.js';
@@ -10,11 +10,14 @@ import { href } from '../../router.js';
 import { SelectField, TextField } from '../../ui/form.js';
 import { Name } from '../../ui/show.js';
 
-/** Wallets that are offered and named are as many as agents; the others are typed by number, and shown by it. */
+/** Limit of the list, equal to that of agents. Users type the number of other wallets, which are shown by number. */
 const OTHER = 'other';
 export const ACCOUNT_WALLET = 'Account wallet';
 
-/** @returns {{list: object[]|null, error: Error|null, reload: () => void, byNumber: (number: number) => object|undefined}} */
+/**
+ * @returns {{list: object[]|null, error: Error|null, reload: () => void, byNumber: (number: number) =>
+ *   object|undefined}}
+ */
 export function useWallets() {
   const load = useLoad(async (signal) => {
     const [wallets, { agents }] = await Promise.all([
@@ -30,7 +33,7 @@ function labelOf(wallet, names) {
   return wallet.agentId === null ? ACCOUNT_WALLET : (names.get(wallet.agentId) ?? wallet.agentId);
 }
 
-/** A wallet by its number: a link with its name when it is one of the account's, else the number. */
+/** A wallet by number: a link with its name if the account owns it, otherwise the number. */
 export function WalletLink({ number, wallets }) {
   const own = wallets.byNumber(number);
   if (!own) return html`<span class="nowrap">Wallet ${number}</span>`;
@@ -38,8 +41,8 @@ export function WalletLink({ number, wallets }) {
 }
 
 /**
- * The choice of a wallet: one of the account's, or with `others` (or where there are more than fit a list) any one by number,
- * id or agent. Its value is read with `walletOf`.
+ * Form field for a wallet of the account. With `others`, or if the account has more wallets than the list holds, it
+ * accepts any wallet by number, id or agent. `walletOf` reads its value.
  */
 export function WalletField({ name, label, wallets, value, others = false, hint, own = true }) {
   const [chosen, setChosen] = useState(value === undefined ? (own ? String(wallets[0].walletId) : '') : String(value));
@@ -57,13 +60,13 @@ export function WalletField({ name, label, wallets, value, others = false, hint,
   </div>`;
 }
 
-/** What the API calls the wallet that was chosen or typed. */
+/** The API's name of the chosen or typed wallet. */
 export function walletOf(values, name) {
   const typed = (values[name] === OTHER ? values[`${name}Other`] : values[name]).trim();
   return /^[1-9]\d{0,14}$/.test(typed) ? Number(typed) : typed;
 }
 
-/** How the chosen wallet is called in a sentence. Agents can have equal names, also that of the account wallet: the number tells them apart. */
+/** The chosen wallet's name in a sentence, with its number: agents can have equal names, or be called "account". */
 export function walletWords(chosen, wallets) {
   const own = wallets.find((wallet) => wallet.walletId === chosen);
   if (own) return own.agentId === null ? 'the account wallet' : `${own.label} (wallet ${chosen})`;

@@ -1,5 +1,5 @@
 /**
- * What moved a wallet, newest first.
+ * The transactions of a wallet, newest first.
  */
 import { html } from '../../html.js';
 import { seg } from '../../api.js';
@@ -16,11 +16,11 @@ import { ListTable } from '../../ui/table.js';
 import { WalletLink } from './own.js';
 
 const TYPES = ['deposit', 'transfer_in', 'transfer_out', 'spend', 'escrow_fund', 'escrow_release', 'escrow_refund'];
-/** Those that take money out of the wallet; amounts have no sign. */
+/** Types that debit the wallet; the API's amounts have no sign. */
 const OUT = ['transfer_out', 'spend', 'escrow_fund'];
 const OPTIONS = [['', 'All'], ...TYPES.map((type) => [type, plainWord(type)])];
 
-/** @param {{number: number, wallets: object, turn: number}} props `turn`: another value loads again */
+/** @param {{number: number, wallets: object, turn: number}} props a new value of `turn` reloads the list */
 export function Transactions({ number, wallets, turn }) {
   const { query } = usePlace();
   const { type, from, to } = query;
@@ -47,13 +47,13 @@ export function Transactions({ number, wallets, turn }) {
   <//>`;
 }
 
-/** The transactions that the filters show, as a file. */
+/** Export of the filtered transactions. */
 async function keep(path, query) {
   await download(path, { query: { ...query, format: 'csv' }, name: 'transactions.csv' });
   say('Saved the transactions as CSV.');
 }
 
-/** What it was; spends and escrow calls lead to their intent. */
+/** Type of a transaction. Spends and escrow calls link to their intent. */
 function Kind({ row }) {
   const word = html`<span class="nowrap">${plainWord(row.type)}</span>`;
   const leads = row.intentId && (row.type === 'spend' || row.type.startsWith('escrow'));
@@ -65,7 +65,7 @@ function Moved({ row }) {
   return html`<span class=${out ? 'num nowrap' : 'num nowrap money-in'}>${out ? '−' : '+'}<${Amount} of=${row.amount} /></span>`;
 }
 
-/** The other wallet, the escrow, the recipient or the payment's reference; the memo below. */
+/** The other wallet, the escrow, the recipient or the payment's reference, with the memo below it. */
 function Counterparty({ row, wallets }) {
   const { counterparty, type, memo } = row;
   const escrow = /^escrow:(\d+)$/.exec(counterparty ?? '')?.[1];

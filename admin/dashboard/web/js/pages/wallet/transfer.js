@@ -1,5 +1,5 @@
 /**
- * A transfer between two wallets: asked about in words, and made once however often it is sent.
+ * A transfer between two wallets. The user confirms it; repeated requests carry it out once.
  */
 import { html } from '../../html.js';
 import { replayed, useOnce } from '../../once.js';
@@ -9,7 +9,10 @@ import { FieldError, Form, MoneyField, TextField } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
 import { WalletField, walletOf, walletWords } from './own.js';
 
-/** @param {{wallets: object[], from?: number, onClose: () => void, onDone: () => void}} props `from` is the wallet chosen first */
+/**
+ * @param {{wallets: object[], from?: number, onClose: () => void, onDone: () => void}} props `from` is the preselected
+ *   wallet
+ */
 export function Transfer({ wallets, from: first, onClose, onDone }) {
   const send = useOnce();
   const submit = async (values) => {

@@ -1,5 +1,5 @@
 /**
- * The deliveries of a webhook and every attempt at them; trying the webhook, and sending a delivery again.
+ * The deliveries of a webhook with every attempt; sending a test event, and sending a delivery again.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
 import { post, seg } from '../../api.js';
@@ -15,7 +15,7 @@ import { ListTable, Table } from '../../ui/table.js';
 import { count } from '../../words.js';
 
 const STATUSES = [['', 'All'], ['pending', 'Pending'], ['delivered', 'Delivered'], ['failed', 'Failed']];
-/** After something was sent the list is read again this often. */
+/** Most reloads of the list after the user has sent something. */
 const LOOKS = 6;
 const LOOK_MS = 1500;
 
@@ -31,7 +31,7 @@ export function Deliveries({ webhook }) {
     looks.current = LOOKS;
     again();
   };
-  /** Looks again while something is on its way, for a while. */
+  /** Reloads the list a few times while a delivery is under way. */
   const onData = ({ deliveries }) => {
     clearTimeout(timer.current);
     if (looks.current <= 0 || !deliveries.some((delivery) => delivery.status === 'pending')) return;
@@ -101,7 +101,7 @@ const ATTEMPTS = [
   { label: 'Error', cell: (attempt) => (attempt.error ? html`<span dir="auto">${attempt.error}</span>` : html`<span class="check-ok">accepted</span>`) },
 ];
 
-/** Day and time, which may stand below each other. */
+/** Day and time; a line may break between them. */
 function Stamp({ of }) {
   const [day, ...time] = of.split(' ');
   return html`<span class="nowrap">${day}</span> <span class="nowrap">${time.join(' ')}</span>`;

@@ -1,5 +1,5 @@
 /**
- * Registering a webhook, and changing what it is told and where.
+ * Registering a webhook, and changing its events and address.
  */
 import { html } from '../../html.js';
 import { patch, post, seg } from '../../api.js';
@@ -11,7 +11,10 @@ import { SecretField, newSecret } from './secret.js';
 
 const OPTIONS = EVENTS.map(([name, words]) => [name, html`<span class="event-choice"><code>${name}</code><span class="cell-sub">${words}</span></span>`]);
 
-/** @param {{onClose: () => void, onDone: (webhook: object, secret: string|null) => void}} props `secret` is the one that was made here */
+/**
+ * @param {{onClose: () => void, onDone: (webhook: object, secret: string|null) => void}} props `secret` is a generated
+ *   one
+ */
 export function CreateWebhook({ onClose, onDone }) {
   const submit = async ({ url, events, description, secret }) => {
     requireEvents(events);
@@ -59,7 +62,7 @@ function requireEvents(events) {
   if (events.length === 0) throw new FieldError('events', 'Choose at least one event.');
 }
 
-/** Only what is another value: an address that is given is looked up anew. */
+/** The changed fields only: the server resolves any address that it is given. */
 function changes(webhook, { url, events, description }) {
   const same = events.length === webhook.events.length && events.every((event) => webhook.events.includes(event));
   return {

@@ -1,5 +1,5 @@
 /**
- * The events that a webhook can be told of, in words.
+ * Labels of the events that a webhook can subscribe to.
  */
 export const EVENTS = [
   ['agent.run.completed', 'a run ended well'],

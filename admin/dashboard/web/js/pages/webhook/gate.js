@@ -1,5 +1,5 @@
 /**
- * What stands in place of the webhooks where the plan has none in the dashboard.
+ * Placeholder for the webhooks if the plan does not include them in the dashboard.
  */
 import { html } from '../../html.js';
 import { ApiError, get } from '../../api.js';
@@ -10,12 +10,12 @@ import { LinkButton } from '../../ui/button.js';
 import { Section } from '../../ui/show.js';
 import { Empty } from '../../ui/state.js';
 
-/** Whether an error says so. */
+/** Whether an error is the refusal for lack of such a plan. */
 export const isGated = (error) => error?.code === 'PLAN_FEATURE';
 
 /**
- * Calls `load` where the plan has webhooks in the dashboard. Where it has none the account says so, and nothing is asked for
- * that would be refused.
+ * Calls `load` if the plan includes webhooks in the dashboard. Otherwise the account says so, and no request is sent
+ * that the server would refuse.
  */
 export async function whereAllowed(load, signal) {
   const answer = await get('/account', {}, { signal });
@@ -24,14 +24,14 @@ export async function whereAllowed(load, signal) {
   throw new ApiError(403, 'PLAN_FEATURE', message, wayUp(answer));
 }
 
-/** The first plan up that has them, which need not be the next one; the account's own address leads to that. */
+/** The next larger plan that includes them. The account's own upgrade address is used only if that is the next plan. */
 function wayUp({ plans, upgradeTo, upgradeUrl }) {
   const above = plans.slice(plans.findIndex((plan) => plan.current) + 1);
   const to = above.find((plan) => plan.features.webhooksInDashboard)?.name ?? null;
   return { upgradeTo: to, upgradeUrl: to === upgradeTo ? upgradeUrl : to && href('/plan', { to }) };
 }
 
-/** The way up: an address of http(s) or of this site, or the page of plans. */
+/** Upgrade link: an http(s) address, an address of this site, or else the page of plans. */
 function upgradeAddress(given) {
   try {
     const address = new URL(given ?? '#/plan', location.href);

@@ -1,5 +1,5 @@
 /**
- * Secrets of webhooks: made in this browser, shown once, never asked back.
+ * Secrets of webhooks. The browser generates and shows a secret once; the server never returns it.
  */
 import { html } from '../../html.js';
 import { patch, seg } from '../../api.js';
@@ -10,26 +10,26 @@ import { SecretOnce } from '../../ui/secret.js';
 
 const BYTES = 32;
 
-/** A secret in the form of Standard Webhooks, which every receiver's library takes. */
+/** Generates a secret in the format of Standard Webhooks, which the receivers' libraries accept. */
 export function newSecret() {
   const bytes = crypto.getRandomValues(new Uint8Array(BYTES));
   return `whsec_${btoa(String.fromCharCode(...bytes))}`;
 }
 
-/** The field; empty, a secret is made. */
+/** Form field of the secret. If it stays empty, the browser generates one. */
 export function SecretField() {
   return html`<${TextField} name="secret" label="Secret" optional class="input masked" autocomplete="off" spellcheck=${false} dir="ltr"
     hint="Leave it empty: one is made in this browser and shown once. Your own has 16 to 256 printable characters." />`;
 }
 
-/** The secret that was made, shown this once. */
+/** Shows a generated secret once. */
 export function Issued({ secret, onClose }) {
   return html`<${SecretOnce} title="The webhook’s secret" label="Secret" what="the secret" secret=${secret} onClose=${onClose}>
     <p class="hint">Give it to the receiver. With it the receiver checks the header webhook-signature (Standard Webhooks) or x-service-signature of each delivery.</p>
   <//>`;
 }
 
-/** A new secret in place of the old one. @param {{webhook: object, onClose: () => void, onDone: (secret: string|null) => void}} props */
+/** Replaces the secret. @param {{webhook: object, onClose: () => void, onDone: (secret: string|null) => void}} props */
 export function Rotate({ webhook, onClose, onDone }) {
   const submit = async ({ secret }) => {
     const made = secret === '' ? newSecret() : null;
