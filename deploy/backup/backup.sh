@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# One backup: the store as it was at one moment, and the archive of the audit trail as it was afterwards.
-# What it leaves is a directory BACKUPS/<UTC time> with store.rdb, archive.tar, manifest (what is in it) and SHA256SUMS.
-# It needs redis-cli (or valkey-cli), tar and sha256sum, prints no secret, and never touches an earlier backup that is whole.
+# Makes one backup: a snapshot of the store at one moment, then a copy of the archive of the audit trail.
+# The result is a directory BACKUPS/<UTC time> with store.rdb, archive.tar, manifest (its contents) and SHA256SUMS.
+# The script needs redis-cli (or valkey-cli), tar and sha256sum, prints no secret, and never changes an earlier complete
+# backup.
 #
 # Environment:
-#   STORE_URL_FILE   file with the address of the user tollgate-backup (deploy/redis/users.sh wrote it): redis:// or rediss://
+#   STORE_URL_FILE   file with the address of the user tollgate-backup (deploy/redis/users.sh wrote it): redis:// or
+#                    rediss://
 #   BACKUPS          directory for backups
 #   ARCHIVE          audit.archive when it is a directory; empty when it is a bucket, which has versions of its own
 #   STORE_CA_FILE    for rediss://: certificates to trust
-#   KEEP             newest backups that stay (48); others are removed once the new one is whole, but for
-#   KEEP_DAILY       days (14) of which the last backup stays as well
-#   ALLOW_FEWER      yes: make a backup although the store has left out writes, has no keys, or less than half of what the last
-#                    backup has, and likewise for the archive. Without it such a backup is refused and none is removed: a store that was wiped
-#                    would push out what is needed now. Look first (docs/guides/backup.md); then say so once, by hand
+#   KEEP             number of newest backups to keep (48). Others are removed once the new one is complete, except
+#   KEEP_DAILY       the last backup of each of so many days (14)
+#   ALLOW_FEWER      yes: make a backup although the store has lost writes, has no keys, or the store or archive has
+#                    less than half of the last backup. Without it the script refuses and removes no backup, since
+#                    backups of a wiped store would replace the ones needed now. Find the cause first
+#                    (docs/guides/backup.md), then set it for one run
 #
 # A Redis Cluster: once for each master, each with a STORE_URL_FILE (backup-1.url, …) and BACKUPS of its own
 # (docs/guides/backup.md).
@@ -39,7 +42,7 @@ cli=$(command -v redis-cli || command -v valkey-cli) || die "redis-cli is missin
 url=$(<"$STORE_URL_FILE")
 [[ "$url" =~ ^(redis|rediss)://([^:/@]+):([^@]*)@([^:/]+):([0-9]+)/?$ ]] ||
   die "$STORE_URL_FILE must hold redis://user:password@host:port, or rediss://"
-# The password goes by the environment, out of sight of `ps`.
+# The environment passes the password, so that `ps` does not show it.
 export REDISCLI_AUTH=${BASH_REMATCH[3]}
 store=("$cli" --user "${BASH_REMATCH[2]}" -h "${BASH_REMATCH[4]}" -p "${BASH_REMATCH[5]}")
 if [ "${BASH_REMATCH[1]}" = rediss ]; then
@@ -50,7 +53,7 @@ fi
 mkdir -p "$BACKUPS"
 exec 9>"$BACKUPS/lock"
 flock -n 9 || die "another backup into $BACKUPS is running"
-# What an earlier run that was cut off left.
+# Remains of interrupted runs.
 rm -rf "$BACKUPS"/*.unfinished
 
 at=$(date -u +%Y-%m-%dT%H-%M-%SZ)
@@ -58,10 +61,10 @@ new=$BACKUPS/$at.unfinished
 [ ! -e "$BACKUPS/$at" ] || die "$BACKUPS/$at is there already"
 mkdir "$new"
 
-# Whole backups, oldest first.
+# Complete backups, oldest first.
 mapfile -t whole < <(find "$BACKUPS" -mindepth 1 -maxdepth 1 -type d -name '20*Z' -printf '%f\n' | sort)
 
-# last_said WORD: what the newest manifest that has the word says; 0 when none has.
+# last_said WORD: the number after WORD in the newest manifest that contains it, otherwise 0.
 last_said() {
   local number said
   for ((number = ${#whole[@]} - 1; number >= 0; number--)); do
@@ -74,7 +77,7 @@ last_said() {
   echo 0
 }
 
-# not_fewer WHAT NOW BEFORE: refuses less than half of what there was.
+# not_fewer WHAT NOW BEFORE: exits if NOW is less than half of BEFORE.
 not_fewer() {
   [ "$ALLOW_FEWER" = no ] && (($2 * 2 < $3)) || return 0
   die "the $1 has $2 where the last backup has $3: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/guides/backup.md)"
@@ -85,31 +88,32 @@ keys() {
   "${store[@]}" INFO keyspace | tr -d '\r' | sed -n 's/^db[0-9]*:keys=\([0-9]*\),.*/\1/p' | awk '{ sum += $1 } END { printf "%.0f", sum }'
 }
 
-# The server's snapshot, sent as to a replica: all keys at one moment, whatever is written meanwhile.
+# The server sends its snapshot as to a replica: all keys at one moment, unaffected by concurrent writes.
 version=$("${store[@]}" INFO server | sed -n 's/^\(redis\|valkey\)_version:\([0-9.]*\).*/\2/p' | tail -n 1)
 [ -n "$version" ] || die "the store does not answer, or does not let the user in"
-# One that left out writes when it started has less than it answered for, and its backups would push out what it had.
+# A store that skipped writes while it loaded its file has lost charges that it had confirmed. Its backups would replace
+# complete ones.
 lost=$("${store[@]}" INFO stats | tr -d '\r' | sed -n 's/^unexpected_error_replies:\([0-9]*\)$/\1/p')
 [ "${lost:-0}" = 0 ] || [ "$ALLOW_FEWER" = yes ] ||
   die "the store has left out $lost writes: nothing is backed up, and every backup stays (docs/guides/runbook.md, TollgateStoreLostWrites)"
 before=$(keys)
 "${store[@]}" --rdb "$new/store.rdb" >"$new/log" 2>&1 || die "the store sent no snapshot: $(tail -n 1 "$new/log")"
 rm "$new/log"
-[ "$(head -c 5 "$new/store.rdb")" = REDIS ] || die "what the store sent is no snapshot"
-# An empty store sends a snapshot, too. It may have been wiped before or while it was sent.
+[ "$(head -c 5 "$new/store.rdb")" = REDIS ] || die "the store's answer is no snapshot"
+# An empty store also sends a snapshot. The smaller count is used, since the store may be wiped while it sends.
 count=$(keys)
 ((before < count)) && count=$before
 [ "$count" -gt 0 ] || [ "$ALLOW_FEWER" = yes ] ||
   die "the store has no keys: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/guides/backup.md)"
 not_fewer "store" "$count" "$(last_said keys)"
 
-# The archive last: its objects never change, so one that is newer than the store does no harm, and none is missing.
+# The archive is copied last. Its objects never change, so objects newer than the store do no harm and none is missing.
 files=0
 if [ -n "$ARCHIVE" ]; then
   [ -d "$ARCHIVE" ] || die "ARCHIVE $ARCHIVE is no directory"
   files=$(find "$ARCHIVE" -type f | wc -l)
   not_fewer "archive" "$files" "$(last_said archive-files)"
-  # 1: an object came while it was read.
+  # tar exits with 1 if an object was added meanwhile.
   tar --create --file "$new/archive.tar" --directory "$ARCHIVE" . || [ $? -eq 1 ] || die "the archive could not be copied"
 fi
 {
@@ -124,7 +128,7 @@ fi
 sync -f "$new"
 mv "$new" "$BACKUPS/$at"
 
-# Whole backups only are counted. The newest stay, and the last one of each of the newest days.
+# Only complete backups count. The newest ones stay, and the last one of each of the newest days.
 whole+=("$at")
 days=0 day=
 for ((i = ${#whole[@]} - 1, newest = 0; i >= 0; i--, newest++)); do

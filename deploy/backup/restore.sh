@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Makes the data directory of a new store from a backup, and marks the ledger as restored: every edge and admin server
-# answers 503 until the operator has looked at what is missing and said `tollgate-admin store accept`. A store that is older
-# than the money it counts must never be taken for a fresh budget.
+# Creates the data directory of a new store from a backup, and marks the ledger as restored: every edge and admin
+# server answers 503 until the operator has checked what is missing and run `tollgate-admin store accept`. Without the
+# mark, agents could spend again what they spent after the backup.
 #
 # Usage: restore.sh BACKUP DIRECTORY [ARCHIVE]
 #   BACKUP      a directory that backup.sh made
-#   DIRECTORY   the new store's `dir`; it must be empty or not there
-#   ARCHIVE     where the archive goes; left out, it stays as it is, which is right when the archive was not lost
+#   DIRECTORY   the new store's `dir`; it must be empty or not exist
+#   ARCHIVE     target directory of the archive. Leave it out if the archive was not lost: it then stays unchanged
 #
-# It needs redis-server of the store's version or newer (or valkey-server), redis-cli, tar and sha256sum. The store itself must
-# not be running. Give the files to its user afterwards: chown -R redis:redis DIRECTORY.
+# It needs redis-server of the store's version or newer (or valkey-server), redis-cli, tar and sha256sum. The store
+# itself must not be running. Give the files to its user afterwards: chown -R redis:redis DIRECTORY.
 set -euo pipefail
 umask 077
 
@@ -38,7 +38,7 @@ fi
 
 mkdir -p "$directory"
 cp "$backup/store.rdb" "$directory/dump.rdb"
-# A server that nobody can reach: no port, a socket in a directory of our own.
+# A temporary server without a port, with its socket in a private directory, so that no client can connect.
 private=$(mktemp -d)
 socket=$private/socket
 "$server" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$directory" --dbfilename dump.rdb \
@@ -54,7 +54,7 @@ finish() {
 trap finish EXIT
 ask() { "$cli" -s "$socket" "$@"; }
 
-# until_said TEXT COMMAND…
+# until_said TEXT COMMAND…: waits until the server's answer contains TEXT.
 until_said() {
   local text=$1 deadline=$((SECONDS + WAIT_SECONDS))
   shift
@@ -68,14 +68,14 @@ until_said() {
 
 until_said PONG PING
 keys=$(ask DBSIZE)
-# A node of a cluster that does not hold the ledger's record has nothing to mark.
+# In a cluster only one node holds the ledger's record; the others have nothing to mark.
 if [ -n "$(ask HGET tollgate/store epoch)" ]; then
   ask HSET tollgate/store restored "backup of $at" >/dev/null
   marked=yes
 else
   marked=no
 fi
-# From here on the append-only file is what the store starts with; the snapshot is of no more use.
+# The new store starts from the append-only file, so the snapshot is no longer needed afterwards.
 [ "$(ask CONFIG SET appendonly yes)" = OK ] || die "the append-only file was not begun"
 until_said 'aof_rewrite_in_progress:0' INFO persistence
 until_said 'aof_last_bgrewrite_status:ok' INFO persistence

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds both programs as static binaries (`make static`), for an image of nothing or a machine of any distribution, and runs
-# each in a root file system that holds nothing else.
-# Usage: static.sh [PROGRAM…]     with programs that are built already, only tries them
+# Builds both programs as static binaries (`make static`), for an empty image or a machine of any distribution, and runs
+# each in a root file system that contains nothing else.
+# Usage: static.sh [PROGRAM…]     given built programs, only runs them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -13,7 +13,7 @@ die() {
 }
 
 if [ $# -eq 0 ]; then
-  # --target keeps the flag away from build scripts and procedural macros, which cannot be static.
+  # With --target the flag does not apply to build scripts and procedural macros, which cannot be static.
   TOLLGATE_COMMIT=$(deploy/local/commit.sh) RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
     "${CARGO:-cargo}" build --profile dist --locked --bins --package tollgate --target "$TARGET"
   built=${CARGO_TARGET_DIR:-target}/$TARGET/dist
@@ -22,7 +22,7 @@ fi
 
 for program in "$@"; do
   [ -x "$program" ] || die "$program is not there"
-  # ldd has a sentence for each of the two kinds of static binary.
+  # ldd prints a different message for each of the two kinds of static binary.
   ldd "$program" 2>&1 | grep -q -e 'statically linked' -e 'not a dynamic executable' || die "$program needs libraries: $(ldd "$program")"
   root=$(mktemp -d)
   cp "$program" "$root/program"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else; the group mutants, a pinned
-# cargo-mutants by cargo.
+# Installs missing programs from the packages of the distribution (Debian, Ubuntu). The group mutants installs a pinned
+# cargo-mutants with cargo.
 # Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx, prometheus, mutants
 set -euo pipefail
 
@@ -14,8 +14,8 @@ have() { command -v "$1" >/dev/null 2>&1; }
 missing=()
 need() { have "$1" || missing+=("$2"); }
 
-# Ubuntu's package chromium is no browser but a request for a snap, which is of no use in a container. Everything else can be
-# installed and tested there, so it is said and does not end this.
+# Ubuntu's package chromium only installs a snap, which does not run in a container. The script reports that and goes
+# on, since all other packages and tests work there.
 need_browser() {
   local program
   for program in "${TOLLGATE_CHROMIUM:-chromium}" chromium google-chrome google-chrome-stable chromium-browser; do
@@ -28,8 +28,8 @@ need_browser() {
   missing+=(chromium fonts-dejavu-core)
 }
 
-# Only its tools are needed. Installing the package would start a server, so it is downloaded and unpacked below the target
-# folder, for which nobody needs to be root; where there is no list of packages yet, that is fetched first.
+# Only promtool is needed. Installing the package would start a server, so the package is downloaded and unpacked
+# below the target folder, which needs no root. The list of packages is fetched first if there is none yet.
 unpack_prometheus() {
   ! have promtool || return 0
   local target dir

@@ -1,13 +1,13 @@
-# Sourced by up.sh: starting, watching and stopping the processes of `make run`.
-# Each child is in a session of its own, so that Ctrl-C reaches this script alone and it can stop them in order; and it
-# is told to end should this script be killed. Each holds the lock on descriptor 8 as long as it lives, so that the next
-# run waits for a store that is still saving, and which would then remove the new one's socket.
+# Sourced by up.sh: starting, watching and stopping the processes of `make run`. Each child runs in a session of its
+# own, so that Ctrl-C reaches this script alone, which stops the children in order. The kernel terminates them if this
+# script is killed. Each child holds the lock on descriptor 8 as long as it runs, so the next run waits for a store
+# that is still saving. That store would otherwise remove the new one's socket when it exits.
 
 STOP_SECONDS=120 # the edge lets calls in flight finish
 READY_SECONDS=60
 
 declare -A PIDS=()
-ORDER=() # as started; stopped the other way round
+ORDER=() # order of starting; stopped in reverse
 
 say() { echo "tollgate: $*"; }
 
@@ -16,7 +16,7 @@ die() {
   exit 1
 }
 
-# free_port ADDRESS WHAT VARIABLE: fails when something listens there.
+# free_port ADDRESS WHAT VARIABLE: exits if a process listens there.
 free_port() {
   local host=${1%:*} port=${1##*:}
   if (exec 3<>"/dev/tcp/${host//[\[\]]/}/$port") 2>/dev/null; then
@@ -24,7 +24,7 @@ free_port() {
   fi
 }
 
-# start NAME COMMAND…
+# start NAME COMMAND…: starts a child and records its pid.
 start() {
   local name=$1
   shift
@@ -39,7 +39,7 @@ alive() { kill -0 "${PIDS[$1]}" 2>/dev/null; }
 
 last_line() { grep -v '^ *$' "$STATE/log/$1.log" | tail -n 1; }
 
-# ready NAME URL: waits until the process says that it is.
+# ready NAME URL: waits until the process answers at URL with success.
 ready() {
   local tries
   for tries in $(seq $((READY_SECONDS * 5))); do
@@ -50,7 +50,7 @@ ready() {
   die "the $1 is not ready after $READY_SECONDS seconds; see $STATE/log/$1.log"
 }
 
-# Returns when any of them ends, which none should.
+# Waits until any child exits, which is an error.
 watch_all() {
   local name
   wait -n "${PIDS[@]}" || true
@@ -59,7 +59,7 @@ watch_all() {
   done
 }
 
-# stop NAME: asks it to end, and waits; in the end it is killed.
+# stop NAME: sends SIGTERM, waits, and kills the process after STOP_SECONDS.
 stop() {
   local pid=${PIDS[$1]} tries
   kill -TERM "$pid" 2>/dev/null || return 0
@@ -70,7 +70,7 @@ stop() {
   kill -KILL "$pid" 2>/dev/null || true
 }
 
-# The store goes last: calls in flight are settled first. A second Ctrl-C does not wait.
+# The store stops last, after calls in flight are settled. A second Ctrl-C ends the wait.
 stop_all() {
   local status=$? at
   trap 'for name in "${ORDER[@]}"; do kill -KILL "${PIDS[$name]}" 2>/dev/null || true; done; exit 130' INT TERM HUP

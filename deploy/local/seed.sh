@@ -1,5 +1,5 @@
-# Sourced by up.sh: one demo account, made once. Its secrets are shown once by the product; so that the same lines can be
-# printed after a restart, this development set-up keeps them in .tollgate/demo.env, readable by its owner only.
+# Sourced by up.sh: creates one demo account. The product shows its secrets only once. This development set-up stores
+# them in .tollgate/demo.env, readable by its owner only, so that it can print them again after a restart.
 
 DEMO=$PWD/.tollgate/demo.env
 DEMO_AGENT=demo-agent
@@ -9,14 +9,15 @@ random_word() { head -c 15 /dev/urandom | base64 | tr '+/' 'ab'; }
 # The value of a string field in the JSON on standard input.
 field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" | head -n 1; }
 
-# admin COMMAND…: an operator command; its JSON document.
+# admin COMMAND…: runs an operator command and prints its JSON document.
 admin() {
   local answer
   answer=$("$BIN/tollgate-admin" "$@" --json 2>/dev/null) || die "tollgate-admin $1 $2: $(field error <<<"$answer")"
   echo "$answer"
 }
 
-# api METHOD PATH BODY: a call of the management API; its answer. The key goes by file, out of sight of `ps`.
+# api METHOD PATH BODY: calls the management API and prints the answer. curl reads the key from a file, so `ps` does not
+# show it.
 api() {
   local answer status
   answer=$(curl --silent --show-error --max-time 20 --request "$1" --config <(printf 'header = "x-api-key: %s"\n' "$DEMO_API_KEY") \
@@ -33,9 +34,9 @@ api() {
 seed() {
   DEMO_EPOCH=
   if [ -e "$DEMO" ]; then . "$DEMO"; fi
-  # Another epoch is another ledger: the old account is not in it.
+  # A different epoch means a new ledger without the old account.
   if [ "$DEMO_EPOCH" != "$EPOCH" ]; then create; fi
-  # Each start: the key of the upstream in use, and limits under which the printed call works.
+  # Each start stores the key of the current upstream, and limits that allow the printed call.
   api POST "/agents/$DEMO_AGENT/provider-keys" "{\"provider\":\"openai\",\"apiKey\":\"$PROVIDER_KEY\"}" >/dev/null
   api POST "/policies/$DEMO_AGENT" "{\"name\":\"Demo\",\"capEnabled\":true,\"maxSpendPerRun\":1,\"maxSpendPerDay\":10,\"maxSpendPerMonth\":100}" >/dev/null
 }
@@ -50,7 +51,7 @@ create() {
   DEMO_PASSWORD=$(random_word)
   DEMO_EMAIL=owner@tollgate.localhost
   if ! answer=$(create_account); then
-    # A seeding that was interrupted has left an account with that owner.
+    # An interrupted run has left an account with that owner.
     DEMO_EMAIL=owner-$(random_word | tr -dc 'a-z0-9' | head -c 6)@tollgate.localhost
     answer=$(create_account) || die "account create: $(field error <<<"$answer")"
   fi

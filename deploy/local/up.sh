@@ -3,12 +3,13 @@
 # everything on Ctrl-C. All state is under .tollgate/; removing that directory starts over.
 #
 # Environment, all optional:
-#   OPENAI_BASE_URL, OPENAI_API_KEY   a real provider in place of the sandbox; this edge itself, as clients are told, is none
+#   OPENAI_BASE_URL, OPENAI_API_KEY   a real provider in place of the sandbox; the address of this edge itself is
+#                                     ignored
 #   TOLLGATE_PROXY__LISTEN …          other addresses, as in config/tollgate.toml
 #   TOLLGATE_SANDBOX_LISTEN           address of the sandbox upstream
 #   TOLLGATE_BIN_DIR                  run the binaries in there instead of building them
-# Settings of store, secrets, archive, tables and TLS are not taken from the environment: a shell in which an installation is
-# operated names that installation's.
+# Settings of store, secrets, archive, tables and TLS are not read from the environment: an operator's shell may name
+# those of a real installation.
 set -euo pipefail
 umask 077
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -21,9 +22,9 @@ EDGE_OPS=${TOLLGATE_PROXY__OPS_LISTEN:-127.0.0.1:9090}
 ADMIN=${TOLLGATE_ADMIN__LISTEN:-127.0.0.1:8081}
 ADMIN_OPS=${TOLLGATE_ADMIN__OPS_LISTEN:-127.0.0.1:9091}
 SANDBOX=${TOLLGATE_SANDBOX_LISTEN:-127.0.0.1:8090}
-REDIS_PORT=${TOLLGATE_REDIS_PORT:-6390} # used only where a unix socket cannot be
+REDIS_PORT=${TOLLGATE_REDIS_PORT:-6390} # used only if a unix socket is not possible
 
-# Empty is "not set", whatever config/tollgate.toml says.
+# An empty variable overrides config/tollgate.toml with "not set".
 own_settings() {
   unset "${!TOLLGATE_STORE__@}" "${!TOLLGATE_SECRETS__@}" "${!TOLLGATE_AUDIT__@}" "${!TOLLGATE_PLANS__@}" "${!TOLLGATE_PRICES__@}" \
     "${!TOLLGATE_PROXY__TLS_@}"
@@ -31,7 +32,7 @@ own_settings() {
   export TOLLGATE_SECRETS__MASTER_KEY_FILE=$STATE/master.key TOLLGATE_AUDIT__ARCHIVE=$STATE/archive
 }
 
-# A shell in which a client was pointed at this edge (README) names no provider.
+# The README sets OPENAI_BASE_URL to this edge for clients. In such a shell it names no provider.
 own_edge() {
   if [ "${OPENAI_BASE_URL:-}" = "http://$EDGE/v1" ]; then
     say "OPENAI_BASE_URL is this edge, which is no provider: the sandbox is"
@@ -48,7 +49,7 @@ prepare() {
     esac
   fi
   mkdir -p "$STATE/redis" "$STATE/proxy" "$STATE/log"
-  # A hand-over asks for it.
+  # The edge hands over its sockets only in a directory that no other user can enter.
   chmod 700 "$STATE/proxy"
   exec 9>"$STATE/lock"
   flock -n 9 || die "make run is already running here ($STATE/lock is held)"
@@ -78,7 +79,7 @@ master_key() {
   mv "$TOLLGATE_SECRETS__MASTER_KEY_FILE.new" "$TOLLGATE_SECRETS__MASTER_KEY_FILE"
 }
 
-# A unix socket, unless its path is too long or has characters that a URL would have to escape.
+# Uses a unix socket, unless its path is too long or contains characters that a URL would have to escape.
 start_store() {
   local server socket=$STATE/redis/redis.sock where
   server=$(command -v redis-server || command -v valkey-server)
@@ -94,7 +95,7 @@ start_store() {
   EPOCH=$(initialise)
 }
 
-# The store's epoch, once it answers: it may still be reading its file.
+# Waits until the store has loaded its file, then reads its epoch.
 initialise() {
   local answer tries
   for tries in $(seq 100); do
@@ -131,7 +132,7 @@ start_servers() {
   [ -n "${OPENAI_BASE_URL:-}" ] || ready sandbox "http://$SANDBOX/sandbox/stats"
 }
 
-# What is on beyond the specification.
+# Optional endpoints that are switched on.
 switched_on() {
   local name on=()
   for name in STREAMING RESPONSES EMBEDDINGS; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# redis-cli as a user of the store, the password out of sight of `ps`. For looking, and for what administers the store itself
-# (ACL LOAD, SLOWLOG, BGREWRITEAOF): such commands are allowed to tollgate-administrator alone, and to no program of ours.
+# Runs redis-cli as a user of the store without showing the password in `ps`. It serves inspection and administration
+# of the store (ACL LOAD, SLOWLOG, BGREWRITEAOF). Only tollgate-administrator may execute such commands, none of our
+# programs may.
 #
 #   STORE_URL_FILE=/etc/tollgate/secrets/administrator.url store-cli.sh INFO memory
 #

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Makes the store's users: an ACL file for Redis, and for each program a file with the address it connects to.
-# Usage: users.sh DIRECTORY [ADDRESS]     ADDRESS is what follows the password in store.url: 127.0.0.1:6379, or some
+# Creates the store's users: an ACL file for Redis, and for each program a file with the store's address.
+# Usage: users.sh DIRECTORY [ADDRESS]     ADDRESS is the part of store.url after the password: 127.0.0.1:6379, or some
 #                                         nodes of a cluster (host:port,host:port) with SCHEME=redis-cluster;
 #                                         SCHEME=rediss for TLS.
-# Writes users.acl, edge.url, admin.url, operator.url, backup.url and administrator.url into DIRECTORY, readable by their owner
-# alone; a file that it replaces keeps its mode and owner. A backup is of one node, and who administers talks to one: with
-# SCHEME=redis-cluster there are backup-1.url, administrator-1.url and so on, one for each node in ADDRESS, in its order.
+# The script writes users.acl, edge.url, admin.url, operator.url, backup.url and administrator.url into DIRECTORY,
+# readable by their owner alone. A replaced file keeps its mode and owner. Backup and administration connect to a
+# single node: with SCHEME=redis-cluster there are backup-1.url, administrator-1.url and so on, one for each node in
+# ADDRESS, in its order.
 #
-# What is there stays: a user whose file exists keeps its password, so that running it again (after an upgrade changed the
-# template) changes rights and no passwords; users in users.acl that the template does not have (a replica's) stay as they are.
-# So do scheme and place: neither needs to be named again. SCHEME must not contradict the files; an ADDRESS is for files that
-# are made anew, for a node that a cluster has got, or a password that is rotated.
+# A user whose file exists keeps its password. A second run, after an upgrade changed the template, changes
+# permissions but no passwords. Users in users.acl that are not in the template (a replica's) stay unchanged. The
+# files also keep scheme and address, so neither needs to be given again. SCHEME must not contradict the files.
+# ADDRESS applies only to files written by this run: missing ones, those of a new node of a cluster, or that of a
+# rotated password.
 #
-# ROTATE=edge users.sh DIRECTORY [ADDRESS] makes a new password for tollgate-edge. The old one goes on working beside it, until
-# users.sh runs again without ROTATE; so do the old ones of other users that are being rotated. Redis reads its own copy of
-# the file: docs/guides/deployment.md, "Rotation", has every step.
+# ROTATE=edge users.sh DIRECTORY [ADDRESS] creates a new password for tollgate-edge. The old one stays valid until
+# users.sh runs without ROTATE, and so do the old ones of other users under rotation. Redis reads its own copy of the
+# file: docs/guides/deployment.md, "Rotation", describes every step.
 set -euo pipefail
 umask 077
 
@@ -31,15 +33,15 @@ template=$(dirname "${BASH_SOURCE[0]}")/users.acl
 case "${SCHEME:-redis}" in redis | rediss | redis-cluster) ;; *) die "SCHEME is redis, rediss or redis-cluster, not $SCHEME" ;; esac
 [ -z "$rotate" ] || [[ " ${names[*]} " == *" $rotate "* ]] || die "ROTATE is one of: ${names[*]}; not $rotate"
 mkdir -p "$directory"
-# Two runs at once would each write what the other has not seen.
+# Two concurrent runs would overwrite each other's passwords.
 exec 9<"$directory"
 flock 9
 
-# The two parts of the address in a file around user and password.
+# The parts of a file's address before and after user and password.
 scheme_in() { sed -n 's|^\([a-z-]*\)://.*|\1|p' "$1"; }
 place_in() { sed -n 's|^[a-z-]*://[^@]*@\(.*\)$|\1|p' "$1"; }
 
-# What the installation has: a cluster's has no backup.url, and a single server's no backup-1.url.
+# Scheme and address of the existing files. A cluster has no backup.url, a single server no backup-1.url.
 has_scheme="" has_place=""
 for name in "${names[@]}"; do
   if [ -s "$directory/$name.url" ]; then
@@ -53,7 +55,7 @@ if [ -z "$has_scheme" ] && [ -s "$directory/backup-1.url" ]; then has_scheme=red
 scheme=${SCHEME:-${has_scheme:-redis}}
 address=${2:-${has_place:-127.0.0.1:6379}}
 
-# addresses NAME: the files of a user, each with the scheme and place that stand in it.
+# addresses NAME: the files of a user, each with its scheme and address.
 addresses() {
   local nodes node number=0
   if [ "$scheme" != redis-cluster ]; then
@@ -69,12 +71,12 @@ addresses() {
   fi
 }
 
-# put FILE: what comes in, in its place at once, with mode and owner of the file that is there: containers and services read
-# it as other users. -f: the file that is there may be one that nobody may write to.
+# put FILE: replaces FILE by standard input, atomically. Mode and owner stay, since containers and services read it as
+# other users. mv needs -f because the old file may be read-only.
 put() {
   cat >"$1.new"
   if [ -e "$1" ]; then
-    # Only root can give a file to somebody else.
+    # Only root can change the owner of a file.
     if ! chown --reference="$1" "$1.new" 2>/dev/null && [ "$(stat -c %u:%g "$1")" != "$(stat -c %u:%g "$1.new")" ]; then
       rm -f "$1.new"
       die "$1 belongs to another user, whose file only root can replace"
@@ -84,7 +86,7 @@ put() {
   mv -f "$1.new" "$1"
 }
 
-# hashes_of NAME: the hashes of the user's passwords that users.acl has, each with its #.
+# hashes_of NAME: the hashes of the user's passwords in users.acl, each with its #.
 hashes_of() {
   [ ! -e "$directory/users.acl" ] || awk -v user="tollgate-$1" '$1 == "user" && $2 == user { for (i = 3; i <= NF; i++) if ($i ~ /^#/) print $i }' "$directory/users.acl"
 }
@@ -103,7 +105,7 @@ for name in "${names[@]}"; do
   done < <(addresses "$name")
   if [ "$rotate" = "$name" ]; then
     [ -n "$password" ] || die "there is no password of $name to be rotated"
-    # A third password would drop the first, which a program may still use.
+    # A second rotation would drop the oldest password, which a program may still use.
     [ "$(hashes_of "$name" | wc -l)" -lt 2 ] ||
       die "$name has two passwords, of a rotation that is not finished: run users.sh without ROTATE first, once its programs have the new one"
     old=$password password=""
@@ -117,8 +119,8 @@ for name in "${names[@]}"; do
     fi
     printf '%s://tollgate-%s:%s@%s\n' "$how" "$name" "$password" "$place" | put "$directory/$file"
   done < <(addresses "$name")
-  # Redis keeps the SHA-256 of a password. A rotation drops none: neither the old one of this user, nor those of users whose
-  # rotations go on.
+  # Redis stores the SHA-256 of a password. A rotation drops no hash, neither this user's old one nor those of other
+  # users under rotation.
   hashes=$({
     echo "#$(hashed "$password")"
     [ -z "$old" ] || echo "#$(hashed "$old")"
@@ -127,7 +129,7 @@ for name in "${names[@]}"; do
   acl=${acl//"#${name^^}_PASSWORD"/$hashes}
 done
 
-# Users that are not the template's: somebody added them by hand.
+# Users that are not in the template: an operator added them.
 others=""
 if [ -e "$directory/users.acl" ]; then
   others=$(awk 'NR == FNR { ours[$2] = 1; next } $1 == "user" && !($2 in ours)' <(printf '%s\n' "$acl") "$directory/users.acl")

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Puts a new edge in the place of the running one without dropping a call (as root, on a machine with systemd).
-# Install the new /usr/local/bin/tollgate-proxy first (mv it into place: a running binary cannot be written over).
-# The other instance of tollgate-proxy@ is started and waits; the running one gets SIGQUIT, hands over its listening sockets,
-# finishes its calls and ends. If the new one does not come up, the old one goes on serving (docs/guides/upgrading.md).
+# Replaces the running edge by a new one without dropping a call (as root, on a machine with systemd). Install the new
+# /usr/local/bin/tollgate-proxy first, with mv, since a running binary cannot be overwritten. The script starts the
+# other instance of tollgate-proxy@, which waits. Then it sends SIGQUIT to the running one, which hands over its
+# listening sockets, finishes its calls and exits. If the new one does not start, the old one keeps serving
+# (docs/guides/upgrading.md).
 #
-# A binary that does not run is found before anything is started. A wrong configuration, certificate or table is found by the new
-# instance before it asks for the sockets: it ends with 2, and the old one was not disturbed.
+# The script checks that the binary runs before it starts anything. The new instance checks its configuration,
+# certificate and tables before it requests the sockets: on an error it exits with 2, and the old one is not affected.
 set -euo pipefail
 
-WAIT_SECONDS=5    # for the new process to ask for the sockets
-READY_SECONDS=60  # for it to be ready
-DRAIN_SECONDS=130 # for the old one to end: proxy.drain_ms and a little
+WAIT_SECONDS=5    # until the new process requests the sockets
+READY_SECONDS=60  # until it is ready
+DRAIN_SECONDS=130 # until the old one exits: slightly more than proxy.drain_ms
 NOTE=/var/lib/tollgate/proxy/upgrade.sock.note
 
 die() {
@@ -37,23 +38,23 @@ if active a; then old=a new=b; elif active b; then old=b new=a; else die "no edg
 /usr/local/bin/tollgate-proxy --version >/dev/null || die "the new binary does not run"
 
 systemctl start "tollgate-proxy@$new"
-# It keeps the note beside the upgrade socket locked as long as it waits, which is six seconds.
+# The new process keeps the note beside the upgrade socket locked while it waits, for six seconds.
 waits() { [ -e "$NOTE" ] && ! flock --nonblock "$NOTE" true; }
 if ! until_true "$WAIT_SECONDS" waits; then
-  # It may be one that is started again and again, for a full disk.
+  # Stop it, since systemd would keep restarting a process that fails, for example on a full disk.
   systemctl stop "tollgate-proxy@$new"
   die "tollgate-proxy@$new does not wait for the sockets, and @$old still serves: journalctl -u tollgate-proxy@$new"
 fi
 systemctl kill --kill-who=main --signal=QUIT "tollgate-proxy@$old"
-# The health of whoever listens: the old one lets go of its ops listener as well. The address may stand in the unit's environment
-# (a drop-in, an EnvironmentFile), so the process is asked for its own, and for that of its other listener, since the two must
-# differ.
+# Checks the health of the new process, which also took over the ops listener. The unit's environment (a drop-in, an
+# EnvironmentFile) may set the address, so the function reads it from the process. It also passes the address of the
+# other listener, since the configuration is valid only if the two differ.
 healthy() {
   local pid one environment ours=()
   pid=$(systemctl show --property MainPID --value "tollgate-proxy@$new")
   mapfile -d '' environment <"/proc/$pid/environ" || return 1
   for one in "${environment[@]}"; do
-    # Nothing else: its secrets are for itself, and other settings may name them.
+    # No other variable is passed: they may contain the edge's secrets or name them.
     case "$one" in TOLLGATE_PROXY__LISTEN=* | TOLLGATE_PROXY__OPS_LISTEN=*) ours+=("$one") ;; esac
   done
   env -i "${ours[@]}" /usr/local/bin/tollgate-admin health edge --config /etc/tollgate/tollgate.toml
