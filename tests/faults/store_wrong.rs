@@ -407,7 +407,7 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
 /// Another ledger under the same address: the edge forgets the ledger before, no matter which request meets the new one
 /// first. Here it is a request for the edge's health.
 #[tokio::test]
-async fn another_ledger_is_noticed_whoever_meets_it_first() {
+async fn another_ledger_is_noticed_by_either_server() {
     let stage = Setup::default().start().await;
     stage.approved_call().await;
     stage.at_rest().await;

@@ -12,13 +12,13 @@ const SOON: Duration = Duration::from_secs(20);
 /// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until the account that
 /// fills the store is refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_fills_the_store_is_refused_before_it_is_full() {
+async fn an_account_that_fills_the_store_is_refused_before_it_is_full() {
     filled(false).await;
 }
 
 /// The same without an archive.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_fills_a_store_without_an_archive_is_refused_before_it_is_full() {
+async fn an_account_that_fills_a_store_without_archive_is_refused_before_it_is_full() {
     filled(true).await;
 }
 

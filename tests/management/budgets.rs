@@ -247,7 +247,7 @@ fn count(world: &World, limit: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn whoever_has_too_many_audit_entries_waits_for_the_archive() {
+async fn an_account_with_too_many_audit_entries_waits_for_the_archive() {
     let world = with(&[("audit_entries", 30)]).await;
     let account = world.seed.account("enterprise").await;
     let caller = world.caller(&account, Mode::Live).await;

@@ -47,7 +47,7 @@ async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Resu
 }
 
 /// The state of a window, `left_ms` before its end.
-const fn standing(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
+const fn window_state(limit: u64, remaining: u64, left_ms: u64) -> WindowState {
     WindowState {
         limit,
         remaining,
@@ -79,7 +79,7 @@ async fn counts(store: &Store) -> Checked {
     let _: u64 = execute(store, &["HSET", &record, "id", "key_1"]).await?;
 
     let first = counted(store, "key_1", three).await?;
-    same!(first, Counted::Passed(standing(3, 2, 60_000)));
+    same!(first, Counted::Passed(window_state(3, 2, 60_000)));
     same!(execute::<String>(store, &["GET", &counter]).await?, "1");
     same!(
         execute::<String>(store, &["HGET", &record, "last_used"]).await?,
@@ -94,7 +94,7 @@ async fn counts(store: &Store) -> Checked {
     for remaining in [1, 0] {
         let next = counted(store, "key_1", three).await?;
         let left = left(next, 20_000, 30_000)?;
-        same!(next, Counted::Passed(standing(3, remaining, left)));
+        same!(next, Counted::Passed(window_state(3, remaining, left)));
     }
     same!(
         execute::<String>(store, &["HGET", &record, "last_used"]).await?,
@@ -103,7 +103,7 @@ async fn counts(store: &Store) -> Checked {
     for _ in 0..2 {
         let over = counted(store, "key_1", three).await?;
         let left = left(over, 20_000, 30_000)?;
-        same!(over, Counted::Over(standing(3, 0, left)));
+        same!(over, Counted::Over(window_state(3, 0, left)));
     }
     same!(execute::<String>(store, &["GET", &counter]).await?, "3");
     same!(
@@ -112,7 +112,7 @@ async fn counts(store: &Store) -> Checked {
     );
     let raised = counted(store, "key_1", Some((Rate::PerMinute, 5))).await?;
     let raised_left = left(raised, 20_000, 30_000)?;
-    same!(raised, Counted::Passed(standing(5, 1, raised_left)));
+    same!(raised, Counted::Passed(window_state(5, 1, raised_left)));
 
     // The minute is recorded once.
     let _: String = execute(store, &["CONFIG", "RESETSTAT"]).await?;
@@ -127,7 +127,7 @@ async fn counts(store: &Store) -> Checked {
     // A counter that ends later than its window is from a clock that was ahead.
     let _: String = execute(store, &["SET", &counter, "3", "PX", "120000"]).await?;
     let anew = counted(store, "key_1", three).await?;
-    same!(anew, Counted::Passed(standing(3, 2, 60_000)));
+    same!(anew, Counted::Passed(window_state(3, 2, 60_000)));
     same!(
         (50_000..=60_000).contains(&execute::<u64>(store, &["PTTL", &counter]).await?),
         true
@@ -135,7 +135,7 @@ async fn counts(store: &Store) -> Checked {
     // A counter without an expiry is ignored.
     let _: String = execute(store, &["SET", &counter, "3"]).await?;
     let anew = counted(store, "key_1", three).await?;
-    same!(anew, Counted::Passed(standing(3, 2, 60_000)));
+    same!(anew, Counted::Passed(window_state(3, 2, 60_000)));
     same!(execute::<String>(store, &["GET", &counter]).await?, "1");
     same!(execute::<i64>(store, &["PTTL", &counter]).await? > 0, true);
     uncounted(store, &keys, &record).await
@@ -146,9 +146,9 @@ async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
     let counter = keys.management_rate(Rate::PerMinute, "key_1");
     let _: u64 = execute(store, &["DEL", &counter]).await?;
     let none = counted(store, "key_1", Some((Rate::PerMinute, 0))).await?;
-    same!(none, Counted::Over(standing(0, 0, 60_000)));
+    same!(none, Counted::Over(window_state(0, 0, 60_000)));
     let of_day = counted(store, "key_1", Some((Rate::PerDay, 2))).await?;
-    same!(of_day, Counted::Passed(standing(2, 1, DAY_MS)));
+    same!(of_day, Counted::Passed(window_state(2, 1, DAY_MS)));
     let _: u64 = execute(store, &["HDEL", record, "last_used"]).await?;
     same!(counted(store, "key_1", None).await?, Counted::Uncounted);
     same!(

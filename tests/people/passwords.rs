@@ -55,7 +55,7 @@ async fn reset(world: &World, token: &str, new: &str) -> harness::Reply {
 }
 
 /// Looks whether the link works, as the page does before it asks for a password.
-async fn look(world: &World, token: &str) -> harness::Reply {
+async fn check_link(world: &World, token: &str) -> harness::Reply {
     let body = json!({ "token": token });
     let nobody = world.admin.caller("");
     nobody.post("/api/user/password/reset/look", body).await
@@ -71,23 +71,26 @@ async fn a_look_at_a_reset_link_says_whether_it_works_and_does_not_use_it() {
         let issued = cli.json(&["user", "reset-password", "--email", &user.email]);
         token(text(&issued, "/link"), "/#/reset/")
     };
-    problem(&look(&world, "0a").await, 404, "NOT_FOUND");
+    problem(&check_link(&world, "0a").await, 404, "NOT_FOUND");
     let old = issue();
     // More often than wrong links lock an address.
     for _ in 0..101 {
-        assert_eq!(success(&look(&world, &old).await), json!({ "success": true }));
+        assert_eq!(
+            success(&check_link(&world, &old).await),
+            json!({ "success": true })
+        );
     }
     let link = issue();
-    problem(&look(&world, &old).await, 404, "NOT_FOUND");
-    success(&look(&world, &link).await);
+    problem(&check_link(&world, &old).await, 404, "NOT_FOUND");
+    success(&check_link(&world, &link).await);
     success(&reset(&world, &link, NEW).await);
-    problem(&look(&world, &link).await, 404, "NOT_FOUND");
+    problem(&check_link(&world, &link).await, 404, "NOT_FOUND");
     // Looks at wrong links are guesses, as wrong links of resets are.
     let wrong = "0a".repeat(32);
     for _ in 0..98 {
-        problem(&look(&world, &wrong).await, 404, "NOT_FOUND");
+        problem(&check_link(&world, &wrong).await, 404, "NOT_FOUND");
     }
-    problem(&look(&world, &wrong).await, 429, "LOGIN_LOCKED");
+    problem(&check_link(&world, &wrong).await, 429, "LOGIN_LOCKED");
     problem(&reset(&world, &wrong, NEW).await, 429, "LOGIN_LOCKED");
 }
 

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::keys::Realm;
 
-async fn until(what: &str, mut look: impl FnMut() -> bool) {
-    eventually(what, Duration::from_secs(30), async || look().then_some(())).await;
+async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    eventually(what, Duration::from_secs(30), async || condition().then_some(())).await;
 }
 
 #[tokio::test]

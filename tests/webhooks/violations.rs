@@ -215,7 +215,7 @@ async fn the_minute_of_a_clock_that_was_ahead_is_over() {
 }
 
 #[tokio::test]
-async fn whoever_dispatches_and_is_killed_each_violation_is_reported_once() {
+async fn each_violation_is_reported_once_if_a_dispatcher_is_killed() {
     const ROUNDS: u64 = 6;
     const EACH: u64 = 200;
     let world = World::start_with(Redis::start(), |options| {

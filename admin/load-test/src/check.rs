@@ -70,7 +70,10 @@ impl Verdict {
 }
 
 /// Reads the current amounts of all agents; `None` for agents that the store does not know.
-pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<UsageSnapshot>>, StoreError> {
+pub async fn read_usage(
+    store: &Store,
+    fixtures: &Fixtures,
+) -> Result<Vec<Option<UsageSnapshot>>, StoreError> {
     let mut stood = Vec::new();
     for agent in fixtures.agents() {
         stood.push(stands(store, agent).await?);

@@ -47,7 +47,7 @@ pub async fn run(
     show: bool,
 ) -> Result<Outcome, LoadTestError> {
     let before = match store {
-        Some(store) => Some(check::look(store, fixtures).await?),
+        Some(store) => Some(check::read_usage(store, fixtures).await?),
         None => None,
     };
     let generator = Arc::new(LoadGenerator::new(&plan, fixtures)?);

@@ -45,14 +45,14 @@ pub enum Unresolved {
 pub type Addresses = Result<Vec<IpAddr>, Unresolved>;
 
 /// A look-up that is in progress or waits for its turn.
-pub struct Looking {
+pub struct PendingLookup {
     /// Outcome of the look-up.
     pub answer: BoxFuture<'static, Addresses>,
     /// Whether its turn has come.
     pub begun: Arc<AtomicBool>,
 }
 
-impl Looking {
+impl PendingLookup {
     /// Creates a look-up whose turn came at once.
     pub fn at_once(answer: impl Future<Output = Addresses> + Send + 'static) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Looking {
 /// Finds the addresses of a name: [`System`], or a fake in tests.
 pub trait Lookup: Send + Sync + 'static {
     /// Looks up all addresses of a name, for an account.
-    fn lookup(&self, account: &str, name: &str) -> Looking;
+    fn lookup(&self, account: &str, name: &str) -> PendingLookup;
 }
 
 /// Why a URL is not registered.
@@ -132,7 +132,7 @@ impl Resolver {
         let (found, refusal) = match &target.host {
             Receiver::Address(ip) => (vec![*ip], Unresolved::PrivateAddress),
             Receiver::Name(name) => {
-                let Looking { answer, begun } = self.lookup.lookup(account, name.as_ref());
+                let PendingLookup { answer, begun } = self.lookup.lookup(account, name.as_ref());
                 let found = tokio::time::timeout(LOOKUP_TIMEOUT, answer).await;
                 let late = |_elapsed| match begun.load(Ordering::Relaxed) {
                     true => Unresolved::Slow,

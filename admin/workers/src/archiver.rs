@@ -65,16 +65,16 @@ pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&worker.base).await {
-        let archived = round(&worker, &mut memory).await;
+        let archived = run_round(&worker, &mut memory).await;
         worker.base.record(Worker::Archiver, archived);
     }
 }
 
 /// Fails only because of the store. A chain that cannot be archived is logged and counted.
-async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Batch::new(&worker.base.store);
+async fn run_round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
+    let batch = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        round.note(memory.rotation.renew(&worker.base.store).await);
+        batch.note(memory.rotation.renew(&worker.base.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let rule = Rule {
@@ -83,7 +83,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
         after_entries: worker.audit.archive_after_entries,
         segment_entries: worker.audit.segment_entries,
     };
-    let full = with_work(memory, rule, &round).await;
+    let full = with_work(memory, rule, &batch).await;
     worker.base.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |realm| {
         let moved = archive(worker, &realm, rule).await;
@@ -95,7 +95,7 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
             Ok(()) => {
                 memory.paused.resume(&realm);
             }
-            Err(error) if error.is_server_failure() => round.failed(Some(realm.bucket()), error),
+            Err(error) if error.is_server_failure() => batch.failed(Some(realm.bucket()), error),
             Err(error) => {
                 worker.base.metrics.archiving_failed.inc();
                 let (account, mode) = (realm.account(), realm.mode());
@@ -104,18 +104,18 @@ async fn round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError>
             }
         }
     }
-    round.end()
+    batch.end()
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut Memory, rule: Rule, round: &Batch<'_>) -> Vec<Realm> {
+async fn with_work(memory: &mut Memory, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let realms = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| Realm::new(account, mode)));
     let realms: Vec<Realm> = realms.collect();
     let reads: Vec<Read> = realms.iter().flat_map(ArchiveBacklog::reads).collect();
-    let mut answers = round.many(&reads).await;
+    let mut answers = batch.many(&reads).await;
     let mut full = Vec::new();
     for realm in realms {
         let mut part = answers.split(ArchiveBacklog::READS);

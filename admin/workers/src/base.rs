@@ -18,7 +18,7 @@ impl Base {
     /// Records a completed round, or logs a failed one. A store that fails has alerts of its own.
     pub(super) fn record<E: Error>(&self, worker: Worker, round: Result<(), E>) {
         match round {
-            Ok(()) => self.metrics.round(worker),
+            Ok(()) => self.metrics.record_round(worker),
             Err(error) => {
                 tracing::error!(worker = worker.as_str(), error = %error_chain(&error), "a worker's round failed");
             }

@@ -70,7 +70,7 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     while rounds.next_sound(&worker.base).await {
-        let written = round(&worker, &mut memory).await;
+        let written = run_round(&worker, &mut memory).await;
         match &written {
             Ok(()) => worker
                 .base
@@ -83,17 +83,17 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyError> {
-    let round = Batch::new(&worker.base.store);
-    if let Some(ids) = round.note(Account::ids(&worker.base.store).await) {
+async fn run_round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyError> {
+    let batch = Batch::new(&worker.base.store);
+    if let Some(ids) = batch.note(Account::ids(&worker.base.store).await) {
         memory.accounts = ids;
     }
     let mut grown = Vec::new();
     for ids in memory.accounts.chunks(ACCOUNTS_AT_ONCE) {
-        grown.extend(changed(memory, &round, ids).await);
+        grown.extend(changed(memory, &batch, ids).await);
     }
     if grown.is_empty() {
-        return Ok(round.end()?);
+        return Ok(batch.end()?);
     }
     let key = checkpoint_key::key(&worker.base.store, &worker.keyring).await?;
     let known: Vec<(Realm, Known)> = grown
@@ -111,13 +111,13 @@ async fn round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyErro
     while let Some((chain, updated)) = updates.next().await {
         record_outcome(worker, memory, chain, updated);
     }
-    Ok(round.end()?)
+    Ok(batch.end()?)
 }
 
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
-async fn changed(memory: &Memory, round: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
+async fn changed(memory: &Memory, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
-    let mut answers = round.many(&Read::of_accounts(ids, &fields)).await;
+    let mut answers = batch.many(&Read::of_accounts(ids, &fields)).await;
     let mut found = Vec::new();
     for id in ids {
         let sizes: Option<Vec<Option<u64>>> = answers.read();

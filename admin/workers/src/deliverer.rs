@@ -294,11 +294,11 @@ async fn scan(
         return Ok(());
     }
     let now_ms = read_clock(&base.store, clock_is_right).await?;
-    let round = Batch::new(&base.store);
-    let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
+    let batch = Batch::new(&base.store);
+    let mut found = ready(&batch, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
         let beyond = now_ms + u64::try_from(farthest(webhooks).as_millis()).unwrap_or(0);
-        found.extend(ready(&round, &format!("({beyond}"), "+inf", FOUND_MAX).await);
+        found.extend(ready(&batch, &format!("({beyond}"), "+inf", FOUND_MAX).await);
     }
     found.sort_by_key(|(_, at_ms)| *at_ms);
     let lag_ms = found
@@ -306,7 +306,7 @@ async fn scan(
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
     webhooks.metrics.scanned(found.len(), lag_ms);
     *queue = found.into_iter().map(|(endpoint, _)| endpoint).collect();
-    round.end()
+    batch.end()
 }
 
 /// Reads the store's clock, in ms. Sets `is_right` to whether it could be read: reading a wrong clock is an error.

@@ -25,11 +25,11 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watc
     let mut paused = PausedChains::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&base).await {
-        round(&webhooks, &mut paused).await;
+        run_round(&webhooks, &mut paused).await;
     }
 }
 
-async fn round(webhooks: &Webhooks, paused: &mut PausedChains) {
+async fn run_round(webhooks: &Webhooks, paused: &mut PausedChains) {
     let behind = webhooks.backlog.take();
     webhooks.metrics.behind(behind.len());
     paused.retain(|chain| behind.contains(chain));

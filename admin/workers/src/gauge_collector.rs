@@ -55,8 +55,8 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watc
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
-        match round(&base, &webhooks, &mut memory).await {
-            Ok(()) => base.metrics.round(Worker::GaugeCollector),
+        match run_round(&base, &webhooks, &mut memory).await {
+            Ok(()) => base.metrics.record_round(Worker::GaugeCollector),
             Err(error) => {
                 base.metrics.open_items.failed.inc();
                 tracing::debug!(error = %error_chain(&error), "open items were not counted");
@@ -65,7 +65,7 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watc
     }
 }
 
-async fn round(base: &Base, webhooks: &Webhooks, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, webhooks: &Webhooks, memory: &mut Memory) -> Result<(), StoreError> {
     let store = &base.store;
     let now_ms = server_clock::now_ms(store).await?;
     let buckets: Vec<Bucket> = Bucket::all().collect();

@@ -49,12 +49,12 @@ pub(super) async fn run(base: Arc<Base>, guard_share: f64, stopping: watch::Rece
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&base).await {
-        let done = round(&base, guard_share, &mut memory).await;
+        let done = run_round(&base, guard_share, &mut memory).await;
         base.record(Worker::Guard, done);
     }
 }
 
-async fn round(base: &Base, guard_share: f64, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, guard_share: f64, memory: &mut Memory) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
     let unwitnessed = memory.lost.check_next(&base.store).await;
     memory.list.lost = memory.lost.next();

@@ -49,15 +49,15 @@ pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>)
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&worker.base).await {
-        let archived = round(&worker, &mut memory).await;
+        let archived = run_round(&worker, &mut memory).await;
         worker.base.record(Worker::IntentArchiver, archived);
     }
 }
 
 /// Fails only because of the store. An archive that fails is logged and counted.
-async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Batch::new(&worker.base.store);
-    round.note(memory.rotation.renew(&worker.base.store).await);
+async fn run_round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
+    let batch = Batch::new(&worker.base.store);
+    batch.note(memory.rotation.renew(&worker.base.store).await);
     let age = Age {
         now_ms: server_clock::now_ms(&worker.base.store).await?,
         after_ms: worker.after_days.saturating_mul(DAY_MS),
@@ -66,12 +66,12 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
     for account in &memory.rotation.next(ACCOUNTS) {
         for realm in Mode::ALL.map(|mode| Realm::new(account, mode)) {
             let (bucket, mode) = (realm.bucket(), realm.mode());
-            if round.is_unreachable(bucket) {
+            if batch.is_unreachable(bucket) {
                 continue;
             }
             match archive(worker, &mut memory.passed, &realm, age).await {
                 Ok(()) => {}
-                Err(error) if error.is_server_failure() => round.failed(Some(bucket), error),
+                Err(error) if error.is_server_failure() => batch.failed(Some(bucket), error),
                 Err(error) => {
                     worker.base.metrics.archiving_failed.inc();
                     tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
@@ -79,7 +79,7 @@ async fn round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), Store
             }
         }
     }
-    round.end()
+    batch.end()
 }
 
 /// Moves the old intents of an account and mode, and records where the next round continues.

@@ -99,7 +99,7 @@ telemetry::metrics! {
 
 impl WorkerMetrics {
     /// Records the end of a worker's round.
-    pub fn round(&self, worker: Worker) {
+    pub fn record_round(&self, worker: Worker) {
         let now = Duration::from_millis(clock::now_ms());
         self.rounds[worker as usize].set(now.as_secs_f64());
     }
@@ -115,7 +115,7 @@ mod tests {
         let registrar = Registrar::new("tollgate_admin");
         let metrics = WorkerMetrics::new(&registrar).unwrap();
         metrics.holds_kept.inc();
-        metrics.round(Worker::Sealer);
+        metrics.record_round(Worker::Sealer);
         let text = registrar.text_after(|| {}).unwrap();
         for line in [
             "tollgate_admin_holds_kept_total 1",

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(2);
 pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&base).await {
-        let kept = round(&base.store, &archive).await;
+        let kept = run_round(&base.store, &archive).await;
         if kept.as_ref().is_err_and(|error| !error.is_server_failure()) {
             base.metrics.archiving_failed.inc();
             tracing::error!("price tables cannot be archived; they stay in the store");
@@ -27,7 +27,7 @@ pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch:
     }
 }
 
-async fn round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
+async fn run_round(store: &Store, archive: &Archive) -> Result<(), StoreError> {
     let offered = tables::offered(store, OtherFields::Remove).await?;
     if offered.others > 0 {
         tracing::error!(

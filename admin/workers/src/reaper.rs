@@ -37,9 +37,9 @@ pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
 /// Sweeps the reachable buckets.
 async fn sweep_all(base: &Base) -> Result<(), StoreError> {
     let now_ms = server_clock::now_ms(&base.store).await?;
-    let round = Batch::new(&base.store);
+    let batch = Batch::new(&base.store);
     let sweeps = stream::iter(Bucket::all());
-    let sweeps = sweeps.map(|bucket| round.run(bucket, sweep(&base.store, bucket, now_ms)));
+    let sweeps = sweeps.map(|bucket| batch.run(bucket, sweep(&base.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
     while let Some(kept) = sweeps.next().await {
         for hold in kept.into_iter().flatten() {
@@ -54,21 +54,21 @@ async fn sweep_all(base: &Base) -> Result<(), StoreError> {
         }
     }
     drop(sweeps);
-    record_windows(base, &round, now_ms).await;
-    round.end()
+    record_windows(base, &batch, now_ms).await;
+    batch.end()
 }
 
 /// Records the rate windows that have ended, of the buckets that count any denials.
-async fn record_windows(base: &Base, round: &Batch<'_>, now_ms: u64) {
+async fn record_windows(base: &Base, batch: &Batch<'_>, now_ms: u64) {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
         .collect();
-    let mut answers = round.many(&reads).await;
+    let mut answers = batch.many(&reads).await;
     let counting: Vec<Bucket> = Bucket::all()
         .filter(|_| answers.read::<u64>().is_some_and(|windows| windows > 0))
         .collect();
     let sweeps = stream::iter(counting);
-    let sweeps = sweeps.map(|bucket| round.run(bucket, denial_windows::sweep(&base.store, bucket, now_ms)));
+    let sweeps = sweeps.map(|bucket| batch.run(bucket, denial_windows::sweep(&base.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
     while sweeps.next().await.is_some() {}
 }

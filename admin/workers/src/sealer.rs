@@ -114,7 +114,7 @@ pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, worker.every);
     while rounds.next_sound(&worker.base).await {
-        let sealed = round(&worker, &mut memory).await;
+        let sealed = run_round(&worker, &mut memory).await;
         if sealed.is_err() {
             worker.base.metrics.seals_failed.inc();
         }
@@ -123,17 +123,17 @@ pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreError> {
-    let round = Batch::new(&worker.base.store);
+async fn run_round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreError> {
+    let batch = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        round.note(memory.rotation.renew(&worker.base.store).await);
+        batch.note(memory.rotation.renew(&worker.base.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let now_ms = match memory.coalescing {
-        true => round.note(server_clock::now_ms(&worker.base.store).await),
+        true => batch.note(server_clock::now_ms(&worker.base.store).await),
         false => None,
     };
-    let grown = find_grown(memory, &round, now_ms).await;
+    let grown = find_grown(memory, &batch, now_ms).await;
     let sealing = stream::iter(grown).map(async |chain| {
         let sealed = seal(worker, &chain).await;
         (chain, sealed)
@@ -157,7 +157,7 @@ async fn round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreErr
             }
         }
     }
-    round.end()
+    batch.end()
 }
 
 /// A chain to be sealed, and whether its events are to be dispatched.
@@ -207,12 +207,12 @@ fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
 
 /// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
 /// dispatched, including coalesced ones whose minute is over at `now_ms` (none are without it).
-async fn find_grown(memory: &mut Memory, round: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
+async fn find_grown(memory: &mut Memory, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
     let accounts = accounts_of_round(memory);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
         .concat();
-    let mut answers = round.many(&Read::of_accounts(&accounts, &fields)).await;
+    let mut answers = batch.many(&Read::of_accounts(&accounts, &fields)).await;
     let mut grown = Vec::new();
     memory.coalescing = false;
     for account in accounts {

@@ -68,7 +68,7 @@ pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: w
     let mut memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&base).await {
-        let watched = round(&base, &plans.load_full(), &mut memory).await;
+        let watched = run_round(&base, &plans.load_full(), &mut memory).await;
         if watched.is_err() {
             base.metrics.thresholds.failed.inc();
         }
@@ -79,7 +79,7 @@ pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: w
     }
 }
 
-async fn round(base: &Base, plans: &Plans, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, plans: &Plans, memory: &mut Memory) -> Result<(), StoreError> {
     let store = &base.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;

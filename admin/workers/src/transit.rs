@@ -50,23 +50,23 @@ pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
     let memory = Memory::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next_sound(&base).await {
-        let delivered = round(&base, &memory).await;
+        let delivered = run_round(&base, &memory).await;
         base.record(Worker::Transit, delivered);
     }
 }
 
 /// Performs one round over the reachable buckets.
-async fn round(base: &Base, memory: &Memory) -> Result<(), StoreError> {
-    let round = Batch::new(&base.store);
+async fn run_round(base: &Base, memory: &Memory) -> Result<(), StoreError> {
+    let batch = Batch::new(&base.store);
     let buckets =
-        stream::iter(Bucket::all()).map(|bucket| round.run(bucket, deliver_waiting(base, bucket, memory)));
+        stream::iter(Bucket::all()).map(|bucket| batch.run(bucket, deliver_waiting(base, bucket, memory)));
     let left = buckets.buffer_unordered(AT_ONCE);
     let left = left
         .fold(Remaining::default(), async |sum, left| {
             sum.add(left.unwrap_or_default())
         })
         .await;
-    round.end()?;
+    batch.end()?;
     base.metrics.transits_waiting.set(level(left.stuck));
     for (gauge, count) in base.metrics.transits_without_room.iter().zip(left.no_room) {
         gauge.set(level(count));

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_does_not_read_the_100_is_late() {
+    async fn a_client_that_does_not_read_the_100_is_late() {
         let fixture = Fixture::new().await;
         let (reader, key) = (fixture.body_reader(), fixture.key());
         // Room for less than `HTTP/1.1 100 Continue`.

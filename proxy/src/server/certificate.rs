@@ -18,12 +18,12 @@ pub struct Certificate {
     ends_s: Option<i64>,
 }
 
-/// Nearness of the expiry.
+/// State of the certificate at a point in time.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
-    Good,
-    EndsSoon,
-    Ended,
+enum Validity {
+    Valid,
+    ExpiresSoon,
+    Expired,
     Unknown,
 }
 
@@ -49,8 +49,8 @@ impl Certificate {
     /// # Errors
     /// [`BadSettings`] with the file and the expiry.
     pub fn check_takeover(&self) -> Result<(), BadSettings> {
-        match self.standing(now_s()) {
-            Standing::Ended => Err(BadSettings(format!(
+        match self.validity(now_s()) {
+            Validity::Expired => Err(BadSettings(format!(
                 "{}, so it takes nothing over; the running process goes on",
                 self.ended()
             ))),
@@ -60,15 +60,15 @@ impl Certificate {
 
     /// Logs an expiry that is past or near.
     pub fn log(&self) {
-        match self.standing(now_s()) {
-            Standing::Good => {}
-            Standing::EndsSoon => tracing::warn!(
+        match self.validity(now_s()) {
+            Validity::Valid => {}
+            Validity::ExpiresSoon => tracing::warn!(
                 "proxy.tls_cert {}: the certificate ends at {}",
                 self.path.display(),
                 self.end()
             ),
-            Standing::Ended => tracing::error!("{}: callers that verify it fail", self.ended()),
-            Standing::Unknown => tracing::warn!(
+            Validity::Expired => tracing::error!("{}: callers that verify it fail", self.ended()),
+            Validity::Unknown => tracing::warn!(
                 "proxy.tls_cert {}: the end of the certificate cannot be read",
                 self.path.display()
             ),
@@ -91,12 +91,12 @@ impl Certificate {
         )
     }
 
-    fn standing(&self, now_s: i64) -> Standing {
+    fn validity(&self, now_s: i64) -> Validity {
         match self.ends_s {
-            None => Standing::Unknown,
-            Some(ends_s) if ends_s < now_s => Standing::Ended,
-            Some(ends_s) if ends_s - now_s < WARNED_BEFORE_S => Standing::EndsSoon,
-            Some(_) => Standing::Good,
+            None => Validity::Unknown,
+            Some(ends_s) if ends_s < now_s => Validity::Expired,
+            Some(ends_s) if ends_s - now_s < WARNED_BEFORE_S => Validity::ExpiresSoon,
+            Some(_) => Validity::Valid,
         }
     }
 }
@@ -127,19 +127,19 @@ mod tests {
         let read = Certificate::new(Path::new("/etc/cert.pem"), &der);
         assert_eq!(read.ends_s(), ENDS_S);
         let unread = Certificate::new(Path::new("/etc/cert.pem"), &CertificateDer::from(vec![0; 9]));
-        assert_eq!((unread.ends_s(), unread.standing(0)), (0, Standing::Unknown));
+        assert_eq!((unread.ends_s(), unread.validity(0)), (0, Validity::Unknown));
     }
 
     #[test]
     fn it_stands_by_what_is_left() {
         let certificate = certificate(Some(ENDS_S));
-        for (left_s, standing) in [
-            (WARNED_BEFORE_S, Standing::Good),
-            (WARNED_BEFORE_S - 1, Standing::EndsSoon),
-            (0, Standing::EndsSoon),
-            (-1, Standing::Ended),
+        for (left_s, validity) in [
+            (WARNED_BEFORE_S, Validity::Valid),
+            (WARNED_BEFORE_S - 1, Validity::ExpiresSoon),
+            (0, Validity::ExpiresSoon),
+            (-1, Validity::Expired),
         ] {
-            assert_eq!(certificate.standing(ENDS_S - left_s), standing, "{left_s}");
+            assert_eq!(certificate.validity(ENDS_S - left_s), validity, "{left_s}");
         }
     }
 

@@ -67,7 +67,7 @@ mod tests {
     ];
 
     #[test]
-    fn whoever_has_an_address_of_old_can_use_it() {
+    fn an_address_that_earlier_versions_accepted_stays_valid() {
         for old in ["a@b..example", "<a@c.example>", "a@x_y.com"] {
             assert_eq!((parse(old), parse_known(old).as_deref()), (None, Some(old)));
         }

@@ -36,11 +36,11 @@ impl Registrar {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 
-    /// Calls `look` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
+    /// Calls `collect` and returns the text of `/metrics`, one scrape at a time: values counted elsewhere are added as
     /// differences since the last scrape, which concurrent scrapes would add twice.
-    pub fn text_after(&self, look: impl FnOnce()) -> Result<String> {
+    pub fn text_after(&self, collect: impl FnOnce()) -> Result<String> {
         let _turn = self.turn.lock();
-        look();
+        collect();
         self.text()
     }
 
@@ -202,14 +202,14 @@ mod tests {
         const COUNTED: u64 = 5;
         let metrics = Registrar::new("x");
         let counter = metrics.counter("calls_total", "Calls.").unwrap();
-        let look = || {
+        let collect = || {
             let more = COUNTED - counter.get();
             std::thread::sleep(std::time::Duration::from_millis(50));
             counter.inc_by(more);
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| metrics.text_after(look).unwrap());
+                scope.spawn(|| metrics.text_after(collect).unwrap());
             }
         });
         assert_eq!(counter.get(), COUNTED);

@@ -67,12 +67,12 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Calls `look` until it returns something; panics with `what` after `within`. Blocks the thread.
+/// Calls `probe` until it returns something; panics with `what` after `within`. Blocks the thread.
 #[track_caller]
-pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = probe() {
             return found;
         }
         assert!(Instant::now() < end, "{what} did not happen within {within:?}");
@@ -80,11 +80,11 @@ pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut look: impl FnM
     }
 }
 
-/// Calls `look` until it returns something; panics with `what` after `within`.
-pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Calls `probe` until it returns something; panics with `what` after `within`.
+pub async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + within;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = probe().await {
             return found;
         }
         assert!(Instant::now() < end, "{what} did not happen within {within:?}");

@@ -234,7 +234,7 @@ async fn export(store: &Store, account: &SeedAccount, mode: Mode) -> Vec<Value> 
 }
 
 #[test]
-fn statistics_are_those_of_the_export_whoever_seals() {
+fn statistics_equal_the_export_whichever_server_seals() {
     let redis = Redis::start();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -131,9 +131,9 @@ async fn choose(store: &Store, realm: &Realm, age: Age, from: usize) -> Result<(
             if age.is_old(record.updated_at_ms()) && chosen.is_movable(store, &record).await? {
                 let passed = record.passed(store, realm, PASSED_MAX).await?;
                 match chosen.add(record, fields, passed) {
-                    Room::Left => {}
-                    Room::Taken => return Ok((chosen, at)),
-                    Room::None => return Ok((chosen, at - 1)),
+                    AddOutcome::HasSpace => {}
+                    AddOutcome::Full => return Ok((chosen, at)),
+                    AddOutcome::Exceeded => return Ok((chosen, at - 1)),
                 }
             }
         }
@@ -145,13 +145,14 @@ async fn choose(store: &Store, realm: &Realm, age: Age, from: usize) -> Result<(
     Ok((chosen, skip))
 }
 
-/// Result of adding an intent to a segment.
-enum Room {
-    Left,
-    /// The intent took the last place.
-    Taken,
-    /// The intent was not added.
-    None,
+/// Whether a segment takes further intents.
+enum AddOutcome {
+    /// It takes another one.
+    HasSpace,
+    /// This was the last one.
+    Full,
+    /// The intent was not added, since it would exceed a bound.
+    Exceeded,
 }
 
 impl Age {
@@ -183,20 +184,20 @@ impl Chosen {
 
     /// Adds an intent with `passed` others before it in its lists, unless there is no room. An intent with too many
     /// others before it stays until those have been removed.
-    fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> Room {
+    fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> AddOutcome {
         let Some(passed) = passed else {
             self.too_far += 1;
             return if self.too_far < TOO_FAR_MAX {
-                Room::Left
+                AddOutcome::HasSpace
             } else {
-                Room::Taken
+                AddOutcome::Full
             };
         };
         let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
         let is_too_much = self.content + length > CONTENT_MAX || self.passed + passed > PASSED_MAX;
         if is_too_much && !self.records.is_empty() {
             self.is_full = true;
-            return Room::None;
+            return AddOutcome::Exceeded;
         }
         if self.ids.insert(record.id.clone()) {
             self.content += length;
@@ -205,8 +206,8 @@ impl Chosen {
         }
         self.is_full = self.records.len() == INTENTS_MAX;
         match self.is_full {
-            true => Room::Taken,
-            false => Room::Left,
+            true => AddOutcome::Full,
+            false => AddOutcome::HasSpace,
         }
     }
 

@@ -4,7 +4,7 @@
 //! callers for that name share; each account has a share of the threads; and the number of concurrent names is bounded,
 //! first come first served.
 
-use super::{Addresses, LOOKUP_TIMEOUT, Looking, Lookup, Unresolved};
+use super::{Addresses, LOOKUP_TIMEOUT, Lookup, PendingLookup, Unresolved};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
@@ -48,8 +48,8 @@ struct Name {
 }
 
 impl Name {
-    fn looking(&self) -> Looking {
-        Looking {
+    fn pending_lookup(&self) -> PendingLookup {
+        PendingLookup {
             answer: self.answer.clone().boxed(),
             begun: Arc::clone(&self.begun),
         }
@@ -63,7 +63,7 @@ impl Default for System {
 }
 
 impl Lookup for System {
-    fn lookup(&self, account: &str, name: &str) -> Looking {
+    fn lookup(&self, account: &str, name: &str) -> PendingLookup {
         self.joined(account, name, resolve_by_system)
     }
 }
@@ -83,18 +83,18 @@ impl System {
     }
 
     /// Returns the account's look-up of this name in progress, otherwise a new one by `resolve`.
-    fn joined<F>(&self, account: &str, name: &str, resolve: fn(String) -> F) -> Looking
+    fn joined<F>(&self, account: &str, name: &str, resolve: fn(String) -> F) -> PendingLookup
     where
         F: Future<Output = Addresses> + Send + 'static,
     {
         let mut under_way = self.under_way.lock();
         let all: usize = under_way.values().map(|account| account.names.len()).sum();
         let own = under_way.get(account);
-        if let Some(looking) = own.and_then(|own| own.names.get(name)) {
-            return looking.looking();
+        if let Some(name_lookup) = own.and_then(|own| own.names.get(name)) {
+            return name_lookup.pending_lookup();
         }
         if all >= NAMES_MAX || own.is_some_and(|own| own.names.len() >= NAMES_MAX / SHARES) {
-            return Looking::at_once(std::future::ready(Err(Unresolved::Busy)));
+            return PendingLookup::at_once(std::future::ready(Err(Unresolved::Busy)));
         }
         let own = under_way.entry(account.to_owned()).or_insert_with(|| Account {
             turns: Arc::new(Semaphore::new(self.share)),
@@ -116,9 +116,9 @@ impl System {
         });
         let answer = task.map(|ended| ended.unwrap_or(Err(Unresolved::NoAddress)));
         let answer = answer.boxed().shared();
-        let looking = Name { answer, begun };
-        own.names.insert(name.to_owned(), looking.clone());
-        looking.looking()
+        let name_lookup = Name { answer, begun };
+        own.names.insert(name.to_owned(), name_lookup.clone());
+        name_lookup.pending_lookup()
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
             Ok(vec![[8, 8, 8, 8].into()])
         }
         let system = System::of_registrations();
-        let hanging: Vec<Looking> = (0..60)
+        let hanging: Vec<PendingLookup> = (0..60)
             .map(|at| system.joined("slow", &format!("n{at}.example"), never))
             .collect();
         // Including the same name: another account does not wait in this one's queue.

@@ -28,11 +28,11 @@ impl Scripted {
 }
 
 impl Lookup for Scripted {
-    fn lookup(&self, _account: &str, name: &str) -> Looking {
+    fn lookup(&self, _account: &str, name: &str) -> PendingLookup {
         self.asked.lock().push(name.to_owned());
         let look = self.looks.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers[look.min(self.answers.len() - 1)].clone();
-        Looking::at_once(std::future::ready(Ok(answer)))
+        PendingLookup::at_once(std::future::ready(Ok(answer)))
     }
 }
 
@@ -146,10 +146,10 @@ async fn registration_says_what_the_url_must_be() {
 struct Silent(bool);
 
 impl Lookup for Silent {
-    fn lookup(&self, _account: &str, _name: &str) -> Looking {
-        let looking = Looking::at_once(std::future::pending());
-        looking.begun.store(self.0, Ordering::SeqCst);
-        looking
+    fn lookup(&self, _account: &str, _name: &str) -> PendingLookup {
+        let pending = PendingLookup::at_once(std::future::pending());
+        pending.begun.store(self.0, Ordering::SeqCst);
+        pending
     }
 }
 

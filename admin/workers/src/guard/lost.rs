@@ -35,12 +35,12 @@ impl LostWrites {
     /// Checks the next accounts. Those whose server does not reply keep their state. Returns the versions that their
     /// witnesses must record.
     pub(super) async fn check_next(&mut self, store: &Store) -> Vec<(String, AccountVersion)> {
-        let round = Batch::new(store);
-        round.note(self.rotation.renew(store).await);
+        let batch = Batch::new(store);
+        batch.note(self.rotation.renew(store).await);
         let accounts = self.rotation.next(ACCOUNTS);
-        let found = lost::check(store, &round, &accounts, &self.checked).await;
+        let found = lost::check(store, &batch, &accounts, &self.checked).await;
         let unwitnessed = self.note_all(store, found);
-        if let Err(error) = round.end() {
+        if let Err(error) = batch.end() {
             tracing::debug!(error = %error_chain(&error), "a server did not reply to the check for lost writes");
         }
         unwitnessed

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_far_above_the_median_is_refused_in_a_nearly_full_store() {
+    fn an_account_far_above_the_median_is_refused_in_a_nearly_full_store() {
         let all = accounts(&[("a", 50), ("b", 60), ("filler", 601), ("c", 40)]);
         assert!(refused(&all, false, 1000).is_empty());
         assert_eq!(names(&refused(&all, true, 1000)), ["filler"]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_over_the_budget_of_audit_entries_is_refused_at_once() {
+    fn an_account_over_the_budget_of_audit_entries_is_refused_at_once() {
         let mut all = accounts(&[("a", 50), ("b", 60)]);
         all.insert(
             "c".to_owned(),

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_witness_is_reported_once() {
-        let standing = |witnessed, is_cluster| {
+        let completeness = |witnessed, is_cluster| {
             let seen = AccountVersion::until_accepted(3);
             Floor { seen, witnessed }.completeness(view(3, 7), is_cluster)
         };
@@ -153,7 +153,7 @@ mod tests {
                 generation: 3,
                 is_witnessed,
             };
-            assert_eq!(standing(witnessed, is_cluster), expected);
+            assert_eq!(completeness(witnessed, is_cluster), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of names: each attempt resolves again, and connects only to the addresses judged for it.
 
 use super::*;
-use crate::resolve::{Looking, Lookup};
+use crate::resolve::{Lookup, PendingLookup};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
@@ -100,8 +100,8 @@ async fn a_name_without_addresses_is_said_to_be_one() {
 struct Silent;
 
 impl Lookup for Silent {
-    fn lookup(&self, _account: &str, _name: &str) -> Looking {
-        Looking::at_once(std::future::pending())
+    fn lookup(&self, _account: &str, _name: &str) -> PendingLookup {
+        PendingLookup::at_once(std::future::pending())
     }
 }
 

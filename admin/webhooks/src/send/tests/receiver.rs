@@ -36,12 +36,12 @@ pub(super) enum How {
 
 pub(super) struct Receiver {
     pub(super) addr: SocketAddr,
-    seen: Arc<Seen>,
+    received: Arc<Received>,
     task: AbortHandle,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Received {
     hits: AtomicUsize,
     requests: Mutex<Vec<String>>,
     /// A connection that was closed by the other side.
@@ -56,18 +56,18 @@ impl Receiver {
     pub(super) async fn listen(address: &str, how: How, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen::default());
-        let serving = Arc::clone(&seen);
+        let received = Arc::new(Received::default());
+        let serving = Arc::clone(&received);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serving.hits.fetch_add(1, Ordering::SeqCst);
-                let (how, seen, tls) = (how.clone(), Arc::clone(&serving), tls.clone());
+                let (how, received, tls) = (how.clone(), Arc::clone(&serving), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        None => seen.serve(stream, how).await,
+                        None => received.serve(stream, how).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                seen.serve(stream, how).await;
+                                received.serve(stream, how).await;
                             }
                         }
                     }
@@ -75,7 +75,7 @@ impl Receiver {
             }
         });
         let task = task.abort_handle();
-        Self { addr, seen, task }
+        Self { addr, received, task }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -84,16 +84,16 @@ impl Receiver {
 
     /// Connections that were made.
     pub(super) fn hits(&self) -> usize {
-        self.seen.hits.load(Ordering::SeqCst)
+        self.received.hits.load(Ordering::SeqCst)
     }
 
     pub(super) fn requests(&self) -> Vec<String> {
-        self.seen.requests.lock().clone()
+        self.received.requests.lock().clone()
     }
 
     /// Waits until a connection of an endless receiver has been closed by the other side.
     pub(super) async fn cut(&self) {
-        self.seen.cut.notified().await;
+        self.received.cut.notified().await;
     }
 }
 
@@ -103,7 +103,7 @@ impl Drop for Receiver {
     }
 }
 
-impl Seen {
+impl Received {
     async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin, how: How) {
         match how {
             How::Close => return,

@@ -113,7 +113,7 @@ async fn an_expired_certificate_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_speak_tls_gets_no_plain_text() {
+async fn a_receiver_without_tls_gets_no_plain_text() {
     let receiver = Receiver::start(How::Greet(b"220 mail.example.com ESMTP\r\n")).await;
     let attempted = send(&trusting(&[]), &url("hooks.example.com", &receiver)).await;
     assert_failed(&attempted, "the TLS handshake failed");
