@@ -175,7 +175,7 @@ pub(super) struct Assets {
     pub(super) version: String,
     /// By path.
     pub(super) files: BTreeMap<&'static str, Asset>,
-    /// The page.
+    /// `index.html`, which names the other files.
     pub(super) page: Asset,
 }
 

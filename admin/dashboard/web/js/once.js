@@ -31,4 +31,4 @@ export function useOnce() {
 }
 
 /** Adds to `text` that the answer is a replay of an earlier request. */
-export const replayed = (answer, text) => (answer.replayed ? `${text} It was done before, and not once more.` : text);
+export const replayed = (answer, text) => (answer.replayed ? `${text} An earlier request had done it; nothing was repeated.` : text);

@@ -12,14 +12,14 @@ import { PageHead, Section } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { COLUMNS } from './calls/columns.js';
-import { CallFilters, NONE, asked, refused } from './calls/filters.js';
+import { CallFilters, NONE, queryOf, refused } from './calls/filters.js';
 
 export default function Calls({ query }) {
   const { mode } = useSession();
   const follow = useFollow();
   const [seen, setSeen] = useState([]);
   const [partial, setPartial] = useState(false);
-  const filter = asked(query);
+  const filter = queryOf(query);
   const filtered = Object.keys(filter).length > 0;
   const wrong = refused(query);
   const onData = (answer) => {

@@ -98,7 +98,7 @@ const BY = /^By (\S+)\.$/;
 
 function Timeline({ intent }) {
   const names = useNamesOf(intent.timeline.map(({ reasoning }) => BY.exec(reasoning)?.[1] ?? null));
-  return html`<${Section} title="Timeline" lead="Each entry holds the hash of the one before it, so none can be changed, added or taken away unseen. The export proves it.">
+  return html`<${Section} title="Timeline" lead="Each entry contains the hash of the one before it, so any change, addition or removal is detected. The export proves it.">
     <ol class="timeline">${intent.timeline.map((entry, index) => html`<li key=${index} class=${tone(entry.event_type)}>
       <p class="timeline-head"><strong>${entry.action}</strong> <${Time} at=${entry.at} full /></p>
       ${entry.reasoning && html`<p><${Reasoning} of=${entry.reasoning} names=${names} /></p>`}
@@ -125,7 +125,7 @@ function Siblings({ intent }) {
   const own = useLoad((signal) => ownCalls(group, signal), [group]);
   return html`<${Section} title="Excluded by each other" flush lead=${`Of the releases and disputes of ${group.replace(':', ' ')} only one can settle; every other one is blocked.`}>
     ${siblings.length === 0
-    ? html`<p class="in-card in-card-end muted">Nobody has asked for another one.</p>`
+    ? html`<p class="in-card in-card-end muted">There is no other one.</p>`
     : html`<${Loaded} load=${own} label="Loading the others">${(ids) => html`<${Calls} caption="The others of the same escrow" calls=${siblings} own=${ids} />`}<//>`}
   <//>`;
 }

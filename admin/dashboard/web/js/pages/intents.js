@@ -109,7 +109,7 @@ export function State({ intent }) {
 
 function None({ spend }) {
   const line = curl('/spend', { headers: ['Idempotency-Key: order-1'], body: '{"agent":"buyer","amount":12.5,"recipient":"Books Ltd","description":"A book"}' });
-  return html`<${Empty} title="Nobody has asked to pay anything yet.">
+  return html`<${Empty} title="There is no request to pay yet.">
     <p>An agent asks with its program’s API key. Above the approval threshold of its policy it waits here for a person.</p>
     ${spend && html`<p>${spend}</p>`}
     <div class="empty-code"><${CodeLine} label="From a program" text=${line} what="the command" /></div>

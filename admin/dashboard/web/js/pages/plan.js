@@ -16,7 +16,7 @@ import { Plans } from './plan/plans.js';
 export default function Plan({ query }) {
   const load = useLoad((signal) => get('/account', {}, { signal }), []);
   const choose = async (name) => {
-    const text = 'It binds the next call and the next request. Going down can deny keys, agents and spend that are beyond the smaller plan.';
+    const text = 'It takes effect with the next call or request. A smaller plan can deny keys, agents and spend beyond its limits.';
     if (!(await confirm({ title: `Change the plan to ${plainWord(name)}?`, text, action: 'Change plan', danger: false }))) return;
     load.set(await post('/account/plan', { plan: name }));
     say(`The plan is ${plainWord(name)} now.`);

@@ -39,7 +39,7 @@ export default function Team() {
     <${PageHead} title="Team" actions=${invite}>The people who can sign in to this account. A changed role binds their very next click.<//>
     <${Section} title="People" flush>
       <${ListTable} path="/api/user/team" plural="users" refresh=${turn} caption="People" columns=${columns} keyOf=${(person) => person.id}
-        empty="Nobody is here." />
+        empty="There are no users." />
     <//>
     ${owner && html`<${Invitations} turn=${turn} again=${again} />`}
     <${Section} title="What each role may do"><${Facts} rows=${ROLES} /><//>

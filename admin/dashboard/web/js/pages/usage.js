@@ -32,7 +32,7 @@ export default function Usage({ query }) {
   const { mode } = useSession();
   const groupBy = GROUPS.some(([group]) => group === query.by) ? query.by : 'model';
   const span = SPANS.some(([days]) => days === query.days) ? query.days : '30';
-  const wanted = useMemo(() => asked(groupBy, span, query), [groupBy, span, query.from, query.to]);
+  const wanted = useMemo(() => queryOf(groupBy, span, query), [groupBy, span, query.from, query.to]);
   const load = useLoad((signal) => read(wanted, signal), [JSON.stringify(wanted)]);
   const actions = html`<${Segments} label="Time span" options=${SPANS} value=${query.from || query.to ? null : span}
       choose=${(days) => setQuery({ days: days === '30' ? null : days, from: null, to: null })} />
@@ -50,7 +50,7 @@ export default function Usage({ query }) {
 }
 
 /** The query of the API: whole hours for up to three days, otherwise whole days. */
-function asked(groupBy, span, { from, to }) {
+function queryOf(groupBy, span, { from, to }) {
   const now = Date.now();
   const unit = span === '1' ? HOUR_MS : DAY_MS;
   const back = span === '1' ? 23 : Number(span) - 1;

@@ -65,7 +65,7 @@ function Last({ webhook }) {
 
 function None({ create }) {
   const line = curl('/webhooks', { body: `{"url":"'"$WEBHOOK_URL"'","events":["agent.frozen","policy.violation"],"secret":"'"$WEBHOOK_SECRET"'"}` });
-  return html`<${Empty} title="Nobody is told of anything yet.">
+  return html`<${Empty} title="There is no webhook yet.">
     <p>A webhook gets a signed POST when an agent is frozen, a spend waits for approval, a cap denies, money comes in or runs low.</p>
     ${create && html`<p>${create}</p>`}
     <div class="empty-code"><${CodeLine} label="Or from a program" text=${line} what="the command" /></div>

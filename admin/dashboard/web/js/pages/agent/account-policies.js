@@ -24,8 +24,8 @@ export function AccountPolicies() {
   const remove = async (policy) => {
     const sure = await confirm({
       title: `Delete ${called(policy)}?`, action: 'Delete policy',
-      text: policy.agentId ? 'The account-wide policies hold for its agent then; without one its calls are denied.'
-        : 'Agents without a policy of their own are held by the remaining ones; without any, their calls are denied.',
+      text: policy.agentId ? 'The account-wide policies will apply to its agent; if there is none, its calls are denied.'
+        : 'The remaining policies will apply to agents without one of their own; if there is none, their calls are denied.',
     });
     if (!sure) return;
     await del(`/policies/${seg(policy.id)}`);

@@ -30,7 +30,7 @@ export function EditPolicy({ agent, policy, onClose, onSaved }) {
       setBase(theirs);
       return;
     }
-    say('Saved the policy. It holds from the next call on.');
+    say('Saved the policy. It applies from the next call on.');
     onSaved();
   };
   const takeTheirs = () => {

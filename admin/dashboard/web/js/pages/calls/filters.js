@@ -30,7 +30,7 @@ const quantity = (name, typed) => (AMOUNTS.some(([one]) => one === name) ? typed
 const isQuantity = (name) => [...AMOUNTS, ...NUMBERS].some(([one]) => one === name);
 
 /** The query of the API. */
-export function asked(query) {
+export function queryOf(query) {
   const given = NAMES.filter((name) => query[name]).map((name) => [name, isQuantity(name) ? quantity(name, query[name]) : query[name]]);
   return Object.fromEntries(given.filter(([, value]) => value && !/^[0.]+$/.test(value)));
 }

@@ -16,7 +16,7 @@ import { KEY_PLACE } from './key.js';
 
 const EVERY_MS = 2000;
 /** Polls before the page asks the user whether to go on: ten minutes. */
-const LOOKS_MAX = 300;
+const POLLS_MAX = 300;
 
 /**
  * @param {{agent: object, model: string, keys: ReturnType<useLoad>}} props `keys` loads whether the agent has a virtual
@@ -68,37 +68,37 @@ function cure(reason, agent) {
 function Waiting({ agent }) {
   const [state, setState] = useState({ phase: 'waiting', call: null, message: null });
   const newest = useRef(undefined);
-  const looks = useRef(0);
+  const polls = useRef(0);
   useEffect(() => {
     if (state.phase !== 'waiting') return undefined;
     const abort = new AbortController();
     let timer = 0;
-    const look = async () => {
+    const poll = async () => {
       if (document.visibilityState === 'visible') await once(agent, newest, abort.signal, setState);
-      looks.current += 1;
+      polls.current += 1;
       if (abort.signal.aborted) return;
-      if (looks.current >= LOOKS_MAX) setState((old) => ({ ...old, phase: 'stopped' }));
-      else timer = setTimeout(look, EVERY_MS);
+      if (polls.current >= POLLS_MAX) setState((old) => ({ ...old, phase: 'stopped' }));
+      else timer = setTimeout(poll, EVERY_MS);
     };
-    look();
+    poll();
     return () => {
       abort.abort();
       clearTimeout(timer);
     };
   }, [agent.id, state.phase]);
   const goOn = () => {
-    looks.current = 0;
+    polls.current = 0;
     setState((old) => ({ ...old, phase: 'waiting' }));
   };
   return html`<div class="stack">
-    <p class="waiting" role="status">${told(state, agent)}</p>
+    <p class="waiting" role="status">${statusText(state, agent)}</p>
     ${state.trouble && html`<p class="alert alert-warn" role="alert" dir="auto">${state.trouble}</p>`}
     ${state.phase === 'stopped' && html`<div class="actions actions-start"><${Button} onClick=${goOn}>Wait again<//></div>`}
     ${state.call && html`<${Arrived} call=${state.call} message=${state.message} />`}
   </div>`;
 }
 
-function told({ phase, call }, agent) {
+function statusText({ phase, call }, agent) {
   if (phase === 'stopped') return 'Stopped waiting after ten minutes.';
   const spinner = html`<span class="spinner" aria-hidden="true"></span>`;
   const name = agent.name ?? agent.id;

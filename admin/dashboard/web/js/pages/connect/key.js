@@ -14,12 +14,12 @@ const NAME = 'Connect page';
 /** Id of this element, for links to it. */
 export const KEY_PLACE = 'connect-key';
 /** Most keys scanned for an active one, page by page. */
-const LOOKED_AT = 1000;
+const SEARCHED_MAX = 1000;
 const PAGE = 200;
 
 /** Whether the agent has an active virtual key; true if it has too many to scan. @returns {Promise<{any: boolean}>} */
 export async function hasKey(agent, signal) {
-  for (let seen = 0, cursor; seen < LOOKED_AT; seen += PAGE) {
+  for (let seen = 0, cursor; seen < SEARCHED_MAX; seen += PAGE) {
     const { virtualKeys, nextCursor } = await get(`/agents/${seg(agent.id)}/virtual-keys`, { limit: PAGE, cursor }, { signal });
     if (virtualKeys.some(({ status }) => status === 'active')) return { any: true };
     if (nextCursor === null) return { any: false };

@@ -20,9 +20,9 @@ export function Actions({ escrow, payer, payee, onDone }) {
   const [disputing, setDisputing] = useState(false);
   const send = useOnce();
   const words = { amount: usd(escrow.amount), payer: partyWords(payer, escrow.fromWalletId), payee: partyWords(payee, escrow.toWalletId) };
-  const step = async (path, question, told) => {
+  const step = async (path, question, message) => {
     if (!(await confirm(question))) return;
-    await settled(() => send(path, { escrowId: escrow.id }), told, onDone);
+    await settled(() => send(path, { escrowId: escrow.id }), message, onDone);
   };
   const { text, can } = next(escrow, { payer, payee });
   const buttons = {
@@ -86,13 +86,13 @@ function Dispute({ escrow, words, send, onClose, onDone }) {
 }
 
 /** Runs an action, then reloads the escrow: someone else, or an earlier try of this request, may have changed it. */
-async function settled(call, told, onDone) {
+async function settled(call, message, onDone) {
   try {
     await call();
-    say(told);
+    say(message);
   } catch (error) {
     const { body } = error;
-    if (body?.replayed && body.success) say(told);
+    if (body?.replayed && body.success) say(message);
     else if (error.status === 409 || error.code === 'ESCROW_WRONG_STATE') say(error.message, 'error');
     else throw error;
   }

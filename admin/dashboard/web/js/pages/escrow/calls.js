@@ -10,11 +10,11 @@ import { Badge, Id, Name } from '../../ui/show.js';
 import { Table } from '../../ui/table.js';
 
 /** Newest intents of each kind that are searched. */
-const LOOKED_AT = 200;
+const SEARCHED_MAX = 200;
 
 /** @returns {Promise<string[]>} the ids of the account's own calls in `group`, such as `escrow:7` */
 export async function ownCalls(group, signal) {
-  const lists = await Promise.all(['escrow_release', 'escrow_dispute'].map((kind) => get('/intents', { kind, limit: LOOKED_AT }, { signal })));
+  const lists = await Promise.all(['escrow_release', 'escrow_dispute'].map((kind) => get('/intents', { kind, limit: SEARCHED_MAX }, { signal })));
   return lists.flatMap(({ intents }) => intents).filter((intent) => intent.xor_group === group).map((intent) => intent.intent_id);
 }
 

@@ -20,12 +20,12 @@ const TYPES = {
   'escrow.released': 'Released', 'escrow.disputed': 'Disputed', 'escrow.refunded': 'Refunded',
 };
 /** Most entries searched for each type, from the creation of the escrow to its last change. */
-const LOOKED_AT = 200;
+const SEARCHED_MAX = 200;
 const MARGIN_MS = 2000;
 
 async function load(escrow, signal) {
   const moment = (time, more) => new Date(new Date(time).getTime() + more).toISOString();
-  const span = { from: moment(escrow.createdAt, -MARGIN_MS), to: moment(escrow.updatedAt, MARGIN_MS), limit: LOOKED_AT };
+  const span = { from: moment(escrow.createdAt, -MARGIN_MS), to: moment(escrow.updatedAt, MARGIN_MS), limit: SEARCHED_MAX };
   const found = await Promise.all(Object.keys(TYPES).map((type) => get('/audit', { ...span, type }, { signal })));
   const entries = found.flatMap(({ logs }) => logs).filter((entry) => entry.data.escrowId === escrow.id).sort((one, other) => one.seq - other.seq);
   const { own, calls } = await callsOn(`escrow:${escrow.id}`, signal);
@@ -41,10 +41,10 @@ export function Timeline({ escrow }) {
   return html`<div class="stack">
     <${Section} title="Timeline" flush>
       <${Loaded} load=${found} label="Loading the timeline">${({ entries, own }) => (entries.length === 0
-    ? html`<${Empty} title="The audit trail of this account has nothing about it yet." />`
+    ? html`<${Empty} title="The audit trail of this account has no entry about this escrow yet." />`
     : html`<${Table} caption="Timeline" columns=${columns(own, names)} rows=${entries} keyOf=${(entry) => entry.seq} />`)}<//>
     <//>
-    ${found.data?.calls.length > 0 && html`<${Section} title="Releases and disputes asked for" flush lead="Only one of them can win; every other one is blocked for good.">
+    ${found.data?.calls.length > 0 && html`<${Section} title="Requested releases and disputes" flush lead="Only one of them can settle; every other one is blocked finally.">
       <${Calls} caption="Releases and disputes" calls=${found.data.calls} own=${found.data.own} />
     <//>`}
   </div>`;

@@ -14,15 +14,15 @@ import { AgentLink, By } from '../../ui/who.js';
 const PARTIES = { escrow_release: 'Released by', escrow_dispute: 'Disputed by' };
 const TYPES = { spend: 'spend.requested', escrow_create: 'escrow.create', escrow_fund: 'escrow.fund', escrow_release: 'escrow.release', escrow_dispute: 'escrow.dispute' };
 /**
- * One script writes the entry and the intent. Their times differ by at most `MARGIN_MS`; `LOOKED_AT` entries are
+ * One script writes the entry and the intent. Their times differ by at most `MARGIN_MS`; `SEARCHED_MAX` entries are
  * searched.
  */
 const MARGIN_MS = 2000;
-const LOOKED_AT = 200;
+const SEARCHED_MAX = 200;
 
 async function find(intent, signal) {
   const moment = (more) => new Date(new Date(intent.created_at).getTime() + more).toISOString();
-  const query = { type: TYPES[intent.kind], from: moment(-MARGIN_MS), to: moment(MARGIN_MS), limit: LOOKED_AT };
+  const query = { type: TYPES[intent.kind], from: moment(-MARGIN_MS), to: moment(MARGIN_MS), limit: SEARCHED_MAX };
   const { logs } = await get('/audit', query, { signal });
   return { entry: logs.find((entry) => entry.data.intentId === intent.intent_id) ?? null };
 }
@@ -38,7 +38,7 @@ export function Asked({ intent, rows }) {
   const known = [...about(intent, names), ...rows];
   if (load.error) return html`<${Facts} rows=${known} /><${Failed} error=${load.error} retry=${load.reload} />`;
   if (!load.data) return html`<${Facts} rows=${known} /><${Skeleton} rows=${2} label="Loading who asked" />`;
-  return html`<${Facts} rows=${[...known, ...told(entry, names)]} />`;
+  return html`<${Facts} rows=${[...known, ...requestFacts(entry, names)]} />`;
 }
 
 function about({ kind, state, agentId, recipient, description, metadata, allowed_by: allowedBy }, names) {
@@ -52,7 +52,7 @@ function about({ kind, state, agentId, recipient, description, metadata, allowed
   ];
 }
 
-function told(entry, names) {
+function requestFacts(entry, names) {
   if (!entry) return [];
   const { actor, data } = entry;
   return [

@@ -27,7 +27,7 @@ export function Decide({ intent, approve, onClose, onDone }) {
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <p>${approve
     ? `All caps are checked again. When they allow it, ${amount} is spent at once and cannot be taken back.`
-    : 'The spend is blocked for good. The agent has to ask anew.'}</p>
+    : 'The spend is denied finally. The agent has to request a new one.'}</p>
     <${Form} label=${title} action=${approve ? `Approve ${amount}` : 'Deny'} kind=${approve ? 'primary' : 'danger'} onSubmit=${submit} onCancel=${onClose}>
       <${AreaField} name="reason" label="Reason" optional autofocus maxlength="500" hint="Kept in the audit trail." />
     <//>

@@ -29,7 +29,7 @@ export function Spend({ agent, onClose, onDone }) {
     if (!sure) return;
     try {
       const answer = await send('/spend', bodyOf(values));
-      say(told(answer, amount), answer.state === 'settled' ? 'ok' : 'info');
+      say(outcomeText(answer, amount), answer.state === 'settled' ? 'ok' : 'info');
       onDone(answer.intent_id);
     } catch (error) {
       if (!error.body?.intent_id) throw error;
@@ -56,8 +56,8 @@ function bodyOf({ agent, amount, recipient, description, runId }) {
   return { agent: agent.trim(), amount, recipient: recipient || null, description: description || null, runId: runId || null };
 }
 
-function told({ state, balance, replayed }, amount) {
-  const again = replayed ? ' It was asked for before, and is not done once more.' : '';
+function outcomeText({ state, balance, replayed }, amount) {
+  const again = replayed ? ' An earlier request had done it; nothing was repeated.' : '';
   if (state !== 'settled') return `${amount} is above the approval threshold: the spend waits for approval.${again}`;
   return `Spent ${amount}.${balance === null ? '' : ` ${usd(balance)} is left in the wallet.`}${again}`;
 }

@@ -17,7 +17,7 @@ export function CloseToCaps({ asOf }) {
   const load = useLoad((signal) => get('/thresholds', { limit: MOST }, { signal }), [asOf]);
   return html`<${Section} title="Closest to a limit" lead="Agents beyond half of a cap, and the plan, the fullest first">
     <${Loaded} load=${load} label="Loading the limits">${({ thresholds, total, partial }) => (thresholds.length === 0
-    ? html`<${Empty} title="Nobody is beyond half of a limit." />`
+    ? html`<${Empty} title="No limit is more than half used." />`
     : html`<ul class="caps">${thresholds.map((one) => html`<li key=${`${one.cap} ${one.agentId}`}>
         ${one.cap === 'plan' ? html`<a href="#/plan">The plan</a>` : html`<a href=${href('/agents', one.agentId)} title=${one.agentId}><${Name} of=${one.agentName ?? one.agentId} /></a>`}
         <${Meter} label=${`${CAPS[one.cap]}, ${one.percent} %`} used=${one.spentUsd} limit=${one.limitUsd} /></li>`)}</ul>

@@ -39,7 +39,7 @@ export function SecondFactor({ user }) {
     <div class="actions actions-start">${user.totpEnabled
     ? html`<${Button} kind="danger" onClick=${() => setLeaving(true)}>Turn off<//>`
     : html`<${Button} onClick=${() => setStarting(true)}>Turn on<//>`}</div>
-    ${starting && html`<${WithPassword} user=${user} title="Turn on the second factor" action="Continue" text="First your password, so that nobody else locks you out."
+    ${starting && html`<${WithPassword} user=${user} title="Turn on the second factor" action="Continue" text="Enter your password first, so that no other person can lock you out."
       path="/api/user/totp" onClose=${() => setStarting(false)} onDone=${begun} />`}
     ${offer && html`<${TurnOn} offer=${offer} onClose=${() => setOffer(null)} onDone=${confirmed} />`}
     ${codes && html`<${SecretOnce} title="Recovery codes" label="Each works once, in place of a code" what="the recovery codes" secret=${codes.join('\n')} onClose=${() => setCodes(null)} />`}

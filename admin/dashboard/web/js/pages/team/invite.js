@@ -17,7 +17,7 @@ export function Invite({ onClose, onDone }) {
   };
   if (made) {
     return html`<${SecretOnce} title="The invitation" label=${`Link for ${made.invitation.email}`} what="the link" secret=${made.link} onClose=${onClose}>
-      <p class="hint">Send it to them on a way that you trust: whoever opens it first becomes ${made.invitation.role} of this account. It works once, for seven days.</p>
+      <p class="hint">Send it over a channel that you trust: the first person who opens it becomes ${made.invitation.role} of this account. It works once, for seven days.</p>
     <//>`;
   }
   return html`<${Dialog} title="Invite person" onClose=${onClose}>

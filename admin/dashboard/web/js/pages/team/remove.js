@@ -37,7 +37,7 @@ export function RemovePerson({ person, onClose, onDone }) {
     <${Loaded} load=${keys} rows=${1}>${(made) => html`<${Form} label="Remove person" action="Remove person" kind="danger" onSubmit=${submit} onCancel=${onClose}>
       ${made.length > 0 && html`<p>API keys that they made, revoked unless you keep them:</p>
         <ul>${made.map((key) => html`<li key=${key.keyId}><${Name} of=${key.name} /> <code class="id">${key.keyId}</code></li>`)}</ul>
-        <${CheckField} name="keep" label="Keep these keys" hint="Programs go on with them, and whoever knows one can use it." />`}
+        <${CheckField} name="keep" label="Keep these keys" hint="Programs can continue to use them, and so can any person who knows one." />`}
     <//>`}<//>
   <//>`;
 }

@@ -16,27 +16,27 @@ import { count } from '../../words.js';
 
 const STATUSES = [['', 'All'], ['pending', 'Pending'], ['delivered', 'Delivered'], ['failed', 'Failed']];
 /** Most reloads of the list after the user has sent something. */
-const LOOKS = 6;
-const LOOK_MS = 1500;
+const RELOADS_MAX = 6;
+const RELOAD_MS = 1500;
 
 /** @param {{webhook: object}} props */
 export function Deliveries({ webhook }) {
   const { query } = usePlace();
   const [turn, setTurn] = useState(0);
-  const looks = useRef(0);
+  const reloads = useRef(0);
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
   const again = () => setTurn((number) => number + 1);
   const watch = () => {
-    looks.current = LOOKS;
+    reloads.current = RELOADS_MAX;
     again();
   };
   /** Reloads the list a few times while a delivery is under way. */
   const onData = ({ deliveries }) => {
     clearTimeout(timer.current);
-    if (looks.current <= 0 || !deliveries.some((delivery) => delivery.status === 'pending')) return;
-    looks.current -= 1;
-    timer.current = setTimeout(again, LOOK_MS);
+    if (reloads.current <= 0 || !deliveries.some((delivery) => delivery.status === 'pending')) return;
+    reloads.current -= 1;
+    timer.current = setTimeout(again, RELOAD_MS);
   };
   const send = async () => {
     await post(`/webhooks/${seg(webhook.id)}/test`);
@@ -63,7 +63,7 @@ function columns(webhook, watch) {
     const sure = await confirm({ title: 'Deliver it again?', text: `${delivery.event} is sent once more, with the same webhook-id. A receiver that has seen it should drop it.`, action: 'Redeliver', danger: false });
     if (!sure) return;
     await post(`/webhooks/${seg(webhook.id)}/deliveries/${seg(delivery.id)}/redeliver`);
-    say('On its way again.');
+    say('The delivery is sent again.');
     watch();
   };
   return [
