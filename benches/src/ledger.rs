@@ -37,7 +37,6 @@ pub(crate) enum Kind {
 /// A store with agents of one kind or several.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The server.
     pub(crate) redis: Redis,
     /// Calls answered with 200 so far; each must have been charged.
     pub(crate) approved: Cell<u64>,

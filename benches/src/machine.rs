@@ -10,7 +10,7 @@ pub(crate) struct Cores {
     pub(crate) edge: usize,
     /// Redis.
     pub(crate) store: usize,
-    /// The provider.
+    /// Fake provider.
     pub(crate) upstream: usize,
     /// The load generator.
     pub(crate) load: usize,

@@ -26,7 +26,7 @@ pub(crate) type Outcome<T> = Result<(T, u64), Box<dyn Error>>;
 /// nginx, the pass-through and an edge before one provider.
 #[derive(Debug)]
 pub(crate) struct Contenders {
-    /// The provider.
+    /// Fake provider of all three.
     pub(crate) provider: Server,
     /// (a)
     pub(crate) nginx: Server,

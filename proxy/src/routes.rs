@@ -33,7 +33,7 @@ pub struct Row {
     pub path: &'static str,
     /// The only method of the path.
     pub method: &'static str,
-    /// The route.
+    /// Operation that serves the path.
     pub route: Route,
     /// The setting that switches it on; `None` if it always is.
     pub switch: Option<Switch>,

@@ -182,7 +182,7 @@ fn addresses(
     }
     let bound = bound.ok();
     if bound.is_some() && ops.is_ok() {
-        tracing::info!("nobody listens on proxy.listen and proxy.ops_listen: nothing to take over");
+        tracing::info!("no process listens on proxy.listen and proxy.ops_listen: nothing to take over");
         return Ok((bound, None));
     }
     certificate.map_or(Ok(()), Certificate::check_takeover)?;

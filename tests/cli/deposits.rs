@@ -214,12 +214,12 @@ fn a_deposit_that_was_confirmed_at_once_is_not_confirmed_again() {
         assert_eq!(confirmed["replayed"], json!(replayed));
     }
     // The output of a repeated command describes the present state.
-    let told = cli
+    let output = cli
         .run(&[&["deposit", "--account", &id][..], &rest].concat())
         .stdout;
     assert!(
-        told.contains("is confirmed. The wallet held 2 USD then. Nothing changed"),
-        "{told}"
+        output.contains("is confirmed. The wallet held 2 USD then. Nothing changed"),
+        "{output}"
     );
     let sentence = text(&refused(&cli, &arrived, 1), "/error").to_owned();
     assert!(

@@ -72,7 +72,7 @@ async fn nothing_acknowledged_is_lost(appendfsync: &str) {
         "aof with appendfsync {appendfsync}: none of {} acknowledged deposits lost",
         done.len()
     );
-    // The account's version never fell in anybody's eyes: it works on as it is.
+    // No process saw the account's version decrease, so the account works without `store accept`.
     depositor.deposit_until_acknowledged("afterwards").await;
 }
 

@@ -27,7 +27,7 @@ pub struct Outcome {
     pub word: String,
 }
 
-/// The callers.
+/// Tasks that call until they are stopped.
 pub struct Load {
     outcomes: Arc<Mutex<Vec<Outcome>>>,
     stop: Arc<AtomicBool>,

@@ -291,17 +291,17 @@ async fn sighup_while_the_settings_are_read_does_not_end_the_edge() {
     edge.arg("--config").arg(&fifo).stderr(Stdio::piped());
     let edge = edge.spawn().expect("the edge runs");
     let pid = edge.id().to_string();
-    let told = tokio::task::spawn_blocking(move || {
+    let notified = tokio::task::spawn_blocking(move || {
         // Opening waits until the edge reads. The edge then waits for the text, which has a mistake.
         let mut settings = OpenOptions::new().write(true).open(&fifo)?;
         let sent = Command::new("kill").args(["-HUP", &pid]).status()?;
         assert!(sent.success());
         settings.write_all(b"[proxy]\nno_such_key = 1\n")
     });
-    let told = tokio::time::timeout(SOON, told)
+    let notified = tokio::time::timeout(SOON, notified)
         .await
         .expect("the edge reads its settings");
-    told.expect("no panic").expect("the settings are written");
+    notified.expect("no panic").expect("the settings are written");
     let output = edge.wait_with_output().expect("the edge ends");
     let log = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{}: {log}", output.status);

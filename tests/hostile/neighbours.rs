@@ -62,7 +62,7 @@ impl<'a> Neighbours<'a> {
     async fn live(&self, neighbour: &Neighbour, over: &AtomicBool) {
         let mut round = 0;
         while round < ROUNDS_MIN || !over.load(Ordering::Acquire) {
-            neighbour.round(round).await;
+            neighbour.send_round(round).await;
             if round % LOGIN_EVERY == 0 {
                 self.admin.sign_in(&neighbour.user.email, TEST_PASSWORD).await;
             }
@@ -73,7 +73,7 @@ impl<'a> Neighbours<'a> {
 }
 
 impl Neighbour {
-    async fn round(&self, round: u64) {
+    async fn send_round(&self, round: u64) {
         let run = format!("run-{}", round % 20);
         let call = chat_body("gpt-4o-mini", "hello");
         let called = self.calls.chat_with(&[("x-service-run-id", &run)], call).await;

@@ -50,14 +50,14 @@ pub struct Descriptor {
     pub manifest: String,
 }
 
-/// A manifest.
+/// Description of an archived segment, stored beside it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The form: 1.
     pub version: u32,
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
-    /// The mode.
+    /// `live` or `test`.
     pub mode: String,
     /// Description of the segment.
     pub segment: Descriptor,

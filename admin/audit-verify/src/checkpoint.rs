@@ -61,7 +61,7 @@ pub struct Checkpoints<'a> {
 /// The checkpoint of a trail that covers the most entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Largest {
-    /// The checkpoint.
+    /// Signed size and root hash, with its verified signature.
     pub checkpoint: Checkpoint,
     /// Whether it is a daily copy, since the last checkpoint is missing or covers fewer entries.
     pub is_kept: bool,

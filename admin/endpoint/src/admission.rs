@@ -16,7 +16,7 @@ use store_health::StoreHealth;
 /// State for the steps that decide whether a request reaches its operation: [`dispatch`](crate::dispatch),
 /// [`caller`](crate::caller) and [`limits`](crate::limits).
 pub struct Admission {
-    /// The store.
+    /// Source of accounts, keys, sessions and counters.
     pub store: Store,
     /// Whether the store can be trusted, as last checked.
     pub health: Arc<StoreHealth>,

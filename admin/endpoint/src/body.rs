@@ -23,7 +23,7 @@ pub enum FieldValue<T> {
     Absent,
     /// `null`.
     Null,
-    /// A value.
+    /// Any other value.
     Value(T),
 }
 

@@ -30,7 +30,7 @@ use store::versions::AccountVersion;
 /// An authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The account.
+    /// Account id, `acct_…`.
     pub account: String,
     /// The mode of the call: the key's, or the one named in the session's request.
     pub mode: Mode,
@@ -40,7 +40,7 @@ pub struct Caller {
     pub plan: String,
     /// The store's secret, from which ids are derived for idempotency keys.
     pub check_secret: CheckSecret,
-    /// The credential.
+    /// Key or session that authenticated the call.
     pub credential: Credential,
 }
 
@@ -56,7 +56,7 @@ pub enum Credential {
     },
     /// A session of the dashboard.
     Session {
-        /// The session.
+        /// Session id, `ses_…`.
         id: String,
         /// The e-mail address of its user.
         email: String,

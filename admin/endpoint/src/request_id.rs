@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::id::Kind;
 use domain::names::is_run_id;
 
-/// The header.
+/// Header with the id of a request, chosen by the caller or generated.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Returns the id of a request.

@@ -87,7 +87,7 @@ pub enum Flag {
 pub struct Route {
     /// API of the operation.
     pub base: Base,
-    /// The method.
+    /// HTTP method of the route.
     pub method: Method,
     /// Path after the prefix, with its parameters in braces.
     pub path: &'static str,

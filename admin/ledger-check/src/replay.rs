@@ -247,7 +247,7 @@ mod tests {
     fn a_list_has_the_right_numbers_in_order() {
         assert_eq!(listed(&[2, 3, 5], 5), None);
         assert_eq!(listed(&[2, 3, 5, 6, 9], 9), None, "what came later");
-        for (wrong, told) in [
+        for (wrong, sentence) in [
             (&[2, 3][..], "2 numbers instead of 3"),
             (&[], "0 numbers"),
             (&[2, 4, 5], "other numbers"),
@@ -257,7 +257,7 @@ mod tests {
             (&[1, 2, 3, 5], "5"),
         ] {
             let found = listed(wrong, 9).unwrap_or_default();
-            assert!(found.contains(told), "{wrong:?}: {found}");
+            assert!(found.contains(sentence), "{wrong:?}: {found}");
         }
         let mut check = ListCheck::default();
         check.take(None, Fold::default(), 0);

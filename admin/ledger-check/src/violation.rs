@@ -67,7 +67,7 @@ pub struct Violation {
 /// An invariant that a check could not decide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
-    /// The invariant.
+    /// Invariant without a result.
     pub invariant: Invariant,
     /// Keys of the records, or the mode, in question.
     pub records: Vec<String>,

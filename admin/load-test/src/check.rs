@@ -31,7 +31,7 @@ pub struct UsageSnapshot {
 /// Ledger amounts of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The agent.
+    /// Agent of the load test.
     pub agent: Agent,
     /// Daily cap.
     pub cap: Option<Nanos>,
@@ -74,14 +74,14 @@ pub async fn read_usage(
     store: &Store,
     fixtures: &Fixtures,
 ) -> Result<Vec<Option<UsageSnapshot>>, StoreError> {
-    let mut stood = Vec::new();
+    let mut amounts = Vec::new();
     for agent in fixtures.agents() {
-        stood.push(stands(store, agent).await?);
+        amounts.push(usage_of(store, agent).await?);
     }
-    Ok(stood)
+    Ok(amounts)
 }
 
-async fn stands(store: &Store, agent: &Agent) -> Result<Option<UsageSnapshot>, StoreError> {
+async fn usage_of(store: &Store, agent: &Agent) -> Result<Option<UsageSnapshot>, StoreError> {
     let look = SnapshotQuery {
         realm: &Realm::new(&agent.account, Mode::Live),
         agent: &agent.id,
@@ -118,7 +118,7 @@ pub(super) async fn verdict(
             return Ok(Verdict::NotChecked(text));
         };
         let after = loop {
-            let Some(after) = stands(store, agent).await? else {
+            let Some(after) = usage_of(store, agent).await? else {
                 let text = format!("agent {} left the store meanwhile", agent.id);
                 return Ok(Verdict::NotChecked(text));
             };
@@ -179,7 +179,7 @@ fn judge(agent: &Agent, before: &UsageSnapshot, after: &UsageSnapshot, seen: Rep
 mod tests {
     use super::*;
 
-    fn stood(day: u64, month: u64, held: u64, daily: Option<u64>) -> UsageSnapshot {
+    fn usage(day: u64, month: u64, held: u64, daily: Option<u64>) -> UsageSnapshot {
         let usd = Nanos::from_stored;
         UsageSnapshot {
             period: Period::at(0),
@@ -196,7 +196,7 @@ mod tests {
             account: "acct_1".to_owned(),
             id: "a".to_owned(),
         };
-        let before = stood(10, 100, 0, None);
+        let before = usage(10, 100, 0, None);
         judge(&agent, &before, &after, ReportedCharges { nanos, unknown })
             .wrong
             .len()
@@ -210,16 +210,16 @@ mod tests {
 
     #[test]
     fn each_thing_that_can_be_wrong_is_noticed() {
-        assert_eq!(wrong(stood(60, 150, 0, Some(60)), 50, 0), 0, "exactly the cap");
-        assert_eq!(wrong(stood(60, 150, 0, Some(59)), 50, 0), 1, "over the cap");
-        assert_eq!(wrong(stood(60, 150, 5, None), 50, 0), 1, "an open hold");
-        assert_eq!(wrong(stood(60, 151, 0, None), 50, 0), 1, "charged too much");
-        assert_eq!(wrong(stood(60, 149, 0, None), 50, 0), 1, "charged too little");
+        assert_eq!(wrong(usage(60, 150, 0, Some(60)), 50, 0), 0, "exactly the cap");
+        assert_eq!(wrong(usage(60, 150, 0, Some(59)), 50, 0), 1, "over the cap");
+        assert_eq!(wrong(usage(60, 150, 5, None), 50, 0), 1, "an open hold");
+        assert_eq!(wrong(usage(60, 151, 0, None), 50, 0), 1, "charged too much");
+        assert_eq!(wrong(usage(60, 149, 0, None), 50, 0), 1, "charged too little");
         assert_eq!(
-            wrong(stood(60, 170, 0, None), 50, 2),
+            wrong(usage(60, 170, 0, None), 50, 2),
             0,
             "of two calls the charge is unknown"
         );
-        assert_eq!(wrong(stood(60, 140, 0, None), 50, 2), 1);
+        assert_eq!(wrong(usage(60, 140, 0, None), 50, 2), 1);
     }
 }

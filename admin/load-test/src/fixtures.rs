@@ -85,7 +85,7 @@ impl Fixtures {
         self.members.push(Member { kind, agent, key });
     }
 
-    /// The agents.
+    /// Returns the agents in the order of their indexes in [`Self::of_kind`].
     pub fn agents(&self) -> &[Agent] {
         &self.agents
     }

@@ -104,9 +104,9 @@ impl LoadGenerator {
     }
 
     /// Reads the results of the phase so far.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&Recorded) -> T) -> Option<T> {
+    pub(super) fn peek<T>(&self, read: impl FnOnce(&Recorded) -> T) -> Option<T> {
         let now = self.now.lock();
-        now.as_ref().map(look)
+        now.as_ref().map(read)
     }
 
     fn note(&self, shot: Sample) {

@@ -9,7 +9,7 @@ use crate::record::Recorded;
 pub struct Measured {
     /// The phase as planned.
     pub phase: Phase,
-    /// The results.
+    /// Counts and latencies of its calls.
     pub seen: Recorded,
 }
 

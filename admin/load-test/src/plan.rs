@@ -78,7 +78,7 @@ pub struct Plan {
     pub target: Url,
     /// Additional trusted certificate authority, in PEM.
     pub ca: Option<Vec<u8>>,
-    /// The course.
+    /// Course of the rate over time.
     pub scenario: Scenario,
     /// Calls per second: of the highest step, and before and after a spike.
     pub rate: u32,

@@ -138,14 +138,14 @@ fn first_byte(seen: &Recorded) -> String {
 fn ends(seen: &Recorded) -> String {
     let mut ends: Vec<(&End, &u64)> = seen.ends.iter().collect();
     ends.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
-    let mut told: Vec<String> = ends
+    let mut parts: Vec<String> = ends
         .into_iter()
         .map(|(end, count)| format!("{count} {}", name(end)))
         .collect();
     if seen.dropped > 0 {
-        told.push(format!("{} never sent", seen.dropped));
+        parts.push(format!("{} never sent", seen.dropped));
     }
-    told.join(", ")
+    parts.join(", ")
 }
 
 fn name(end: &End) -> String {

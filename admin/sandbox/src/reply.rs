@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Numbers of characters of a wrong key that the provider repeats from its start and from its end.
 const ECHOED: (usize, usize) = (8, 4);
 
-/// An answer.
+/// An answer, boxed since it is large.
 #[derive(Debug)]
 pub(super) struct Reply(Box<Response>);
 

@@ -22,7 +22,7 @@ const FEW_EVENTS: u64 = 4;
 /// A way of answering.
 #[derive(Debug)]
 pub(super) enum Scenario {
-    /// A completion.
+    /// A completion without delay.
     Normal,
     /// `400` to `599`: the provider's error with that status.
     Status(u16),

@@ -18,7 +18,7 @@ pub enum ServeError {
     Bind {
         /// The configuration key.
         key: &'static str,
-        /// The address.
+        /// Address to listen on.
         address: SocketAddr,
         /// Error of the operating system.
         source: std::io::Error,

@@ -135,7 +135,7 @@ fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
         tracing::warn!(
             wanted = wanted_of_address,
             of_address,
-            "admin.max_connections_per_address is lowered to a quarter of all that there can be"
+            "admin.max_connections_per_address is lowered to a quarter of the possible connections"
         );
     }
     listener::Limits {

@@ -31,7 +31,7 @@ use store::Store;
 
 /// The parts that dispatch and delivery of this server share.
 pub struct Webhooks {
-    /// The store.
+    /// Source of webhooks, events and deliveries.
     pub store: Store,
     /// Archive with the old audit entries.
     pub archive: Arc<Archive>,

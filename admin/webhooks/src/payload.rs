@@ -104,11 +104,11 @@ mod tests {
             of_many: false,
         };
         let of = |coalesced: Option<Coalesced>| {
-            let told = DeliveryEvent {
+            let reported = DeliveryEvent {
                 coalesced,
                 ..DeliveryEvent::new(9, EventName::PolicyViolation)
             };
-            let body = body(&entry, &told).unwrap();
+            let body = body(&entry, &reported).unwrap();
             serde_json::from_slice::<Value>(&body).unwrap()
         };
         let (one, all) = (of(None), of(Some(coalesced)));

@@ -30,7 +30,7 @@ pub struct Target {
     pub tls: bool,
     /// The host: resolved if it is a name, and compared with the certificate.
     pub host: Receiver,
-    /// The port.
+    /// TCP port, by default that of the scheme.
     pub port: u16,
     /// The value of the `Host` header.
     pub authority: HeaderValue,

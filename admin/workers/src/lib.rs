@@ -51,7 +51,7 @@ use webhooks::Webhooks;
 
 /// The parts that the workers of a server share.
 pub struct Workers {
-    /// The store.
+    /// Records on which the workers act.
     pub store: Store,
     /// Whether the store can be trusted; a separate worker updates it.
     pub health: Arc<StoreHealth>,

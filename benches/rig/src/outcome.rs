@@ -59,7 +59,7 @@ pub struct Quantiles {
     pub p99_us: f64,
     /// 999 of 1000 are at most this.
     pub p999_us: f64,
-    /// The largest.
+    /// Largest value.
     pub max_us: f64,
 }
 

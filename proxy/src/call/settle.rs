@@ -28,7 +28,7 @@ pub struct SentCall {
 pub struct SettledCall {
     /// Decision id.
     pub allow_id: String,
-    /// The charge.
+    /// Final charge with its basis.
     pub bill: Bill,
     /// Estimate in USD, for the log and for headers.
     pub estimated_usd: String,

@@ -56,7 +56,7 @@ use tokio::time::interval;
 
 /// Inputs that are read and checked before a port is bound.
 pub struct Parts {
-    /// The configuration.
+    /// Validated configuration.
     pub settings: Settings,
     /// The master keys.
     pub keyring: Keyring,

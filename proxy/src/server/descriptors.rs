@@ -58,7 +58,7 @@ impl Descriptors {
             tracing::warn!(
                 wanted = configured.of_address,
                 of_address,
-                "proxy.max_connections_per_address is lowered to a quarter of all that there can be"
+                "proxy.max_connections_per_address is lowered to a quarter of the possible connections"
             );
         }
     }

@@ -130,7 +130,7 @@ pub enum BodyError {
     /// A count that is not an integer (such as `2.0`, `2e0` or `"2"`), or is out of range.
     #[error("`{key}` must be an integer from 1 to {max}")]
     BadCount {
-        /// The key.
+        /// Name of the field.
         key: &'static str,
         /// The largest value allowed.
         max: u64,
@@ -161,7 +161,7 @@ pub enum BodyError {
     /// A value of another type than the expected one.
     #[error("`{key}` must be {wanted}")]
     WrongType {
-        /// The key.
+        /// Name of the field.
         key: &'static str,
         /// The expected type, with its article.
         wanted: &'static str,

@@ -16,7 +16,7 @@ pub(super) enum Value<'a> {
     Bool(bool),
     /// A number, as raw text.
     Number(&'a str),
-    /// A string.
+    /// A string, with its escapes not yet decoded.
     Text(Text<'a>),
     /// An array or an object.
     Nested,

@@ -16,7 +16,7 @@ pub(super) const DECISIVE: &[&str] = &["include_usage"];
 pub struct UsageSplice {
     /// The replaced bytes of the body; an empty range for an insertion.
     pub at: Range<usize>,
-    /// The replacement.
+    /// New JSON text in place of these bytes.
     pub text: &'static str,
 }
 

@@ -12,7 +12,7 @@ const DIGITS: usize = 64;
 /// Context of the derived CSRF token.
 const CSRF: &[u8] = b"tollgate csrf token";
 
-/// A token.
+/// A secret of 32 random bytes, in hex.
 #[derive(Debug, Clone)]
 pub struct Token(SecretString);
 

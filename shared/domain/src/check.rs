@@ -12,7 +12,7 @@ pub use sentence::{CheckedAmount, amount_in, usd};
 /// A check for one call or spend, before the charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// The check.
+    /// Name of the check, as in the API.
     pub name: CheckName,
     /// The limit; `None` if there is none.
     pub limit: Option<u64>,

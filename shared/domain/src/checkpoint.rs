@@ -70,7 +70,7 @@ impl Checkpoint {
         format!("{}\n{size}\n{hash}\n{}", self.origin, later.unwrap_or_default())
     }
 
-    /// The largest state that it tells of.
+    /// Returns the largest size with its hash in this checkpoint.
     pub fn end(&self) -> End {
         self.later.unwrap_or(End {
             size: self.size,

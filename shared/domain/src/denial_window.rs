@@ -38,7 +38,7 @@ const RANDOM_BITS: u32 = 80;
 pub struct DenialWindow<'a> {
     /// The virtual key.
     pub key_id: &'a str,
-    /// The reason.
+    /// Reason of the denials.
     pub denial: Denial,
     /// When the window ends, in ms since 1970 on the store's clock.
     pub ends_ms: u64,

@@ -22,9 +22,9 @@ crate::words! {
         ApiKey = "key_",
         /// An agent created by `POST /agents`.
         Agent = "agent_",
-        /// A wallet.
+        /// A wallet of an agent or of the account.
         Wallet = "wal_",
-        /// A policy.
+        /// A policy of an agent or of the account.
         Policy = "pol_",
         /// A stored provider key.
         ProviderKey = "pk_",
@@ -42,7 +42,7 @@ crate::words! {
         Transaction = "txn_",
         /// An entry of the audit trail that is not a decision on a call.
         Audit = "aud_",
-        /// A webhook.
+        /// A webhook's registration.
         Webhook = "wh_",
         /// A delivery of a webhook.
         Delivery = "whd_",

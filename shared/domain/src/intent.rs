@@ -27,9 +27,9 @@ crate::words! {
         EscrowRelease = "escrow_release",
         /// `POST /escrow/dispute`
         EscrowDispute = "escrow_dispute",
-        /// A transfer.
+        /// `POST /wallet/transfer` and `POST /wallets/transfer`
         Transfer = "transfer",
-        /// A deposit.
+        /// `POST /wallet/deposits`
         Deposit = "deposit",
     }
 }

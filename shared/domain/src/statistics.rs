@@ -54,7 +54,7 @@ pub enum Effect<'a> {
     Charged(&'a str, Amounts),
     /// A hold was kept: the estimate stays charged to its agent until it is corrected.
     Kept {
-        /// The agent.
+        /// Agent id.
         agent: &'a str,
         /// The id of the decision.
         id: &'a str,
@@ -63,7 +63,7 @@ pub enum Effect<'a> {
     },
     /// A call ended, possibly after its hold was kept, which changes the effect.
     Ended {
-        /// The agent.
+        /// Agent id.
         agent: &'a str,
         /// The id of the decision.
         id: &'a str,

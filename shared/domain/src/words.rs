@@ -48,7 +48,6 @@ macro_rules! words {
 #[cfg(test)]
 mod tests {
     crate::words! {
-        /// A colour.
         #[derive(PartialOrd, Ord)]
         enum Colour {
             /// Like the sky.

@@ -19,7 +19,7 @@ pub(crate) fn fill(slot: &mut Value, key: &str, value: Value) -> Result<(), BadS
 /// Replaces the value by the text of an environment variable. `item` makes a value of an element of a list.
 ///
 /// # Errors
-/// [`BadSettings`] for a text that is none of the default's type.
+/// [`BadSettings`] for a text that is no value of the default's type.
 pub(crate) fn fill_from_env(
     slot: &mut Value,
     variable: &str,

@@ -53,7 +53,7 @@ pub struct WalletRow {
 pub struct ProviderKeyRecord {
     /// `pk_…`
     pub key_id: String,
-    /// The provider.
+    /// Name of the provider, such as `openai`.
     pub provider: String,
     /// Last four characters of the key.
     pub last4: String,

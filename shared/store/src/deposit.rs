@@ -51,7 +51,7 @@ pub struct AnnouncedDeposit {
     pub state: DepositState,
 }
 
-/// A deposit.
+/// Money credited to a wallet, or expected by it, under a reference of a payment rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deposit {
     /// Id of its transaction, `txn_…`, present or future.

@@ -44,7 +44,7 @@ pub enum StoreError {
     /// The account has reached a budget of records (decision D71); nothing changed.
     #[error("the budget of {most} {} is used up (limits.{})", .budget.noun(), .budget.as_str())]
     OverBudget {
-        /// The budget.
+        /// The exhausted budget.
         budget: Budget,
         /// The limit of the budget.
         most: u64,

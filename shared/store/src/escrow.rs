@@ -72,7 +72,7 @@ impl Party {
     }
 }
 
-/// An escrow.
+/// Money that a payer sets aside for a payee, with its conditions and state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escrow {
     /// Number, unique in the store.

@@ -64,7 +64,7 @@ where
 /// all scanned members, after a position only those on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilteredPage<T> {
-    /// The page.
+    /// Matches of this page.
     pub part: Part<T>,
     /// Whether records remain that were not scanned.
     pub is_partial: bool,

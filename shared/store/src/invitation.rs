@@ -26,7 +26,7 @@ pub struct InvitationBody {
     pub token_hash: String,
 }
 
-/// An invitation.
+/// A stored invitation of a user to an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// Invited e-mail, lower case.

@@ -31,7 +31,7 @@ pub struct Page<'a> {
 /// A page of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<T> {
-    /// The records.
+    /// In the order of the list.
     pub records: Vec<T>,
     /// Length of the whole list.
     pub total: u64,

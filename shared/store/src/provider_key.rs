@@ -30,7 +30,7 @@ pub const PROVIDERS_MAX: usize = 32;
 pub struct NewProviderKey<'a> {
     /// Agent id.
     pub agent: &'a str,
-    /// The provider.
+    /// Name of the provider, such as `openai`.
     pub provider: &'a str,
     /// The key's id, `pk_…`.
     pub key_id: &'a str,

@@ -60,7 +60,7 @@ pub fn user_agent(text: &str) -> String {
     text.take(AGENT_MAX).collect()
 }
 
-/// A session.
+/// A stored sign-in of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     /// `ses_…`

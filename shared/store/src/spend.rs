@@ -84,7 +84,7 @@ pub struct Spend<'a> {
 pub struct PlanCap<'a> {
     /// The plan's name.
     pub name: &'a str,
-    /// The limits.
+    /// Monthly limits of the plan.
     pub cap: CapPlan,
 }
 
@@ -106,7 +106,7 @@ pub enum SpendStep<'a> {
     Approval {
         /// The intent as read.
         record: &'a IntentRecord,
-        /// The approval.
+        /// The granted decision, with approver and time.
         decision: &'a Decision,
         /// Comment of the approver, for the audit log.
         why: Option<&'a str>,

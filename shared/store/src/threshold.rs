@@ -16,7 +16,7 @@ use notice::Notice;
 /// Usage of a limit by an agent or by the account, at or above its lowest threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitUsage {
-    /// The limit.
+    /// Watched limit: a cap, or the tracked spend of the plan.
     pub watched: Watched,
     /// The agent; `None` for the account's plan.
     pub agent: Option<String>,
@@ -24,7 +24,7 @@ pub struct LimitUsage {
     pub name: Option<String>,
     /// Charged in the period.
     pub spent: Nanos,
-    /// The limit.
+    /// Value of the limit.
     pub limit: Nanos,
     /// The highest threshold that was reached.
     pub threshold: Threshold,

@@ -16,7 +16,7 @@ domain::words! {
         TransferIn = "transfer_in",
         /// Money to another wallet.
         TransferOut = "transfer_out",
-        /// A spend.
+        /// Payment of a spend.
         Spend = "spend",
         /// Money into an escrow.
         EscrowFund = "escrow_fund",
@@ -78,7 +78,7 @@ impl NewTransaction<'_> {
     }
 }
 
-/// A transaction.
+/// One debit or credit of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
     /// `txn_…`

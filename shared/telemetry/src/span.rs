@@ -23,16 +23,16 @@ pub enum Kind {
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A text.
+    /// A string value of OTLP.
     Text(String),
-    /// A count.
+    /// An integer value of OTLP.
     Number(i64),
 }
 
-/// A span.
+/// One operation of a trace, for export by OTLP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The trace.
+    /// Trace id, 16 bytes.
     pub trace: u128,
     /// Its id.
     pub id: u64,

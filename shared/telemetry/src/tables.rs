@@ -6,9 +6,9 @@ use prometheus::{IntCounter, Result};
 /// A reloadable table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// The plans.
+    /// `plans.file`
     Plans,
-    /// The prices.
+    /// `prices.file` with imported prices.
     Prices,
 }
 
@@ -17,7 +17,7 @@ const TABLES: [&str; 2] = ["plans", "prices"];
 /// Labels: whether reading succeeded.
 const RESULTS: [&str; 2] = ["ok", "failed"];
 
-/// The counters.
+/// Counters of reloads, by table and success.
 #[derive(Debug, Clone)]
 pub struct TableMetrics([[IntCounter; 2]; 2]);
 

@@ -30,7 +30,7 @@ impl fmt::Display for TraceId {
 /// A request's position in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
-    /// The trace.
+    /// Trace id, from `traceparent` or generated.
     pub id: TraceId,
     /// The caller's span; 0 if none was sent.
     pub parent: u64,

@@ -66,7 +66,7 @@ impl EventStream {
         stream
     }
 
-    /// The status.
+    /// Returns the HTTP status.
     ///
     /// # Panics
     /// If the status is not a number.

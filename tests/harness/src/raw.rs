@@ -18,7 +18,7 @@ pub struct RawClient {
 /// One answer: head and body as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawReply {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
     /// Status line and header lines.
     pub head: String,

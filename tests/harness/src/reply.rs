@@ -7,11 +7,11 @@ use serde_json::Value;
 /// An answer, read to its end.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// The headers.
+    /// All headers, names in lower case.
     pub headers: HeaderMap,
-    /// The body.
+    /// The whole body.
     pub body: Bytes,
 }
 

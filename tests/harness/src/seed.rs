@@ -67,7 +67,7 @@ pub struct SeedAccount {
 /// An agent of a seeded account.
 #[derive(Debug, Clone)]
 pub struct SeedAgent {
-    /// The account.
+    /// Account that owns it.
     pub account: SeedAccount,
     /// Its id.
     pub id: String,

@@ -84,7 +84,7 @@ impl Upstream {
         format!("http://{}/v1", self.addr)
     }
 
-    /// The address.
+    /// Returns the address on which it listens.
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }

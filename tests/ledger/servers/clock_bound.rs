@@ -30,8 +30,7 @@ fn moved(script: &Script, seconds: i64) -> Script {
     script.with_source(&script.source().replace(CLOCK, &moved))
 }
 
-/// A store whose clock is ahead by `seconds` for every script, and the clock of whoever calls as well: both are on one
-/// machine.
+/// A store whose clock is ahead by `seconds` for every script. The callers' clock is ahead as well, as on one machine.
 fn moved_with_its_callers(store: &Store, seconds: i64) -> Store {
     const REFUSAL: &str = "if ahead > bound or -ahead > bound then";
     let scripts = all().into_iter().filter(|script| script.bounds_clock());

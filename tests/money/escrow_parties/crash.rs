@@ -225,9 +225,9 @@ async fn only_the_money_waits_for_a_wallet_that_filled_up() {
         (record.transaction, Some(record.id))
     );
     assert_eq!(payee.index(IntentIndex::Kind("escrow_release")).await.len(), 1);
-    let told = payee.account.audit_types(Mode::Live).await;
-    let told = told.iter().filter(|kind| *kind == "escrow.released").count();
-    assert_eq!(told, 2, "once without its money, once with it");
+    let entries = payee.account.audit_types(Mode::Live).await;
+    let released = entries.iter().filter(|kind| *kind == "escrow.released").count();
+    assert_eq!(released, 2, "once without its money, once with it");
     metrics(&[r#"tollgate_admin_transits_without_room{mode="live"} 0"#]).await;
     assert_eq!(cli.json(&["ledger", "check"])["ok"], json!(true));
 }

@@ -1,5 +1,5 @@
-//! What stays in the store of archived entries counts as the account's: the guard of a full store sees whoever names
-//! new agents all the time.
+//! The store's remaining data about archived entries counts for the account, so the guard of a full store detects an
+//! account that keeps naming new agents.
 
 use super::fixture::{Fixture, append};
 use store::StoreError;

@@ -35,7 +35,7 @@ pub struct Draft {
 pub struct Built {
     /// Its descriptor.
     pub descriptor: Descriptor,
-    /// The segment.
+    /// The bytes to store: entries, hashes and index.
     pub segment: Vec<u8>,
     /// Its manifest.
     pub manifest: Vec<u8>,

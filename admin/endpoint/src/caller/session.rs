@@ -33,7 +33,7 @@ pub enum Sent {
     Nothing,
     /// Several, or one that is malformed.
     Malformed,
-    /// A token.
+    /// Exactly one, well-formed; not yet checked against the store.
     Token(Token),
 }
 

@@ -45,7 +45,7 @@ impl Intents<'_> {
             segments = joined;
         }
         Err(StoreError::unexpected(
-            "intents were archived all the time while a key was looked up",
+            "intents kept being archived while a key was looked up",
         ))
     }
 }

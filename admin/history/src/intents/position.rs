@@ -15,7 +15,6 @@ pub(super) enum Position {
 /// After an intent in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
-    /// The intent.
     pub(super) id: String,
     /// Position of that intent.
     pub(super) position: IntentPosition,

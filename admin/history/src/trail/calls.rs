@@ -80,7 +80,7 @@ struct Entries {
 const LATE: &str = "late";
 
 impl CallsPosition {
-    /// The beginning.
+    /// Position before the newest call.
     pub const START: Self = Self::Late(u64::MAX, u64::MAX);
 
     /// Reads the text that [`CallsPosition`] writes.

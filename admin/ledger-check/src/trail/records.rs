@@ -18,7 +18,6 @@ pub(super) struct RecordInTrail {
 pub(super) enum RecordKind {
     /// A settled intent.
     Intent,
-    /// A deposit.
     Deposit,
     /// A step of an escrow, in the account of its payer.
     Escrow,

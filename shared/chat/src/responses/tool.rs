@@ -53,7 +53,7 @@ struct Tool<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Environment {
     Local,
-    /// A container.
+    /// Any other, such as a container of the provider.
     Other,
 }
 

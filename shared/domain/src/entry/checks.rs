@@ -20,7 +20,7 @@ const LISTS: [&[(Denial, Unit)]; 1] = [&[
 /// One check, with its numbers before the call's own charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// The check.
+    /// Check, named by the denial that it can cause.
     pub check: Denial,
     /// The unit of its numbers.
     pub unit: Unit,

@@ -62,7 +62,7 @@ pub struct Minute {
 /// Counts of one minute, restricted to the agents and groups of the current entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// The minute.
+    /// UTC minute of the counted violations.
     pub minute: Minute,
     /// Violations that caused their own event, by agent.
     pub agents: HashMap<String, u64>,

@@ -15,7 +15,7 @@ pub struct ServedCall<'a> {
     /// `service_tier` of the answer. It takes precedence over the requested tier. Without it the call costs the dearer
     /// of `tier_asked` and the table's `auto_tier`, since the requested tier does not prove which one is billed.
     pub tier_reported: Option<&'a str>,
-    /// The usage.
+    /// Tokens that the provider reported.
     pub usage: &'a Usage,
     /// Whether `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model
     /// that always searches ([`ModelPrice::searches`](super::ModelPrice)); `usage` does not report it.

@@ -28,7 +28,7 @@ pub enum PriceError {
     Setting {
         /// The key at the head of the table.
         field: &'static str,
-        /// The fault.
+        /// Description of the fault, as the end of a sentence.
         reason: &'static str,
     },
     /// The text of another table than the named one.

@@ -51,7 +51,7 @@ pub struct IgnoredCosts {
 pub struct Skipped {
     /// Its name in the file.
     pub model: String,
-    /// The reason.
+    /// Why it was left out, as a sentence.
     pub reason: String,
 }
 

@@ -42,7 +42,7 @@ pub struct AgentSummary {
     has_record: bool,
 }
 
-/// The survey.
+/// The newest agents of an account and mode, as read for an overview.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
     /// The agents that were read.

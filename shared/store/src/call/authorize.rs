@@ -100,7 +100,7 @@ pub struct Charge<'a> {
     pub provider: &'a str,
 }
 
-/// The decision.
+/// Result of `authorize`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The estimate is charged and a hold is open.
@@ -142,7 +142,7 @@ pub enum Outcome {
 /// The outcome, and the account's current version and plan.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthorizeReply {
-    /// The decision.
+    /// Result of the script.
     pub outcome: Outcome,
     /// The `view` for the next call.
     pub view: AccountView,

@@ -35,7 +35,7 @@ impl State {
 /// A hold with its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldWithState {
-    /// The hold.
+    /// As stored.
     pub hold: Hold,
     /// Open or kept.
     pub state: State,

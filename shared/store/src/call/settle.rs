@@ -26,7 +26,7 @@ script! {
 /// is released. Safe to repeat: a missing hold changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
-    /// The hold.
+    /// Identifies the hold to settle.
     pub name: HoldName,
     /// Charged estimate.
     pub estimate: Nanos,

@@ -11,7 +11,7 @@
 if ARGV.record ~= '' and call('EXISTS', KEYS.record) == 1 then return {'known'} end
 local there = call('HMGET', KEYS.deposit, 'number', 'amount', 'currency', 'first_balance', 'id', 'first', 'state')
 if there[1] then
-  -- Nobody waits for it any more, so no request is answered as if somebody did.
+  -- A cancelled deposit never arrives, so no request gets an answer that promises it.
   if there[7] == 'cancelled' then return {'there'} end
   if ARGV.record ~= '' and there[1] == ARGV.wallet_number and there[2] == ARGV.amount and there[3] == ARGV.currency and there[6] == ARGV.state then
     if is_refusal_over(ARGV.record, ARGV.record_life) then return over_budget('refusals') end

@@ -82,7 +82,7 @@ pub struct NewDeposit<'a> {
 pub enum Made {
     /// The deposit exists, new or from an earlier request with the same content.
     Done {
-        /// The deposit.
+        /// As stored.
         deposit: Deposit,
         /// Whether the deposit existed before.
         again: bool,

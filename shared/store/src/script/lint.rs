@@ -203,7 +203,7 @@ fn keys_and_arguments_have_names() {
             let code = code(script);
             assert!(
                 !code.contains(name),
-                "{}: a `{name}` that nobody declares",
+                "{}: `{name}` is not declared",
                 script.name()
             );
         }

@@ -1,4 +1,4 @@
--- Purpose: open a session for a user as somebody has just seen them; the user's record can change with it (a new
+-- Purpose: open a session for a user whose record is as the caller read it; the record can change with it (a new
 --   password, a code that is used up), and other sessions can end. Beyond the most sessions of a user the oldest one
 --   ends. One that was opened while the store's clock was ahead is none (use.lua), and ends.
 -- KEYS: of a change, then as script.rs names them

@@ -51,9 +51,9 @@ script! {
 /// A session in use, with the current user and account.
 #[derive(Debug, Clone)]
 pub struct InUse {
-    /// The session.
+    /// As stored, after this use.
     pub session: Session,
-    /// The user.
+    /// The user as currently stored.
     pub user: Stored,
     /// The account's name.
     pub account_name: String,

@@ -28,7 +28,7 @@ const ACCOUNT: &str = "*";
 /// Subject of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice<'a> {
-    /// The limit.
+    /// Watched limit: a cap, or the tracked spend of the plan.
     pub watched: Watched,
     /// The reached share of the limit.
     pub threshold: Threshold,

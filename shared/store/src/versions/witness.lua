@@ -1,5 +1,5 @@
--- Purpose: record an account's version on another server, so that whoever serves the account next detects the loss of
---   its own server's last writes (decision D47). The recorded version never decreases.
+-- Purpose: record an account's version on another server, so that after a failover the loss of the last writes of the
+--   account's own server is detected (decision D47). The recorded version never decreases.
 -- KEYS: as witness.rs names them. `witnessed` is a hash of account id to '<generation> <version>'
 -- ARGV: as witness.rs names them
 -- Returns: {'noted'} | {'known'} (this version or a newer one was recorded)

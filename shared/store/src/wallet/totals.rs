@@ -10,7 +10,7 @@ pub const WALLETS_MAX: usize = 10_000;
 /// Wallets read in one round trip.
 const AT_ONCE: usize = 500;
 
-/// The sums.
+/// Sums over the agents' wallets of an account and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Sum of balances.

@@ -30,7 +30,7 @@ domain::words! {
     }
 }
 
-/// An attempt.
+/// One request to the receiver, with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// In ms since 1970.
@@ -65,7 +65,7 @@ impl Attempt {
 pub struct DeliveryEvent {
     /// Number of the entry; for several violations, of the last one.
     pub seq: u64,
-    /// The event.
+    /// Type of the event.
     pub event: EventName,
     /// The violations that it reports together, if it is coalesced (decision D72).
     pub coalesced: Option<Coalesced>,
@@ -80,7 +80,7 @@ pub struct Delivery {
     pub state: State,
     /// Number of the audit entry that the event is derived from.
     pub seq: u64,
-    /// The event.
+    /// Type of the event.
     pub event: EventName,
     /// The violations that it reports together, if it is coalesced.
     pub coalesced: Option<Coalesced>,

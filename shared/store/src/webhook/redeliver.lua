@@ -1,5 +1,5 @@
--- Purpose: attempt a delivery of a webhook again, from the beginning, because somebody asked for it: one that is
---   finished, or one that waits for a later event.
+-- Purpose: attempt a delivery of a webhook again, from the beginning, at a user's request: a finished delivery, or one
+--   that waits for a later event.
 -- KEYS: of a change, then as redeliver.rs names them
 -- ARGV: of a change, then as redeliver.rs names them. `member` is the webhook's name among the ready ones; `before` and
 --   `after` are texts of the delivery; `waiting_max` is the most deliveries that wait
@@ -12,10 +12,10 @@ if not status then return {'missing'} end
 if call('HGET', KEYS.deliveries, ARGV.number) ~= ARGV.before then return {'changed'} end
 local events = tonumber(call('HGET', KEYS.account, format('%s_events', ARGV.mode)) or '0')
 local parked_at = call('ZSCORE', KEYS.parked, ARGV.number)
--- What is parked behind an event that came already has its turn, like what is due.
+-- A delivery parked until an event that has arrived is scheduled already, like a due one.
 if call('ZSCORE', KEYS.due, ARGV.number) or parked_at and tonumber(parked_at) < events then return {'scheduled'} end
 if status ~= 'active' then return {'disabled'} end
--- What is parked waits already, so it takes nobody's place.
+-- A parked delivery is among the waiting ones already, so it takes no further place.
 if not parked_at and call('ZCARD', KEYS.due) + call('ZCARD', KEYS.parked) >= tonumber(ARGV.waiting_max) then
   return {'full'}
 end

@@ -121,7 +121,7 @@ pub enum Created {
 pub enum Tested {
     /// The event of the audit entry with this number.
     Done {
-        /// The number.
+        /// Number of the audit entry.
         seq: u64,
     },
     /// The webhook does not exist.
@@ -133,7 +133,7 @@ pub enum Tested {
 /// Arguments of a change.
 #[derive(Debug)]
 pub struct Update<'a> {
-    /// The webhook.
+    /// Webhook id, `wh_…`.
     pub id: &'a str,
     /// Fields of the record.
     pub changes: &'a [FieldChange],

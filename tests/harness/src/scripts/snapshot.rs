@@ -125,9 +125,9 @@ pub async fn compare<S: Debug>(
 /// A range of Unix milliseconds in which something happened, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The first.
+    /// First millisecond.
     pub from: u64,
-    /// The last.
+    /// Last millisecond.
     pub to: u64,
 }
 

@@ -15,7 +15,7 @@ const TEST_PASSWORD_HASH: &str =
 /// A seeded user.
 #[derive(Debug, Clone)]
 pub struct SeedUser {
-    /// The account.
+    /// Account of the user.
     pub account: SeedAccount,
     /// The user's id.
     pub id: String,

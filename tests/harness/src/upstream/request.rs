@@ -13,7 +13,7 @@ const REQUEST_MAX: usize = 64 << 20;
 pub struct Recorded {
     /// Its number by arrival, from 0.
     pub number: usize,
-    /// The method.
+    /// HTTP method.
     pub method: String,
     /// The path with its query.
     pub path: String,

@@ -35,18 +35,18 @@ fn the_documentation_shows_what_is_reported() {
         blocked("injection_detected"),
         change("webhook.tested", None, &none, ""),
     ];
-    let told = lines.iter().map(|line| {
+    let documented = lines.iter().map(|line| {
         let (name, data) = only(line);
         let fields = data.as_object().unwrap().keys().cloned().collect();
         (name.to_owned(), fields)
     });
-    let mut told: BTreeSet<(String, BTreeSet<String>)> = told.collect();
+    let mut documented: BTreeSet<(String, BTreeSet<String>)> = documented.collect();
     // A coalesced event has additional fields.
     let (name, data) = only("D daily_limit allow_1 5 ,,,,,, acct_1 bot run-1 vk_1 p1 m");
     let fields = data.as_object().unwrap().keys().cloned();
     let more = ["count", "firstAt", "lastAt", "firstAuditSeq"].map(str::to_owned);
-    told.insert((name.to_owned(), fields.chain(more).collect()));
-    assert_eq!(shown, told);
+    documented.insert((name.to_owned(), fields.chain(more).collect()));
+    assert_eq!(shown, documented);
 }
 
 /// All types of entries that scripts write and that cause no event.

@@ -69,7 +69,7 @@ impl ArchiveBacklog {
 /// Count of archived entries that match an agent, a type, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchivedCount {
-    /// The count.
+    /// Number of matching entries.
     pub count: u64,
     /// The last archived entry, matching or not.
     pub last: u64,

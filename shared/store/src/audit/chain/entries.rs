@@ -40,7 +40,7 @@ impl Chain<'_> {
     /// Reads the hashes of the live ones of these ascending numbers, and how many entries are archived.
     ///
     /// # Errors
-    /// [`StoreError`], also for a hash that is none.
+    /// [`StoreError`], also for a malformed hash.
     pub async fn hashes_of(
         &self,
         numbers: &[u64],

@@ -184,7 +184,7 @@ impl Chain<'_> {
     }
 
     /// Counts the entries up to number `end` in the index of an agent, a type, or both, archived ones included. `None`
-    /// if later ones are archived, so that they cannot be told apart.
+    /// if later ones are archived, so that the index does not distinguish them.
     pub async fn named(
         &self,
         agent: Option<&str>,

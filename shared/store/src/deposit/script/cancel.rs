@@ -24,7 +24,7 @@ script! {
 pub enum Cancelled {
     /// Cancelled, now or before.
     Done {
-        /// The deposit.
+        /// As stored, cancelled.
         deposit: Deposit,
         /// Whether it was cancelled before.
         again: bool,

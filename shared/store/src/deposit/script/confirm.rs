@@ -34,7 +34,7 @@ script! {
 pub enum Confirmed {
     /// Confirmed, now or before.
     Done {
-        /// The deposit.
+        /// As stored, confirmed.
         deposit: Deposit,
         /// Whether the deposit was confirmed before.
         again: bool,

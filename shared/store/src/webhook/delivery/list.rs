@@ -13,7 +13,7 @@ const SCANNED: usize = 500;
 /// A delivery in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDelivery {
-    /// The delivery.
+    /// As stored, with its attempts.
     pub delivery: Delivery,
     /// Time of the next attempt, in ms since 1970, if it is scheduled.
     pub next_at_ms: Option<u64>,

@@ -42,10 +42,10 @@ script! {
     args: struct ReleaseArgs<'a>: &'a str { mode, member, token },
 }
 
-/// A lease of a webhook, held by whoever knows `token`.
+/// A lease of a webhook. Its holder is the process that knows `token`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The webhook.
+    /// Account, mode and id of the webhook.
     pub endpoint: Endpoint,
     /// Random token of the holder.
     pub token: String,

@@ -94,7 +94,7 @@ pub struct DispatchCoalesced<'a> {
     /// Whether a later entry ends the minute. Otherwise the store's clock must be past it, and every entry be
     /// dispatched.
     pub by_entry: bool,
-    /// The violations.
+    /// One event is dispatched for each group.
     pub groups: &'a [Group],
 }
 
