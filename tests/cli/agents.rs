@@ -98,7 +98,7 @@ async fn an_operators_freeze_is_lifted_by_the_operator_only() {
     assert_eq!(user(by_user).await, Frozen::Done);
     assert_fields!(agent(&cli, "unfreeze", &account.id, "bot", "live", 0), {
         "changed": true,
-    }, "whoever froze it");
+    }, "a freeze by the account too");
     let entries: Vec<String> = redis.command(&["LRANGE", &account.keys.live().audit(), "0", "-1"]);
     assert_eq!(
         entries.len(),

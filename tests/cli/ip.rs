@@ -54,7 +54,7 @@ fn the_list_is_canonical_and_sorted_and_each_command_prints_it() {
     assert_eq!((gone["changed"].clone(), ranges(&gone).len()), (json!(true), 5));
     let text = cli.run(&["ip", "unblock", "203.0.113.7/32"]).stdout;
     assert!(
-        text.contains("no longer blocked") && text.contains("203.0.113.0/24 is, which holds it"),
+        text.contains("no longer blocked") && text.contains("203.0.113.0/24, which contains it, is blocked"),
         "{text}"
     );
     assert!(text.contains("RANGE") && text.contains("2001:db8::/32"), "{text}");

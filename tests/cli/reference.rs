@@ -27,7 +27,7 @@ The `--help` of each command, [written by a test](../../CONTRIBUTING.md#build-an
 | `--mode MODE` | `live` (default) or `test`, for `agent`, `audit` and `deposit` |
 | `--agent ID`, `--email EMAIL`, `--id ID` | the agent, the user's e-mail (with `--account` where several accounts have it), the decision id `allow_…` of a hold |
 | exit code 0 | done |
-| exit code 1 | refused: the store is no ledger or does not answer, there is no such account, or what the command says below; or standard output was closed, or its reader left, before a secret that is printed once (closed from the start: nothing was done) |
+| exit code 1 | refused: the store has no ledger or does not answer, there is no such account, or a reason listed below for the command; or standard output was closed before a secret that is printed once (if it was closed from the start, nothing was done) |
 | exit code 2 | wrong usage or configuration; nothing was touched |
 
 A command without *Changes* changes nothing. On a terminal, tables are cut to its width; in a pipe they are whole.

@@ -180,7 +180,7 @@ async fn a_restored_store_is_no_fresh_budget() {
 
     let done = installation.cli.run(&["store", "accept"]);
     assert!(
-        done.code == Some(0) && done.stdout.contains("in use from now on"),
+        done.code == Some(0) && done.stdout.contains("in use now"),
         "{done:?}"
     );
     for edge in [&edge, &fresh] {

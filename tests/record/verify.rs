@@ -239,7 +239,7 @@ async fn an_export_must_be_what_the_store_has() {
     let verify = |code| fixture.verify(&["--file", &file], code);
     // All hashes after the changed entry match again, and verification still reports the entry.
     rewrite(&file, |lines| forge(lines, 22));
-    broken(&verify(1), 23, "another entry than in the store");
+    broken(&verify(1), 23, "differs from the entry in the store");
     broken(
         &fixture.verify(&["--file", &file, "--checkpoint", &note], 1),
         50,
@@ -249,7 +249,7 @@ async fn an_export_must_be_what_the_store_has() {
         lines.truncate(30);
         lines.push("x".to_owned());
     });
-    broken(&verify(1), 23, "another entry than in the store");
+    broken(&verify(1), 23, "differs from the entry in the store");
     std::fs::write(&file, whole.lines().take(20).collect::<Vec<_>>().join("\n")).unwrap();
     broken(&verify(1), 21, "--checkpoint");
     std::fs::write(&file, &whole).unwrap();

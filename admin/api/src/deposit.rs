@@ -289,7 +289,7 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
         return Err(refusal(reason).with("replayed", true));
     }
     let malformed = || {
-        tracing::error!(record = record.id, "a deposit's record makes no sense");
+        tracing::error!(record = record.id, "a deposit's record cannot be parsed");
         Problem::from(Code::Internal)
     };
     let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;

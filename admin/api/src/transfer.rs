@@ -220,7 +220,7 @@ fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
 /// Returns the first answer again (decision D26).
 fn replay(record: &IntentRecord) -> Answer {
     let malformed = || {
-        tracing::error!(record = record.id, "a transfer's record makes no sense");
+        tracing::error!(record = record.id, "a transfer's record cannot be parsed");
         Problem::from(Code::Internal)
     };
     let kept: StoredRequest = serde_json::from_str(&record.request).map_err(|_| malformed())?;

@@ -104,7 +104,7 @@ async fn create(context: &Context, name: &str, plan: &str, email: Option<String>
 async fn set_plan(context: &Context, id: &str, plan: &str) -> Result<Report, Failure> {
     known_plan(context, plan)?;
     let text = match account::set_plan(&context.store, id, plan, OPERATOR).await? {
-        PlanSet::Done => format!("Account {id} is on plan {plan} now; it binds the next call."),
+        PlanSet::Done => format!("Account {id} is on plan {plan} now, from the next call on."),
         PlanSet::AlreadySo => format!("Account {id} was on plan {plan} already."),
         PlanSet::NoAccount => return Err(Failure::no_account(id)),
     };
@@ -168,7 +168,7 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
     let refused = refused::read(&context.store).await?.room.contains_key(id);
     document["refused"] = refused.into();
     if refused {
-        text = format!("{text}\nrefused     what makes records: it takes too much of the store");
+        text = format!("{text}\nrefused     new records: the account uses too much of the store");
     }
     let text = format!("{text}\n\n{}", table(&["MODE", "BUDGET", "USED", "LIMIT"], &rows));
     Ok(Report::new(text, document))

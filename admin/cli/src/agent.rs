@@ -15,7 +15,7 @@ use store::script::change::Scope;
 pub(super) enum Agent {
     /// Freeze an agent: its next call is denied, and its account cannot lift the freeze
     Freeze(Target),
-    /// Make an agent active again, whoever froze it
+    /// Make an agent active again
     Unfreeze(Target),
 }
 
@@ -46,7 +46,7 @@ impl Agent {
         let (changed, text) = match outcome {
             Frozen::Done => (
                 true,
-                format!("Agent {agent} of {account} is {status} now; it binds the next call."),
+                format!("Agent {agent} of {account} is {status} now, from the next call on."),
             ),
             Frozen::AlreadySo => (false, format!("Agent {agent} of {account} was {status} already.")),
             Frozen::NotFound => {

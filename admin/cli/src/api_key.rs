@@ -116,7 +116,7 @@ impl Create {
             Created::TooMany => {
                 return Err(Failure::refused(
                     "CONFLICT",
-                    "the account has as many API keys as it can have",
+                    "the account has the maximum number of API keys",
                 ));
             }
         }

@@ -162,7 +162,7 @@ impl Make {
 fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
     let state = deposit.state;
     let verb = match state {
-        DepositState::Pending => "is pending; `deposit confirm` makes it count",
+        DepositState::Pending => "is pending; `deposit confirm` credits it",
         DepositState::Confirmed => "is confirmed",
         DepositState::Cancelled => "is cancelled, and its reference stays used",
     };
@@ -252,7 +252,7 @@ impl DepositName {
             )
         });
         let message = format!(
-            "several know reference {}: {}; say which with --account and --mode",
+            "several accounts have a deposit of reference {}: {}; choose one with --account and --mode",
             self.reference,
             named.collect::<Vec<_>>().join(", ")
         );

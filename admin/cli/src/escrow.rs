@@ -28,7 +28,7 @@ pub(super) struct Target {
     escrow: u64,
 }
 
-/// The decision.
+/// Arguments of `escrow resolve`.
 #[derive(Debug, Args)]
 pub(super) struct Resolve {
     #[command(flatten)]

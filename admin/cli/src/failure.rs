@@ -119,10 +119,10 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let hint = match &error {
             StoreError::NoAnswer(_) => {
-                "; what was asked may have been done or not: look before you repeat it"
+                "; the change may or may not have been made: check before you repeat the command"
             }
             StoreError::NotDurable { ran: true, .. } => {
-                "; a crash may take the change back: the same command, with the same reference, finds out"
+                "; a crash may undo the change: repeat the command with the same reference to find out"
             }
             _ => "",
         };

@@ -190,7 +190,7 @@ async fn require_overdue(context: &Context, id: &str, due_ms: u64) -> Result<(),
     }
     let until = iso_from_ms(due_ms);
     let message = format!(
-        "the call of hold {id} is in flight until {until}: its answer settles it; else it can be ended after that"
+        "the call of hold {id} is in flight until {until}: its answer settles the hold, or you can settle it afterwards"
     );
     Err(Failure::refused("CONFLICT", message))
 }

@@ -37,7 +37,7 @@ pub(super) struct Block {
     /// The reason, for later readers of the list
     #[arg(long, value_name = "TEXT", value_parser = value::reason)]
     reason: Option<String>,
-    /// Block even a vast range: IPv4 below /8, IPv6 below /16
+    /// Block even a very large range: IPv4 below /8, IPv6 below /16
     #[arg(long)]
     force: bool,
 }
@@ -59,14 +59,14 @@ impl Block {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Self { range, reason, force } = self;
         if is_vast(range) && !force {
-            let message = format!("{range} is a vast range; --force blocks it all the same");
+            let message = format!("{range} is a very large range; --force blocks it anyway");
             return Err(Failure::usage(message));
         }
         let changed = match change(&context.store, range, Change::Block(reason.as_deref())).await? {
             Changed::Done => true,
             Changed::AlreadySo => false,
             Changed::TooMany => {
-                let message = format!("{BLOCKED_MAX} ranges are blocked, and that is the most");
+                let message = format!("{BLOCKED_MAX} ranges are blocked, which is the maximum");
                 return Err(Failure::refused("CONFLICT", message));
             }
         };
@@ -87,7 +87,7 @@ async fn unblock(context: &Context, range: IpNet) -> Result<Report, Failure> {
         false => format!("{range} was not blocked."),
     };
     if let Some(wider) = list.iter().find(|blocked| blocked.range.contains(&range)) {
-        sentence = format!("{sentence} But {} is, which holds it.", wider.range);
+        sentence = format!("{sentence} But {}, which contains it, is blocked.", wider.range);
     }
     Ok(report(Some((sentence, changed)), &list))
 }

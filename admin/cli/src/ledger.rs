@@ -105,7 +105,8 @@ fn report(checked: &Checked, took: Duration) -> Report {
             true => " Where the trail cannot be read, `tollgate-admin audit verify` says what is missing.",
             false => "",
         };
-        let again = "Nothing is found wrong, and not all can be told: check again while less money moves.";
+        let again =
+            "No violation was found, but some findings are undecided: check again while less money moves.";
         return Report::new(format!("{}\n{head} {again}{or}", doubts.join("\n")), document);
     }
     let rows: Vec<Vec<String>> = violations

@@ -115,7 +115,7 @@ async fn rotate_agent(
         }
     }
     let message =
-        format!("the provider keys of agent {agent} of {account} change all the time; rotate again");
+        format!("other requests keep changing the provider keys of agent {agent} of {account}; rotate again");
     Err(Failure::refused("CONFLICT", message))
 }
 

@@ -65,7 +65,7 @@ async fn import(context: &Context, file: &Path, provider: &str) -> Result<Report
     let imported = import_litellm(&text, provider).map_err(|error| unusable(file, &error))?;
     if imported.overlay.models().len() == 0 {
         return Err(Failure::usage(format!(
-            "{}: no model of {provider} in it that an edge serves",
+            "{}: it contains no model of {provider} that an edge serves",
             file.display()
         )));
     }
@@ -104,7 +104,7 @@ fn imported_report(imported: &Imported, table: &PriceTable) -> Report {
     let warning = match ignored.len() {
         0 => String::new(),
         models => format!(
-            "\nWarning: {models} of the imported model(s) have costs that are not understood and not charged \
+            "\nWarning: {models} of the imported model(s) have costs that are not supported and not charged \
              (--json names them)."
         ),
     };
@@ -143,8 +143,9 @@ async fn show_kept(context: &Context, model: &str, version: &str) -> Result<Repo
 fn shown(table: &PriceTable, model: &str, source: impl Fn(&str) -> &'static str) -> Report {
     let version = table.version();
     let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
-        let text =
-            format!("{model} is not in the price table: it costs the dearest figures of each kind in it.");
+        let text = format!(
+            "{model} is not in the price table: it is charged the highest price of each kind in the table."
+        );
         let document = json!({ "models": [{ "model": model, "known": false }], "priceVersion": version });
         return Report::new(text, document);
     };

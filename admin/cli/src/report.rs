@@ -33,8 +33,8 @@ impl Report {
         }
     }
 
-    /// Creates the report of a list: a table with these columns for people; for scripts the documents, under `name`, and
-    /// their number.
+    /// Creates the report of a list: a table with these columns for people; for scripts the documents, under `name`,
+    /// and their number.
     pub(super) fn list<T, D: Serialize>(
         (name, columns): (&str, &[&str]),
         records: &[T],

@@ -91,7 +91,7 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
     }
     let restored = match (&context.record.restored, whole) {
         (None, _) => "",
-        (Some(_), true) => " The restored store is in use from now on.",
+        (Some(_), true) => " The restored store is in use now.",
         (Some(_), false) => {
             " The store was restored, and every call is denied until all are accepted: leave out --account."
         }
@@ -177,7 +177,7 @@ fn durability(append_only: bool, status: &Status) -> String {
     let file = match append_only {
         true => "",
         false => {
-            "\nIt writes no append-only file: a restart of the store loses what its last snapshot does not have."
+            "\nIt writes no append-only file: a restart of the store loses all writes since its last snapshot."
         }
     };
     format!("{file}\nDurability: {}.", status.sentence())

@@ -145,7 +145,7 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
         )),
         UserAdded::TooMany => Err(Failure::refused(
             "CONFLICT",
-            "the account has as many users as it can have",
+            "the account has the maximum number of users",
         )),
     }
 }

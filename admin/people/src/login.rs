@@ -247,7 +247,7 @@ pub(super) fn log_failed_cleanup(done: Result<(), Problem>) {
     if let Err(error) = done {
         tracing::warn!(
             error = error.message(),
-            "not everything was tidied up after somebody signed in"
+            "the clean-up after a sign-in is incomplete"
         );
     }
 }

@@ -174,7 +174,7 @@ impl StoreHealth {
         match self.master_key.record(checked) {
             Some(Ok(())) => tracing::info!("this process has the store's master key"),
             Some(Err(error)) => {
-                tracing::error!(%error, "secrets can be neither opened nor sealed for others");
+                tracing::error!(%error, "secrets cannot be decrypted or encrypted with the master keys of this server");
             }
             None => {}
         }
@@ -205,7 +205,7 @@ impl StoreHealth {
         if **self.state.load() != state {
             match &state {
                 State::Trusted => tracing::info!("the store is sane"),
-                State::Unreachable(reason) => tracing::error!(reason, "the store is away"),
+                State::Unreachable(reason) => tracing::error!(reason, "the store cannot be reached"),
                 State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
             }
         }

@@ -257,7 +257,7 @@ impl History {
                 tracing::error!(
                     ?item,
                     said,
-                    "the store's script breaks off on it; it waits no longer, and what is charged stays"
+                    "the store's script fails on it; it is dropped from the queue, and its estimate stays charged"
                 );
                 queue.remove(position);
                 Outcome::GivenUp

@@ -78,7 +78,7 @@ pub const fn bad_answer(why: &'static str) -> Failure {
 pub(super) fn not_connected(error: &pingora::Error) -> NoAnswer {
     match local_shortage(error.root_cause()) {
         Some(error) => {
-            tracing::error!(%error, "no connection to the provider can be made from here");
+            tracing::error!(%error, "this machine cannot connect to the provider");
             NoAnswer::NotSent
         }
         None => lost(BreakOff::Connect, error).into(),

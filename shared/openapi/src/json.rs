@@ -16,11 +16,11 @@ pub enum Json {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number.
+    /// An integer or a decimal.
     Number(serde_json::Number),
-    /// A string.
+    /// Written with JSON's escapes.
     Text(String),
-    /// A list.
+    /// An array, in order.
     List(Vec<Json>),
     /// An object with its fields in order.
     Object(Fields),

@@ -39,7 +39,7 @@ impl Issue<'_> {
         let issued = self.issue(store, write, is_written).await;
         let may_be_written = issued.as_ref().is_err_and(|error| !is_refusal(error));
         if may_be_written && let Err(error) = revoke.await {
-            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
+            tracing::warn!(key = self.key_id, %error, "a key may be listed although its secret was never shown");
         }
         issued
     }

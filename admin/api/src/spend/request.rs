@@ -124,7 +124,7 @@ impl Stored {
     /// 500 for a malformed text.
     pub(crate) fn parse(json: &str) -> Result<Self, Problem> {
         serde_json::from_str(json).map_err(|error| {
-            tracing::error!(%error, "the request of an intent makes no sense");
+            tracing::error!(%error, "the request of an intent cannot be parsed");
             Code::Internal.into()
         })
     }

@@ -39,7 +39,7 @@ impl Manifests {
             }
         }
         let count = segments.len();
-        let mut lines = vec![format!("Of {count} manifests {} were made again.", made.len())];
+        let mut lines = vec![format!("Of {count} manifests {} were rebuilt.", made.len())];
         lines.extend(made.iter().map(|path| format!("Made again: {path}")));
         lines.extend(failed.iter().map(|why| format!("FAILED: {why}")));
         let is_whole = failed.is_empty();

@@ -146,16 +146,18 @@ impl Tally {
         let [no_usage, unspelt, no_table] = self.unknown;
         let mut lines = vec![
             format!("{} calls, charged {} USD in all", self.calls, self.charged),
-            format!("{} charges are what follows from the record", self.same),
+            format!("{} charges match the record", self.same),
             format!(
-                "{} charges are the estimate: no usage was recorded",
+                "{} charges equal the estimate: no usage was recorded",
                 self.estimates
             ),
             format!("{} charges are different", self.different),
         ];
         let mut add = |count: u64, why: &str| {
             if count > 0 {
-                lines.push(format!("{count} charges do not follow from the record: {why}"));
+                lines.push(format!(
+                    "{count} charges cannot be recomputed from the record: {why}"
+                ));
             }
         };
         add(

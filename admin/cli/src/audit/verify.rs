@@ -155,8 +155,7 @@ impl Verify {
             ExportReadError::Store(error) => error.into(),
         })?;
         if let Some(seq) = first {
-            let problem =
-                "it is another entry than in the store: it was changed, and its hash computed again.";
+            let problem = "it differs from the entry in the store: it was changed, and its hash recomputed.";
             verdict.broken = Some(Broken {
                 seq: Some(seq),
                 problem: problem.to_owned(),
@@ -173,7 +172,7 @@ impl Verify {
         }
         let unreachable = match Context::open(settings.clone()).await {
             Ok(context) => return self.against_store(context).await,
-            Err(failure) => format!("the store cannot be asked: {}", failure.message()),
+            Err(failure) => format!("the store cannot be reached: {}", failure.message()),
         };
         let mut against = Against {
             warnings: vec![unreachable],
@@ -192,8 +191,9 @@ impl Verify {
                 Ok(context) => self.key(&context).await?,
                 Err(failure) => {
                     let why = failure.message();
-                    let message =
-                        format!("--key is needed to check the note, since the store cannot be asked: {why}");
+                    let message = format!(
+                        "--key is needed to check the note, since the store cannot be reached: {why}"
+                    );
                     return Err(Failure::usage(message));
                 }
             },

@@ -5,22 +5,22 @@ use super::Page;
 pub(super) const PAGES: &[Page] = &[
     Page {
         path: "deposit",
-        about: "Brings money into a wallet. The same --reference again is the same deposit and changes nothing, so a \
+        about: "Credits money to a wallet. A repeated --reference means the same deposit and changes nothing, so a \
                 script can repeat it safely. Money that is --pending cannot be spent until `deposit confirm`. The \
-                user's wallet exists from its first deposit on; the API makes an agent's.",
-        changes: "the wallet's balance, or with --pending what it is owed; audited as deposit.requested.",
+                first deposit creates the user's wallet; the API creates an agent's.",
+        changes: "the wallet's balance, or with --pending its expected deposits; audited as deposit.requested.",
         examples: &[
             "tollgate-admin deposit --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --wallet user --amount 250 \\\n    \
              --reference wire-2026-0117",
             "tollgate-admin deposit --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --wallet my-bot --amount 12.5 \\\n    \
              --reference card-7781 --pending --json",
         ],
-        refused: "there is no such account or wallet, the wallet is closed or too full, or the reference was used \
-                  for another deposit, or for this one with or without --pending",
+        refused: "there is no such account or wallet, the wallet is closed or too full, or the reference was used for \
+                  another deposit, or for this one with or without --pending",
     },
     Page {
         path: "deposit confirm",
-        about: "Makes a pending deposit count. Confirmed again, it answers the same and changes nothing.",
+        about: "Credits a pending deposit. A repeated confirmation gives the same answer and changes nothing.",
         changes: "the wallet's balance; audited as deposit.confirmed.",
         examples: &["tollgate-admin deposit confirm --reference card-7781"],
         refused: "there is no pending deposit of the reference, it was cancelled, several deposits have it, or the \
@@ -28,10 +28,10 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "deposit cancel",
-        about: "Takes a pending deposit back that will not arrive: the wallet waits for it no longer, so that its \
-                agent can be deleted. The reference stays used: money that arrives later needs another one. \
-                Cancelled again, it answers the same and changes nothing.",
-        changes: "what the wallet is owed; audited as deposit.cancelled.",
+        about: "Cancels a pending deposit that will not arrive. The wallet no longer waits for it, so its agent can \
+                be deleted. The reference stays used: money that arrives later needs another one. A repeated \
+                cancellation gives the same answer and changes nothing.",
+        changes: "the wallet's expected deposits; audited as deposit.cancelled.",
         examples: &["tollgate-admin deposit cancel --reference card-7781"],
         refused: "there is no pending deposit of the reference, it was confirmed, or several deposits have it",
     },
@@ -44,17 +44,18 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "escrow resolve",
-        about: "Decides a disputed escrow for good: all of its money goes to the payee, or back to the payer. Look \
-                at it with `escrow show` first.",
-        changes: "the escrow and one wallet; audited as escrow.resolve, and in another account of the payee as escrow.released or escrow.refunded, by `operator`.",
+        about: "Decides a disputed escrow finally: all of its money goes to the payee, or back to the payer. Read \
+                `escrow show` first.",
+        changes: "the escrow and one wallet; audited as escrow.resolve, and in another account of the payee as \
+                  escrow.released or escrow.refunded, by `operator`.",
         examples: &["tollgate-admin escrow resolve --escrow 17 --to payer"],
         refused: "there is no such escrow, it is not disputed, or the wallet cannot hold that much",
     },
     Page {
         path: "holds list",
-        about: "A hold is the estimate that a call was charged before it was made. An open one belongs to a call in \
-                flight. A kept one was never settled, because an edge died or the store was away: its estimate stays \
-                charged until somebody who knows the provider's bill settles or releases it.",
+        about: "Lists holds. A hold is the estimate that is charged before a call is sent. An open hold belongs to a \
+                call in flight. A kept hold was never settled, because an edge died or the store was unavailable: its \
+                estimate stays charged until an operator who knows the provider's bill settles or releases it.",
         changes: "nothing.",
         examples: &["tollgate-admin holds list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --limit 10000"],
         refused: "there is no such account",
@@ -74,7 +75,7 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "holds release",
-        about: "Takes back the estimate of a call that the provider did not serve.",
+        about: "Returns the estimate of a call that the provider did not serve.",
         changes: "the hold and its counters; audited as the call's settlement, by `operator`, with the reason.",
         examples: &["tollgate-admin holds release --id allow_01KAH3V9J8E2Y5M0W9DZS7T1QK"],
         refused: "no open or kept hold has that id, its call is still in flight, or it changed meanwhile",

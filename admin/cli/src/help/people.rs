@@ -5,8 +5,8 @@ use super::Page;
 pub(super) const PAGES: &[Page] = &[
     Page {
         path: "user create",
-        about: "Creates somebody who signs in to the dashboard. The password has at least 8 characters and is kept \
-                as an argon2id hash only.",
+        about: "Creates a user, who can sign in to the dashboard. The password needs at least 8 characters; only its \
+                argon2id hash is stored.",
         changes: "a new user of the account, audited as user.created.",
         examples: &[
             "printf '%s\\n' \"$PASSWORD\" | tollgate-admin user create \\\n    \
@@ -23,18 +23,18 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "user set-role",
-        about: "Gives a user another role, from the next call on. Sessions stay.",
-        changes: "the user's role, audited as user.role_changed, and below admin the user's API keys. Repeated, it \
-                  revokes those that are still valid.",
+        about: "Changes a user's role, from the next call on. Sessions stay.",
+        changes: "the user's role, audited as user.role_changed. Below admin it also revokes the user's API keys; a \
+                  repeated command revokes those that are still valid.",
         examples: &["tollgate-admin user set-role --email bo@example.com --role manager"],
         refused: "no user, or users of several accounts, have the e-mail, or the account would be without an owner",
     },
     Page {
         path: "user reset-password",
-        about: "Prints a link with which the user sets a new password, once and within an hour; hand it over where \
-                nobody else reads it. With --password-stdin it sets the password itself (at least 8 characters), and \
-                all sessions of the user end.",
-        changes: "a link that waits, audited as user.reset_issued; or the password, audited as user.password_changed.",
+        about: "Prints a link with which the user sets a new password, once and within an hour. Send it over a \
+                private channel. With --password-stdin the command sets the password itself (at least 8 characters), \
+                and all sessions of the user end.",
+        changes: "an unused link, audited as user.reset_issued; or the password, audited as user.password_changed.",
         examples: &[
             "tollgate-admin user reset-password --email bo@example.com",
             "printf '%s\\n' \"$PASSWORD\" | tollgate-admin user reset-password --email bo@example.com \\\n    \
@@ -52,16 +52,16 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "user unlock",
-        about: "Lifts the lock of ten wrong passwords.",
+        about: "Unlocks a user after ten wrong passwords.",
         changes: "the count of attempts, audited as user.unlocked.",
         examples: &["tollgate-admin user unlock --email bo@example.com"],
         refused: "no user, or users of several accounts, have the e-mail",
     },
     Page {
         path: "user disable-totp",
-        about: "Takes a user's second factor away when device and recovery codes are lost. Be sure who asks: the \
-                password alone signs in afterwards. All sessions end.",
-        changes: "the user's second factor, audited as user.totp_disabled; nothing when there was none.",
+        about: "Removes the second factor of a user who lost device and recovery codes. Verify who asks for it: \
+                afterwards the password alone signs in. All sessions end.",
+        changes: "the user's second factor, audited as user.totp_disabled; nothing if there was none.",
         examples: &["tollgate-admin user disable-totp --email bo@example.com"],
         refused: "no user, or users of several accounts, have the e-mail",
     },

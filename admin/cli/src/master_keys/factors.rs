@@ -44,7 +44,7 @@ pub(super) async fn rotate_factors(
             known = Stored::find(&context.store, &keys, &old.user.email).await?;
         }
         if known.is_some() {
-            let message = format!("a user of {account} changes all the time; rotate again");
+            let message = format!("other requests keep changing a user of {account}; rotate again");
             return Err(Failure::refused("CONFLICT", message));
         }
     }

@@ -139,7 +139,7 @@ async fn edit(
     }
     Err(Failure::refused(
         "CONFLICT",
-        "the user changes all the time; try again",
+        "other requests keep changing the user; try again",
     ))
 }
 
@@ -173,7 +173,7 @@ pub(super) async fn set_role(
     }
     Ok(Report::new(
         format!(
-            "User {} is {role} now; it binds the next call. {} API keys are revoked.",
+            "User {} is {role} now, from the next call on. {} API keys are revoked.",
             found.stored.user.id,
             revoked.len()
         ),
@@ -275,6 +275,7 @@ async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>
         return Ok(None);
     }
     let document = json!({ "accountId": account, "email": email, "removed": false, "lookupRepaired": true });
-    let text = format!("{account} has no user of that e-mail; what a removal that was cut off left is gone.");
+    let text =
+        format!("{account} has no user of that e-mail; the remains of an interrupted removal are deleted.");
     Ok(Some(Report::new(text, document)))
 }

@@ -89,7 +89,7 @@ pub struct NewAccount<'a> {
     pub id: &'a str,
     /// Display name.
     pub name: &'a str,
-    /// The plan.
+    /// Name of the plan.
     pub plan: &'a str,
     /// The first user.
     pub owner: Option<&'a User>,
@@ -136,7 +136,7 @@ async fn retract(store: &Store, id: &str, owner: Option<&User>) {
     if let Some(owner) = owner
         && let Err(error) = owner_of(id, owner).leave(store, &owner.email).await
     {
-        tracing::warn!(account = id, %error, "the e-mail of an account that was not made still leads to it");
+        tracing::warn!(account = id, %error, "the look-up of an e-mail still names an account that was not created");
     }
 }
 

@@ -93,12 +93,15 @@ impl BlockedCopy {
         match self.read_again(store).await {
             Ok(()) => {}
             Err(StoreError::UnexpectedReply(what)) => {
-                tracing::error!(what, "the blocked addresses make no sense; those known stay");
+                tracing::error!(
+                    what,
+                    "the blocked addresses cannot be parsed; the known ones stay in force"
+                );
             }
             // The store's health check logs it once.
             Err(error) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
-                "the blocked addresses cannot be read; those known stay"
+                "the blocked addresses cannot be read; the known ones stay in force"
             ),
         }
     }

@@ -110,7 +110,7 @@ impl Server {
         }
         match manager(self.0.client.clone(), self.0.timeout) {
             Ok(manager) => self.0.manager.store(Arc::new(manager)),
-            Err(error) => tracing::warn!(%error, "the store cannot be connected to anew"),
+            Err(error) => tracing::warn!(%error, "the connection to the store cannot be renewed"),
         }
         *renewed = Some(Instant::now());
     }

@@ -99,8 +99,8 @@ impl Store {
         let update = witness::update(self, witness_of(Bucket::from_account(account)), account, view);
         match tokio::time::timeout(WITNESS_WAIT, update).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(account, %error, "the witness of an account was not told"),
-            Err(_elapsed) => tracing::debug!(account, "the witness of an account was not told in time"),
+            Ok(Err(error)) => tracing::debug!(account, %error, "the witness of an account was not updated"),
+            Err(_elapsed) => tracing::debug!(account, "the witness of an account was not updated in time"),
         }
     }
 }

@@ -95,7 +95,7 @@ impl<M: HasAddress + Clone> SlotMap<M> {
                         map.masters.len() - 1
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "a node of the cluster has an address that is none");
+                        tracing::warn!(%error, "a node of the cluster has an invalid address");
                         continue;
                     }
                 },

@@ -142,8 +142,8 @@ fn a_replica_that_has_not_told_its_master_yet_is_listed_as_a_master_without_slot
     let listed = replicas_listed(nodes);
     assert_eq!((listed.usable, listed.failed, listed.without_slots), (0, 0, 1));
     assert!(listed.may_have_followed());
-    let told = replicas_listed(&nodes.replace("master - 0 1795861926013", "slave m1 0 1795861926013"));
-    assert_eq!((told.usable, told.without_slots), (1, 0));
+    let counted = replicas_listed(&nodes.replace("master - 0 1795861926013", "slave m1 0 1795861926013"));
+    assert_eq!((counted.usable, counted.without_slots), (1, 0));
     let own = "m1 127.0.0.1:26343@26342 myself,master - 0 0 1 connected\n";
     assert!(
         !replicas_listed(own).may_have_followed(),
