@@ -239,7 +239,7 @@ pub async fn get(call: Call) -> Answer {
     }
 }
 
-/// Reads the escrow with this number in the caller's mode, whoever its parties are.
+/// Reads the escrow with this number in the caller's mode, with any parties.
 async fn existing(call: &Call, number: u64) -> Result<Escrow, Problem> {
     let escrow = Escrow::read(&call.state.store, number).await?;
     escrow

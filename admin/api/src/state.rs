@@ -19,7 +19,7 @@ use webhooks::Webhooks;
 
 /// The state of the operations on resources.
 pub struct ApiState {
-    /// The store.
+    /// Connection to the ledger's store.
     pub store: Store,
     /// Whether the store can be trusted: checked before a decision is predicted.
     pub health: Arc<StoreHealth>,

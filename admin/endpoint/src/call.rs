@@ -80,7 +80,7 @@ pub struct Call<S, C = Caller> {
     pub state: Arc<S>,
     /// State with which the call was admitted.
     pub admission: Arc<Admission>,
-    /// The caller.
+    /// Authenticated caller; `()` on public routes.
     pub caller: C,
     /// The client address, if it is known.
     pub client: Option<IpAddr>,
@@ -312,7 +312,7 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
 pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
     tracing::error!(plan = name, account, "the account's plan is not in plans.file");
     let message = format!(
-        "The account's plan `{name}` is not in this installation's table of plans, so nothing can be decided until its operator has mended that."
+        "The account's plan `{name}` is not in this installation's table of plans, so nothing can be decided until its operator has corrected the table."
     );
     Problem::new(Code::ServiceUnavailable, message)
 }

@@ -39,7 +39,7 @@ pub use operation::Operation;
 pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging, has_offset};
 pub use problem::{Code, Problem, over_budget_message};
 pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
-pub use reply::{Answer, Done, Reply};
+pub use reply::{Answer, Reply, Success};
 pub use request_id::generated as new_request_id;
 pub use route::{Access, Base, Flag, Modes, PREFIXES, Rate, Route};
 pub use router::Paths;

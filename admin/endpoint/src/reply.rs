@@ -21,9 +21,10 @@ pub struct Reply {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// An answer without data.
+/// An answer that has only `success`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Done {
+#[schema(as = Done)]
+pub struct Success {
     success: bool,
 }
 
@@ -83,7 +84,7 @@ impl Reply {
     /// # Errors
     /// 500 if the body cannot be written as JSON.
     pub fn done() -> Answer {
-        Self::ok(&Done { success: true })
+        Self::ok(&Success { success: true })
     }
 
     /// Builds 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.

@@ -34,7 +34,7 @@ operations! {
     POST   "/invitations",        session(Owner), Both, Uncounted, create;
     GET    "/invitations",        session(Owner), Both, Uncounted, list, Query;
     DELETE "/invitations/{id}",   session(Owner), Both, Uncounted, revoke;
-    POST   "/invitations/look",   public,         Both, Uncounted, look;
+    POST   "/invitations/look",   public,         Both, Uncounted, preview;
     POST   "/invitations/accept", public,         Both, Uncounted, accept, Confirmed;
 }
 
@@ -191,7 +191,7 @@ async fn by_token(people: &PeopleState, token: &Token, from: &str) -> Result<(Ac
 }
 
 /// `POST /invitations/look`
-pub async fn look(call: OpenCall) -> Answer {
+pub async fn preview(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
     call.state.health.trusted(&call.state.store).await?;
     let (account, invitation) = by_token(&call.state, &token, &source(call.client)).await?;

@@ -28,7 +28,7 @@ operations! {
 
     POST "/password",            session(Viewer), Both, Uncounted, change;
     POST "/password/reset",      public,          Both, Uncounted, reset;
-    POST "/password/reset/look", public,          Both, Uncounted, look;
+    POST "/password/reset/look", public,          Both, Uncounted, check_link;
 }
 
 /// The password was changed; the session continues with a new cookie.
@@ -103,12 +103,12 @@ pub(super) fn no_link() -> Problem {
     Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
 }
 
-/// `POST /password/reset/look`: whether the link works, before its holder thinks of a password. Says nothing of the
+/// `POST /password/reset/look`: checks the link before its holder chooses a password. The answer does not name the
 /// user.
 ///
 /// # Errors
 /// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
-pub async fn look(call: OpenCall) -> Answer {
+pub async fn check_link(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
     let people = &call.state;
     people.health.trusted(&people.store).await?;

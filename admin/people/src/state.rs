@@ -13,7 +13,7 @@ use turns::Turns;
 
 /// The state of the operations of the user API.
 pub struct PeopleState {
-    /// The store.
+    /// Source of users, sessions and invitations.
     pub store: Store,
     /// Whether the store can be trusted: checked before a sign-in.
     pub health: Arc<StoreHealth>,

@@ -28,11 +28,11 @@ const ALL: [(HeaderName, &str); 10] = [
     ),
     (
         names::ESTIMATED_USD,
-        "What the call was estimated at: an exact decimal number of USD.",
+        "Estimated cost of the call: an exact decimal number of USD.",
     ),
     (
         names::ACTUAL_USD,
-        "What it really cost, where the provider reported its usage. Absent from a stream, whose head comes before.",
+        "Real cost, if the provider reported its usage. Absent from a stream, whose head is sent earlier.",
     ),
     (
         names::OVERHEAD_MS,

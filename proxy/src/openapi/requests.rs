@@ -55,7 +55,7 @@ fn refused(says: &str) -> Value {
 
 fn chat_completion() -> Value {
     let limit = "Counts instead of `max_tokens`; 1,024 in the estimate without either.";
-    let options = "Read in a stream. Where it does not ask for usage (`include_usage`), the edge asks, and drops the frame that answers it, unless the operator has switched that off for the provider.";
+    let options = "Only used in a stream. If it does not request usage (`include_usage`), the edge requests it and drops the usage frame, unless the operator has disabled that for the provider.";
     json!({
         "type": "object",
         "required": ["model", "messages"],

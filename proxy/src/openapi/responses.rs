@@ -10,7 +10,7 @@ use openapi::parts;
 use openapi::{Components, Json, object};
 use std::collections::BTreeMap;
 
-/// An operation.
+/// Groups of paths with the same answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Call(Endpoint),
@@ -156,7 +156,7 @@ fn success_of_call(components: &mut Components, endpoint: Endpoint) -> Json {
         return response(components, says, approved_headers(), Some(whole));
     };
     let says = format!(
-        "{says} With `stream: true` its events, byte for byte and as they come, but for a usage frame that the caller did not ask for."
+        "{says} With `stream: true` its events, byte for byte and without delay, except for a usage frame that the caller did not request."
     );
     let events = components.named(name, schema);
     let mut answer = response(components, &says, approved_headers(), Some(whole));

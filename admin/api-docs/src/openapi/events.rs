@@ -126,7 +126,7 @@ fn run() -> Vec<Field> {
         Field::required("status", field::words(["completed", "failed"]), ""),
         Field::required("calls", nullable(field::count(0)), "Its approved calls."),
         Field::required("denied", nullable(field::count(0)), "Its denied calls."),
-        usd("spentUsd", "What it was charged, in USD."),
+        usd("spentUsd", "Its charge in USD."),
         nanos("spentNanos"),
     ]
 }
@@ -161,7 +161,7 @@ fn deposit() -> Vec<Field> {
         Field::required("walletId", field::count(1), "The wallet's number."),
         Field::required("owner", field::string(), "The agent, or `user`."),
         Field::required("transactionId", field::is("TransactionId"), ""),
-        Field::required("reference", field::string(), "What the payment rail calls it."),
+        Field::required("reference", field::string(), "The reference of the payment rail."),
         Field::required("currency", field::string(), ""),
         amount,
         exact,
@@ -189,7 +189,11 @@ fn violation() -> Vec<Field> {
     reasons.dedup();
     let always = vec![
         Field::required("source", field::words(["call", "spend"]), ""),
-        Field::required("reason", field::words(reasons), "As the caller was told."),
+        Field::required(
+            "reason",
+            field::words(reasons),
+            "The reason in the answer to the caller.",
+        ),
         Field::required("message", field::string(), "For people."),
         usd(
             "limit",

@@ -20,7 +20,7 @@ pub(super) fn parameters() -> Json {
                 another request: 422. Kept for at least 30 days.";
     let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
     let id = format!(
-        "Your own id of the request, 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log."
+        "Your own id of the request, 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : -. It is returned and logged."
     );
     object([
         (

@@ -21,7 +21,7 @@ fn every_row_of_the_table_is_documented_and_nothing_else() {
     for route in documented {
         assert!(
             rows.contains(route),
-            "{route} is documented and stands in no route table"
+            "{route} is documented but missing from the route tables"
         );
     }
 }

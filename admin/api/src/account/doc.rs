@@ -6,8 +6,7 @@ use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
-    let about =
-        "The plan of the account, what it allows, and what of it is used. A limit that is null is unlimited.";
+    let about = "The plan of the account, its limits, and how much of them is used. Null means unlimited.";
     Section::new("Account", about, vec![get(), choose_plan()])
 }
 
@@ -15,7 +14,7 @@ fn get() -> Doc {
     Doc::new(
         "GET /account",
         "getAccount",
-        "Show the account, its plan and what of it is used",
+        "Show the account, its plan and its usage",
     )
     .response::<AccountView<'_>>(200, "The account.")
 }

@@ -3,7 +3,7 @@
 use super::{AgentAnswer, AgentView, DESCRIPTION_MAX, NAME_MAX, TYPE_DEFAULT, TYPE_MAX};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, lines, string};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 
 pub(crate) fn section() -> Section {
     let about = "Agents with the wallets they were made with. An agent id exists as soon as it has a wallet, a policy, a provider key or \
@@ -18,11 +18,7 @@ pub(crate) fn section() -> Section {
 
 fn create() -> Doc {
     let body = Body::new("NewAgent")
-        .required(
-            "name",
-            line(NAME_MAX).example("Research bot"),
-            "What people call it.",
-        )
+        .required("name", line(NAME_MAX).example("Research bot"), "Display name.")
         .optional_or_null(
             "type",
             line(TYPE_MAX).example(TYPE_DEFAULT),
@@ -31,7 +27,7 @@ fn create() -> Doc {
         .optional_or_null(
             "description",
             lines(DESCRIPTION_MAX).example("Reads papers at night."),
-            "What it does.",
+            "Purpose of the agent.",
         );
     Doc::new("POST /agents", "createAgent", "Make an agent with its wallet")
         .description("Tollgate chooses the id. To choose it yourself, make the wallet instead: `POST /wallets/create`.")
@@ -52,7 +48,7 @@ fn list() -> Doc {
         .page_field(
             "partial",
             flag(),
-            "Only when it was searched: whether there are agents that were not looked at.",
+            "Only in a search: whether some agents were not searched.",
         )
 }
 
@@ -64,11 +60,7 @@ fn get() -> Doc {
 
 fn update() -> Doc {
     let body = Body::new("AgentChanges")
-        .optional(
-            "name",
-            line(NAME_MAX).example("Research bot"),
-            "What people call it.",
-        )
+        .optional("name", line(NAME_MAX).example("Research bot"), "Display name.")
         .optional_or_null(
             "type",
             line(TYPE_MAX).example(TYPE_DEFAULT),
@@ -82,7 +74,7 @@ fn update() -> Doc {
         .optional_or_null(
             "spendLimit",
             limit(),
-            "What its wallet may spend through `POST /spend` in a UTC day. Null lifts it.",
+            "Limit of its wallet's spends through `POST /spend` in a UTC day. Null removes the limit.",
         );
     Doc::new("PATCH /agents/{id}", "updateAgent", "Change an agent")
         .description("Fields that are left out stay as they are.")
@@ -101,7 +93,7 @@ fn delete() -> Doc {
         "Its virtual keys are revoked with it. Refused while its wallet holds money, has a pending deposit or is a \
          party of an open escrow that the account pays.",
     )
-    .response::<Done>(200, "It is deleted.")
+    .response::<Success>(200, "It is deleted.")
     .errors(&[Code::NotFound, Code::Conflict])
 }
 

@@ -4,7 +4,7 @@ use super::{ALLOW_IPS_MAX, ApiKeyIssued, ApiKeyView, NAME_MAX};
 use domain::permission::Permission;
 use endpoint::doc::field::{is, line, list as list_of, string, words};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 use openapi::Json;
 
 pub(crate) fn section() -> Section {
@@ -19,7 +19,7 @@ fn create() -> Doc {
         .with("format", "date-time")
         .example("2099-01-31T00:00:00Z");
     let body = Body::new("NewApiKey")
-        .optional_or_null("name", line(NAME_MAX).example("CI"), "What people call it.")
+        .optional_or_null("name", line(NAME_MAX).example("CI"), "Display name.")
         .optional_or_null(
             "mode",
             words(["live", "test"]).with("x-default", "live"),
@@ -28,7 +28,7 @@ fn create() -> Doc {
         .optional_or_null(
             "permissions",
             permissions.example(Json::from(vec!["read", "write"])),
-            "What it may do; `read` and `write` by default.",
+            "Permissions; `read` and `write` by default.",
         )
         .optional_or_null(
             "allowIps",
@@ -39,7 +39,7 @@ fn create() -> Doc {
         .optional_or_null(
             "prefix",
             words(["svc", "sk_service"]).with("x-default", "svc"),
-            "How its secret begins.",
+            "First characters of its secret.",
         );
     Doc::new("POST /api-keys", "createApiKey", "Make an API key")
         .request_body(body)
@@ -56,6 +56,6 @@ fn list() -> Doc {
 fn revoke() -> Doc {
     Doc::new("DELETE /api-keys/{id}", "revokeApiKey", "Revoke an API key")
         .description("Binds the next call.")
-        .response::<Done>(200, "It is revoked.")
+        .response::<Success>(200, "It is revoked.")
         .errors(&[Code::NotFound])
 }

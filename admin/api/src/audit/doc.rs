@@ -62,16 +62,16 @@ fn list() -> Doc {
         )
         .lists::<Entry>(
             "logs",
-            "A page of entries, the newest first. What happened before the request is in it.",
+            "A page of entries, the newest first. It includes everything that happened before the request.",
         )
 }
 
 fn export() -> Doc {
     Doc::new("GET /audit/export", "exportAudit", "Export the audit trail")
-        .description("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` proves it without a store.")
+        .description("JSON Lines: one entry a line, oldest first, each exactly as it was hashed. `tollgate-admin audit verify --file` verifies it without a store.")
         .query("after", count(0).with("x-default", 0_u64), "The entries behind this number.")
         .file(CONTENT_TYPE, "The entries.", LINE)
-        .response_header(SIZE_HEADER, count(0), "How many entries the trail had when the export began.")
+        .response_header(SIZE_HEADER, count(0), "Number of entries of the trail when the export began.")
         .response_header(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")
 }
 
@@ -85,7 +85,7 @@ fn checkpoint() -> Doc {
     .query(
         "size",
         count(0),
-        "Sign the trail as it was with so many entries. The note then names its end now, too.",
+        "Sign the trail's state at this number of entries. The note then also contains its current end.",
     )
     .response::<Signed>(200, "The checkpoint.")
     .errors(&[Code::Conflict])
@@ -93,7 +93,7 @@ fn checkpoint() -> Doc {
 
 fn verify() -> Doc {
     Doc::new("GET /audit/verify", "verifyAudit", "Verify the audit trail")
-        .description("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
+        .description("Recomputes every hash. JSON lines report the progress; the last one, with `done: true`, has the result. An account can run one verification at a time.")
         .lines(CONTENT_TYPE, "`checked` of `total`, then the verdict; or a line with `error` and `code` when the trail could not be read to its end.", VERDICT)
         .errors(&[Code::Conflict])
 }

@@ -32,6 +32,6 @@ fn list() -> Doc {
 fn export() -> Doc {
     let doc = Doc::new("GET /calls/export", "exportCalls", "Export the proxied calls");
     filtered(doc)
-        .description("A CSV file, the last recorded first. Refused where it would read more than 100,000 records. What a spreadsheet would take for a formula begins with an apostrophe, also behind `;`, a tab or a line break in a cell.")
+        .description("A CSV file, the last recorded first. Refused if it would read more than 100,000 records. An apostrophe precedes text that a spreadsheet would read as a formula, also after `;`, a tab or a line break in a cell.")
         .file(spreadsheet::CONTENT_TYPE, "The calls.", spreadsheet::header(&COLUMNS))
 }

@@ -59,17 +59,17 @@ pub(super) static FILTERS: [Filter; 19] = filters! {
     "agentId", field::agent_id, None, "Those of this agent.";
     "runId", field::run_id, None, "Those of this run.";
     "keyId", || field::is("VirtualKeyId"), None, "Those of this virtual key.";
-    "model", model_schema, None, "Those that asked for this model.";
+    "model", model_schema, None, "Calls that requested this model.";
     "endpoint", || field::words(endpoints()), None, "Those of this endpoint.";
-    "upstream", upstream_schema, None, "Those that went to the upstream of this name.";
-    "outcome", || field::words(outcomes()), None, "Those that ended so.";
-    "reason", || field::is("DenialReason"), None, "Those that were denied for this reason.";
-    "minCostUsd", field::amount, None, "Those that cost at least this.";
+    "upstream", upstream_schema, None, "Calls that were sent to the upstream of this name.";
+    "outcome", || field::words(outcomes()), None, "Calls with this outcome.";
+    "reason", || field::is("DenialReason"), None, "Calls denied for this reason.";
+    "minCostUsd", field::amount, None, "Calls that cost at least this.";
     "minEstimatedUsd", field::amount, None, "Those whose estimate is at least this.";
     "minInputTokens", count, Some(|of| of.input_tokens), "Those whose prompt had at least this many tokens.";
     "minCachedTokens", count, Some(|of| of.cached_tokens), "Those with at least this many cached tokens.";
     "minOutputTokens", count, Some(|of| of.output_tokens), "Those whose answer had at least this many tokens.";
-    "minLatencyMs", count, Some(|of| of.latency_ms), "Those that took at least this many milliseconds.";
+    "minLatencyMs", count, Some(|of| of.latency_ms), "Calls that took at least this many milliseconds.";
     "minFirstByteMs", count, Some(|of| of.first_byte_ms),
         "Those whose first byte took at least this many milliseconds.";
     "from", field::time, None, "Those first recorded from this moment on.";

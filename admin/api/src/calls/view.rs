@@ -41,7 +41,7 @@ impl CallNames {
     }
 }
 
-/// A call.
+/// One call with its tokens, cost and outcome.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CallRecord)]

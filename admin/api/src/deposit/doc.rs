@@ -46,7 +46,7 @@ fn create() -> Doc {
     Doc::new("POST /wallet/deposits", "createDeposit", "Take a deposit in")
         .request_body(body)
         .once()
-        .response::<DepositAnswer<'_>>(200, "The deposit; as it was the first time when it is repeated.")
+        .response::<DepositAnswer<'_>>(200, "The deposit; a repeated request returns the first answer.")
         .errors(&[
             Code::OwnerRequired,
             Code::NotAParty,

@@ -22,7 +22,7 @@ fn predict() -> Doc {
         &json!([{ "role": "user", "content": "Hello" }]),
     ));
     let body = Body::new("Question")
-        .required("agent", new_agent_id(), "Who would call or spend.")
+        .required("agent", new_agent_id(), "Agent of the predicted call or spend.")
         .optional_or_null(
             "model",
             string().example("gpt-4o-mini"),
@@ -53,6 +53,6 @@ fn predict() -> Doc {
         .request_body(fields(body)
                 .omit_from_example(&["amount"])
                 .omit_from_example(&OF_SPENDS).with_other_fields())
-        .response::<Prediction<'_>>(200, "What would be decided, with every check.")
+        .response::<Prediction<'_>>(200, "The predicted decision, with every check.")
         .errors(&[Code::NotFound, Code::LiveModeRequired])
 }

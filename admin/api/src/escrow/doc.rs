@@ -30,7 +30,7 @@ pub(crate) fn section() -> Section {
 fn refused(doc: Doc) -> Doc {
     doc.names_intent()
         .error_field("escrowId", is("EscrowNumber"), "The escrow.")
-        .error_field("status", is("EscrowState"), "Where the escrow stands.")
+        .error_field("status", is("EscrowState"), "State of the escrow.")
         .error_field("intentId", is("IntentId"), "The intent that keeps the refusal.")
         .error_field("state", is("IntentState"), "`blocked`")
         .error_field("success", flag(), "`false`")

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use store::escrow::{Escrow, EscrowStatus};
 use utoipa::ToSchema;
 
-/// The record.
+/// An escrow as its parties see it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Escrow)]

@@ -4,7 +4,7 @@ use super::Installation;
 use endpoint::doc::{Doc, Section};
 
 pub(crate) fn section() -> Section {
-    let about = "What a program has to know of this installation before it calls.";
+    let about = "Facts about this installation that a program needs before its first call.";
     let get = Doc::new(
         "GET /installation",
         "getInstallation",

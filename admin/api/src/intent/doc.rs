@@ -81,6 +81,6 @@ fn approve() -> Doc {
 fn deny() -> Doc {
     Doc::new("POST /intents/{id}/deny", "denyIntent", "Deny a spend that waits")
         .request_body(decision("Refusal"))
-        .response::<Denied<'_>>(200, "It is blocked for good.")
+        .response::<Denied<'_>>(200, "The spend is denied, which is final.")
         .errors(&[Code::NotFound, Code::IntentNotPending])
 }

@@ -5,9 +5,9 @@ use endpoint::doc::field::count;
 use endpoint::doc::{Doc, Section};
 
 pub(crate) fn section() -> Section {
-    let about = "What an owner wants to know at a glance.";
-    let get = Doc::new("GET /overview", "getOverview", "Show what is spent, what was refused, and what waits for somebody")
-        .description("Today, this month and what is held are exact, calls under way included; where `partial` is true and there are more than 5,000 agents, today and what is held (and in test mode this month) are sums of those that were looked at. Days and refusals follow as the audit trail is sealed.")
+    let about = "Key figures of the account.";
+    let get = Doc::new("GET /overview", "getOverview", "Show spend, denials and open tasks")
+        .description("The amounts of today, of this month and on hold are exact and include calls in flight. If `partial` is true, there are more than 5,000 agents, and the amounts of today and on hold (in test mode also of this month) are sums of the newest agents. Days and denials are updated as the audit trail is sealed.")
         .query("days", count(1).with("maximum", DAYS_MAX).with("x-default", DAYS_DEFAULT), "How many days, today included.")
         .response::<Overview<'_>>(200, "The overview.");
     Section::new("Overview", about, vec![get])

@@ -25,7 +25,7 @@ pub(super) struct TopAgent<'a> {
     usd: Nanos,
 }
 
-/// A day.
+/// Spend, calls and denials of one UTC day.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = OverviewDay)]

@@ -3,7 +3,7 @@
 use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, new_agent_id, pattern, words};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{CURRENCIES, Code, Done};
+use endpoint::{CURRENCIES, Code, Success};
 
 pub(crate) fn section() -> Section {
     let about = "What agents may spend. An agent has one policy of its own; policies without an agent hold for all agents that have \
@@ -54,7 +54,7 @@ fn set() -> Doc {
     let body = Body::new("PolicyFields").required(
         "name",
         line(NAME_MAX).example("Research budget"),
-        "What people call it.",
+        "Display name.",
     );
     let doc = Doc::new("POST /policies", "setPolicy", "Make or change a policy")
         .description("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
@@ -92,6 +92,6 @@ fn set_for_agent() -> Doc {
 fn delete() -> Doc {
     Doc::new("DELETE /policies/{id}", "deletePolicy", "Delete a policy")
         .param("id", is("PolicyId"), "The policy.")
-        .response::<Done>(200, "It is deleted.")
+        .response::<Success>(200, "It is deleted.")
         .errors(&[Code::NotFound])
 }

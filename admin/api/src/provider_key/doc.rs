@@ -24,10 +24,10 @@ fn store() -> Doc {
         )
         .required("apiKey", key, "The provider's own key. It starts with `sk-`, or as the upstream of that name is configured. Never shown again.");
     Doc::new("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
-        .description("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
+        .description("Replaces the agent's key for that provider; the next proxied call uses it. Tollgate does not check with the provider that the key is valid.")
         .param("id", new_agent_id(), "The agent.")
         .request_body(body)
-        .response::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
+        .response::<ProviderKeyAnswer<'_>>(201, "Public fields of the key.")
         .errors(&[Code::InvalidProviderKey, Code::Conflict])
 }
 
@@ -37,6 +37,6 @@ fn list() -> Doc {
         "listProviderKeys",
         "List the provider keys of an agent",
     )
-    .lists::<ProviderKeyView<'_>>("providerKeys", "A page of what is shown of the keys.")
+    .lists::<ProviderKeyView<'_>>("providerKeys", "A page of the keys' public fields.")
     .errors(&[Code::NotFound])
 }

@@ -6,8 +6,7 @@ use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
 
 pub(crate) fn section() -> Section {
-    let about =
-        "What each named run spent and waits for. A run begins with the first call or spend that names it.";
+    let about = "Spend and state of named runs. A run begins with the first call or spend that names it.";
     Section::new("Runs", about, vec![list(), get(), end()])
         .param("id", agent_id(), "The agent.")
         .param("runId", run_id(), "The run.")
@@ -15,7 +14,7 @@ pub(crate) fn section() -> Section {
 
 fn list() -> Doc {
     Doc::new("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
-        .description("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
+        .description("Runs of one status are found by a scan of at most 1,000 runs for a page, so a page can be short or empty and still have a `nextCursor`.")
         .query(
             "status",
             words(["running", "completed", "failed", "paused"]),
@@ -25,7 +24,7 @@ fn list() -> Doc {
         .page_field(
             "partial",
             flag(),
-            "Only with `status` other than `paused`: whether there are runs that were not looked at; `total` does not count them.",
+            "Only with `status` other than `paused`: whether some runs were not scanned; `total` does not count them.",
         )
         .errors(&[Code::NotFound])
 }
@@ -37,7 +36,7 @@ fn get() -> Doc {
 }
 
 fn end() -> Doc {
-    let body = Body::new("RunEnd").required("status", words(["completed", "failed"]), "How it ended.");
+    let body = Body::new("RunEnd").required("status", words(["completed", "failed"]), "Result of the run.");
     Doc::new("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .description("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
         .param("runId", new_run_id(), "The run.")

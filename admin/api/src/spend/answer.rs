@@ -16,7 +16,6 @@ use utoipa::ToSchema;
 pub(crate) struct AllowedSpend<'a> {
     /// `int_…`
     pub(crate) intent_id: &'a str,
-    /// The amount.
     pub(crate) amount: Nanos,
     /// `USD` or `USDC`.
     pub(crate) currency: &'a str,

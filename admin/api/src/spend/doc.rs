@@ -46,7 +46,7 @@ pub(crate) fn decided(doc: Doc) -> Doc {
 pub(crate) fn of_other_wallet(doc: Doc) -> Doc {
     doc.response::<Denied<'_>>(
         409,
-        "`WALLET_CLOSED`: the agent has another wallet than when it was asked for; refused, and the intent keeps why. \
+        "`WALLET_CLOSED`: the agent has a different wallet than at the request; refused, and the intent records the reason. \
          Or it is decided already, or the counters cannot hold it.",
     )
     .example(refused_for(Reason::WalletClosed))
@@ -58,12 +58,12 @@ pub(crate) fn fields(body: Body) -> Body {
         .optional_or_null(
             "recipient",
             line(RECIPIENT_MAX).example("search.example"),
-            "Who is paid.",
+            "Recipient of the payment.",
         )
         .optional_or_null(
             "description",
             lines(DESCRIPTION_MAX).example("Search credits"),
-            "What for.",
+            "Purpose of the spend.",
         )
         .optional_or_null("runId", new_run_id(), "The run that it belongs to.")
         .optional_or_null(
@@ -75,7 +75,7 @@ pub(crate) fn fields(body: Body) -> Body {
 
 fn spend() -> Doc {
     let body = Body::new("NewSpend")
-        .required("agent", new_agent_id(), "Who spends.")
+        .required("agent", new_agent_id(), "Agent that spends.")
         .required("amount", amount(), "USD, above zero.");
     let doc = Doc::new("POST /spend", "spend", "Spend")
         .description("Free text that reads like an attempt to instruct an AI agent blocks the spend. An amount above the policy's approval threshold waits for approval.")

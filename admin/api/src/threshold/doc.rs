@@ -8,8 +8,8 @@ use endpoint::doc::{Doc, Section};
 pub(crate) fn section() -> Section {
     let about = "Who is on the way to a limit: at 50, 80 and 95 % of it.";
     let list = Doc::new("GET /thresholds", "listThresholds", "List who has reached a threshold of a limit")
-        .description("Computed from the counters that Cap and the plan check, calls under way included. What a server notices first it writes down once for each agent, limit, threshold and period.")
-        .query("threshold", words(Threshold::ALL.map(Threshold::as_str)).with("x-default", "50"), "Those that have reached this percentage.")
+        .description("Computed from the counters that Cap and the plan check, calls under way included. The first server that detects a reached threshold records it, once for each agent, limit, threshold and period.")
+        .query("threshold", words(Threshold::ALL.map(Threshold::as_str)).with("x-default", "50"), "Limits that have reached this percentage.")
         .query("cap", is("WatchedLimit"), "Those of this limit.")
         .lists::<ThresholdView<'_>>("thresholds", "A page of standings, the highest share first.")
         .page_field("partial", flag(), "Whether there are more agents than the 5,000 that were read, or spends that are not sealed yet.");

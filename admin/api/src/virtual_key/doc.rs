@@ -3,11 +3,10 @@
 use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
 use endpoint::doc::field::{agent_id, is, line, new_agent_id};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 
 pub(crate) fn section() -> Section {
-    let about =
-        "The keys that agents call the proxy with. They work nowhere else, and only their SHA-256 is stored.";
+    let about = "The keys with which agents call the proxy. They are valid only there, and only their SHA-256 is stored.";
     Section::new("Virtual keys", about, vec![create(), list(), revoke()])
         .param("id", agent_id(), "The agent.")
         .param("keyId", is("VirtualKeyId"), "The virtual key.")
@@ -17,14 +16,20 @@ fn create() -> Doc {
     let body = Body::new("NewVirtualKey").optional_or_null(
         "name",
         line(NAME_MAX).example("laptop"),
-        "What people call it.",
+        "Display name.",
     );
-    Doc::new("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
-        .description("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
-        .param("id", new_agent_id(), "The agent.")
-        .request_body(body)
-        .response::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
-        .errors(&[Code::PlanVirtualKeyLimit])
+    Doc::new(
+        "POST /agents/{id}/virtual-keys",
+        "createVirtualKey",
+        "Make a virtual key",
+    )
+    .description(
+        "Only this answer contains the secret. The plan's limit counts the active keys of the whole account.",
+    )
+    .param("id", new_agent_id(), "The agent.")
+    .request_body(body)
+    .response::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
+    .errors(&[Code::PlanVirtualKeyLimit])
 }
 
 fn list() -> Doc {
@@ -47,6 +52,6 @@ fn revoke() -> Doc {
         "Revoke a virtual key",
     )
     .description("The next call with it gets 401.")
-    .response::<Done>(200, "It is revoked.")
+    .response::<Success>(200, "It is revoked.")
     .errors(&[Code::NotFound])
 }

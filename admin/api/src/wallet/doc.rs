@@ -24,7 +24,7 @@ fn create() -> Doc {
         .optional_or_null(
             "name",
             line(NAME_MAX).example("Research bot"),
-            "What people call it; the id by default.",
+            "Display name; the id by default.",
         );
     Doc::new(
         "POST /wallets/create",

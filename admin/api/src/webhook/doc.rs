@@ -6,7 +6,7 @@ use super::request::{DESCRIPTION_MAX, NAMES_MAX};
 use super::{TestDelivery, WebhookAnswer, WebhookView};
 use endpoint::doc::field::{is, lines, list as list_of, pattern, string, words};
 use endpoint::doc::{Body, Doc, Section};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 use openapi::Json;
 use store::webhook::Status;
 use webhooks::sign::SECRET_CHARS;
@@ -62,9 +62,9 @@ fn create() -> Doc {
         .required(
             "secret",
             secret(),
-            "What deliveries are signed with. Never shown again.",
+            "The secret that signs deliveries. It is never shown again.",
         )
-        .optional_or_null("description", description(), "What it is for.");
+        .optional_or_null("description", description(), "Purpose of the webhook.");
     Doc::new("POST /webhooks", "createWebhook", "Register a webhook")
         .request_body(body)
         .response::<WebhookAnswer<'_>>(201, "The webhook.")
@@ -86,7 +86,7 @@ fn update() -> Doc {
     let status = words([Status::Active, Status::Disabled].map(Status::as_str));
     let body = Body::new("WebhookChanges")
         .optional("url", url(), "A new address.")
-        .optional("events", events(), "All that it is told from now on.")
+        .optional("events", events(), "All events that it receives from now on.")
         .optional(
             "secret",
             secret(),
@@ -104,7 +104,7 @@ fn update() -> Doc {
 
 fn delete() -> Doc {
     Doc::new("DELETE /webhooks/{id}", "deleteWebhook", "Delete a webhook")
-        .response::<Done>(200, "It is deleted.")
+        .response::<Success>(200, "It is deleted.")
         .errors(&[Code::NotFound])
 }
 

@@ -48,9 +48,9 @@ fn the_body_is_error_code_and_what_was_added() {
 #[test]
 fn test_mode_is_named_where_nothing_is_found_and_nowhere_else() {
     let missing = Problem::new(Code::NotFound, "There is no agent `a`.").with("intent_id", "int_1");
-    let told = missing.clone().in_test_mode("Your API key is");
+    let marked = missing.clone().in_test_mode("Your API key is");
     let sentence = "There is no agent `a`. Your API key is in test mode, which has records of its own.";
-    assert_eq!((told.message(), &told.more), (sentence, &missing.more));
+    assert_eq!((marked.message(), &marked.more), (sentence, &missing.more));
     let other = Problem::from(Code::Conflict);
     assert_eq!(other.clone().in_test_mode("You are"), other);
 }

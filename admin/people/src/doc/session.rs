@@ -7,7 +7,7 @@ use super::super::sessions::SessionView;
 use super::super::totp::{Confirmed, TotpEnrollment};
 use endpoint::doc::field::{email, pattern, string};
 use endpoint::doc::{Body, Doc};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 use openapi::Json;
 use password::{LONGEST, SHORTEST};
 
@@ -50,7 +50,7 @@ pub(super) fn docs() -> Vec<Doc> {
         me(),
         change(),
         reset(),
-        look(),
+        check_link(),
         list(),
         revoke(),
         revoke_others(),
@@ -88,7 +88,7 @@ fn login() -> Doc {
 }
 
 fn logout() -> Doc {
-    Doc::new("POST /user/logout", "logout", "Sign out").response::<Done>(200, "The session has ended.")
+    Doc::new("POST /user/logout", "logout", "Sign out").response::<Success>(200, "The session has ended.")
 }
 
 fn me() -> Doc {
@@ -101,7 +101,7 @@ fn change() -> Doc {
         .required("currentPassword", password(), "The present password.")
         .required("newPassword", new_password(), "The new one.");
     Doc::new("POST /user/password", "changePassword", "Change the password")
-        .description("Ends all other sessions; this one goes on under a new cookie.")
+        .description("Ends all other sessions; this one continues with a new cookie.")
         .request_body(body)
         .response::<PasswordChanged>(200, "It is changed.")
         .response_header(
@@ -133,7 +133,7 @@ fn reset() -> Doc {
     opens(doc, "Signed in with the new password.")
 }
 
-fn look() -> Doc {
+fn check_link() -> Doc {
     let body = Body::new("PasswordResetToken").required(
         "token",
         token(),
@@ -145,7 +145,7 @@ fn look() -> Doc {
         "Look whether a link for a new password works",
     )
     .request_body(body)
-    .response::<Done>(200, "It works: it is known, not used, and has not ended.")
+    .response::<Success>(200, "It works: it is known, not used, and has not ended.")
     .errors(&[Code::NotFound, Code::LoginLocked])
 }
 
@@ -164,7 +164,7 @@ fn revoke() -> Doc {
         "revokeSession",
         "End one of your sessions",
     )
-    .response::<Done>(200, "It has ended.")
+    .response::<Success>(200, "It has ended.")
     .errors(&[Code::NotFound])
 }
 
@@ -175,7 +175,7 @@ fn revoke_others() -> Doc {
         "End all your other sessions",
     )
     .request_body(Body::new("NothingToSay"))
-    .response::<Done>(200, "They have ended.")
+    .response::<Success>(200, "They have ended.")
 }
 
 fn begin() -> Doc {
@@ -209,7 +209,7 @@ fn disable() -> Doc {
     )
     .description("Ends all other sessions.")
     .request_body(password_proof())
-    .response::<Done>(200, "There is none any more.")
+    .response::<Success>(200, "The user has no second factor any more.")
     .errors(&GUESSED)
 }
 

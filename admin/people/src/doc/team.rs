@@ -7,7 +7,7 @@ use super::session::{new_password, opens, token};
 use super::somebody;
 use endpoint::doc::field::{flag, is};
 use endpoint::doc::{Body, Doc};
-use endpoint::{Code, Done};
+use endpoint::{Code, Success};
 
 pub(super) fn docs() -> Vec<Doc> {
     vec![
@@ -17,7 +17,7 @@ pub(super) fn docs() -> Vec<Doc> {
         invite(),
         invitations(),
         revoke(),
-        look(),
+        preview(),
         accept(),
     ]
 }
@@ -48,10 +48,10 @@ fn remove() -> Doc {
 
 fn invite() -> Doc {
     let body = Body::new("NewInvitation")
-        .required("email", somebody(), "Whom.")
-        .required("role", is("RoleName"), "What they may do.");
+        .required("email", somebody(), "E-mail address of the invited person.")
+        .required("role", is("RoleName"), "Role of the new user.");
     Doc::new("POST /user/invitations", "invite", "Invite somebody")
-        .description("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
+        .description("Only this answer contains the link; send it yourself. It works once, for seven days, as long as its creator is an owner.")
         .request_body(body)
         .response::<InvitationCreated<'_>>(200, "The invitation with its link.")
         .errors(&[Code::Conflict])
@@ -73,19 +73,19 @@ fn revoke() -> Doc {
         "Revoke an invitation",
     )
     .param("id", is("InvitationId"), "The invitation.")
-    .response::<Done>(200, "Its link leads nowhere any more.")
+    .response::<Success>(200, "Its link is no longer valid.")
     .errors(&[Code::NotFound])
 }
 
-fn look() -> Doc {
+fn preview() -> Doc {
     let body = Body::new("InvitationToken").required("token", token(), "The token of the link.");
     Doc::new(
         "POST /user/invitations/look",
         "lookAtInvitation",
-        "Look at an invitation",
+        "Show an invitation",
     )
     .request_body(body)
-    .response::<InvitationPreview<'_>>(200, "Who invites whom as what.")
+    .response::<InvitationPreview<'_>>(200, "E-mail address, role and account of the invitation.")
     .errors(&[Code::NotFound, Code::LoginLocked])
 }
 

@@ -7,7 +7,7 @@ use endpoint::Problem;
 /// Makes the cell of a row.
 pub(crate) type Cell = fn(&UsageRow<'_>) -> String;
 
-/// The columns.
+/// Header names in the order of the exported columns, each with the function that writes its cell.
 pub(crate) const COLUMNS: [(&str, Cell); 10] = [
     ("at", |row| row.at.clone()),
     ("group", |row| optional(row.group)),

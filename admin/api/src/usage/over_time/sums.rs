@@ -81,7 +81,7 @@ pub(crate) struct UsageRow<'a> {
     cost_nanos: String,
 }
 
-/// The sums.
+/// Sums by start of the interval and group.
 #[derive(Debug)]
 pub(super) struct Sums {
     group: Group,
