@@ -79,8 +79,8 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
     Ok(found)
 }
 
-/// Returns the entries of an approval that did not reach the edge, which then denied the call with `service_unavailable`:
-/// the caller knows the id of the hold with the prefix of a denial.
+/// Returns the entries of an approval that did not reach the edge, which then denied the call with
+/// `service_unavailable`: the caller knows the id of the hold with the prefix of a denial.
 async fn lost_approval(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
     let Some(rest) = id.strip_prefix(Kind::Deny.prefix()) else {
         return Ok(Vec::new());
