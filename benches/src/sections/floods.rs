@@ -191,12 +191,12 @@ impl Samples {
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
     let one = 1.0 + RISE + calls_seconds(lengths) + MARGIN + lengths.rest_seconds;
     let warm_up = CASES.iter().filter(|case| case.side == Side::Admin).count() + 1;
-    (CASES.len() + 3) as f64 * one + warm_up as f64 * lengths.phase()
+    (CASES.len() + 3) as f64 * one + warm_up as f64 * lengths.short_phase()
 }
 
 /// Duration of the caller's phases beside a flood, in seconds.
 fn calls_seconds(lengths: &Lengths) -> f64 {
-    lengths.rounds as f64 * lengths.phase()
+    lengths.rounds as f64 * lengths.short_phase()
 }
 
 pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome<Vec<FloodResult>> {
@@ -252,9 +252,12 @@ async fn on_edge(
         true => Phase {
             wire: Wire::Tls,
             connections,
-            ..lengths.closed()
+            ..lengths.short()
         },
-        false => lengths.open(connections, rate),
+        false => Phase {
+            seconds: lengths.short_seconds,
+            ..lengths.open(connections, rate)
+        },
     };
     let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
     forget_peak(&[edge.pid()])?;
@@ -314,7 +317,7 @@ async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Samples, B
     let (mut latencies, mut errors) = (Vec::new(), 0);
     let before = cpu::of_process(pid)?;
     let started = Instant::now();
-    let end = started + Duration::try_from_secs_f64(lengths.phase())?;
+    let end = started + Duration::try_from_secs_f64(lengths.short_phase())?;
     while Instant::now() < end {
         let sent = Instant::now();
         match caller.try_send("GET", "/v1/agents", &[], "").await {
