@@ -36,7 +36,7 @@ pub struct Installation<E = (), A = (), U = ()> {
 /// An agent that may call, alone in its account unless made otherwise.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// Where it is in the store.
+    /// Its names and keys in the store.
     pub agent: SeedAgent,
     /// Id of its virtual key.
     pub key_id: String,

@@ -145,7 +145,7 @@ async fn choose(store: &Store, realm: &Realm, age: Age, from: usize) -> Result<(
     Ok((chosen, skip))
 }
 
-/// Whether a segment takes further intents.
+/// Answer of a segment to one more intent: it takes further ones, or it is full.
 enum AddOutcome {
     /// It takes another one.
     HasSpace,
