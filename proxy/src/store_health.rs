@@ -3,8 +3,10 @@
 //! last check: the server may meanwhile have been restored from a backup, or have started without its last writes.
 
 mod outage;
+mod shared_read;
 
 use self::outage::Outage;
+use self::shared_read::SharedRead;
 use crate::key_owners::KeyOwners;
 use crate::provider_keys::ProviderKeys;
 use arc_swap::ArcSwapOption;
@@ -43,6 +45,8 @@ pub struct StoreHealth {
     is_record_away: AtomicBool,
     /// Held while a call reads the record from that node.
     record_read: Arc<tokio::sync::Mutex<()>>,
+    /// The read for requests that need no key.
+    keyless_read: SharedRead,
     /// The store has another ledger than before, and the cached key owners belong to the old one.
     has_changed_ledger: AtomicBool,
     /// Why the store is untrusted or unreachable.
@@ -76,6 +80,7 @@ impl StoreHealth {
             failed_checks: AtomicU64::default(),
             is_record_away: AtomicBool::default(),
             record_read: Arc::default(),
+            keyless_read: SharedRead::default(),
             has_changed_ledger: AtomicBool::default(),
             outage: Outage::new(address),
             refusal: SteadyRefusal::default(),
@@ -182,6 +187,11 @@ impl StoreHealth {
             return is_known && self.store.is_partly_there().await;
         }
         self.apply(read, None)
+    }
+
+    /// Like [`StoreHealth::can_decide_now`], for requests that need no key: those that wait share a read.
+    pub async fn can_decide_now_shared(&self) -> bool {
+        self.keyless_read.get(self.can_decide_now()).await
     }
 
     /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` was read before

@@ -40,6 +40,30 @@ async fn health_says_whether_calls_can_be_decided() {
     assert_eq!(stage.upstream.arrived(), 0);
 }
 
+/// Whoever needs no key decides how often the store is read no more than by how long he keeps asking.
+#[tokio::test]
+async fn pipelined_requests_for_health_share_reads_of_the_store() {
+    const CONNECTIONS: usize = 50;
+    const REQUESTS: usize = 50;
+    let stage = Stage::new().await;
+    let before = stage.redis.calls("hgetall");
+    let requests = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n".repeat(REQUESTS);
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(RawClient::connect(stage.edge.addr()).await);
+    }
+    for raw in &mut connections {
+        assert!(raw.send(&requests).await);
+    }
+    for raw in &mut connections {
+        for _ in 0..REQUESTS {
+            assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+        }
+    }
+    let reads = stage.redis.calls("hgetall") - before;
+    assert!(reads <= (CONNECTIONS * REQUESTS / 5) as u64, "{reads} reads");
+}
+
 #[tokio::test]
 async fn models_lists_what_has_a_price() {
     let stage = Stage::new().await;

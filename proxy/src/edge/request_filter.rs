@@ -105,7 +105,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
 
 async fn health(state: &EdgeState) -> Reply {
     let started = Instant::now();
-    let can_decide = state.health.can_decide_now().await && state.health.can_approve();
+    let can_decide = state.health.can_decide_now_shared().await && state.health.can_approve();
     health::reply(
         can_decide,
         state.offered,
