@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use tokio::task::yield_now;
 
 /// The limits of a listener's connections.
 pub trait Admission: std::fmt::Debug + Send + Sync {
@@ -77,6 +78,8 @@ impl<A: Admission> ConnectionFilter for Arrivals<A> {
         let Some(peer) = peer.map(SocketAddr::ip) else {
             return false;
         };
+        // Of a burst of connections one is accepted at a time: what arrives on open ones meanwhile is served in between.
+        yield_now().await;
         // No await after this: what is counted is started.
         let Ok(slot) = self.admission.admit(peer).await else {
             return false;
@@ -90,7 +93,31 @@ impl<A: Admission> ConnectionFilter for Arrivals<A> {
 mod tests {
     use super::*;
     use crate::metrics::connections::ConnectionMetrics;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use telemetry::registrar::Registrar;
+
+    #[tokio::test]
+    async fn other_tasks_run_between_the_connections_of_a_burst() {
+        const BURST: usize = 100;
+        let arrivals = Arrivals::new(ConnectionLimit::new(BURST, BURST, Vec::new()));
+        let peer: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&accepted);
+        let other_task = tokio::spawn(async move {
+            let mut most = 0;
+            while counted.load(Ordering::Relaxed) < BURST {
+                let before = counted.load(Ordering::Relaxed);
+                yield_now().await;
+                most = most.max(counted.load(Ordering::Relaxed) - before);
+            }
+            most
+        });
+        for _ in 0..BURST {
+            assert!(arrivals.should_accept(Some(&peer)).await);
+            accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        assert!(other_task.await.unwrap() <= 2);
+    }
 
     #[tokio::test]
     async fn each_accepted_connection_has_one_slot_for_its_task() {
