@@ -15,6 +15,7 @@
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
 --   clock, two more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an agent's
 --   first call of the month, and four more where a counter has reached 2^53
+-- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
 local EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 2 ^ 53, 60000, 3024060000, 10
