@@ -190,7 +190,11 @@ fn lines_can_be_read() {
 
 /// Whether a line of a file is a comment; not a row of a table of rustdoc, which cannot be broken.
 fn is_comment(file: &str, line: &str) -> bool {
-    let sign = if file.ends_with(".rs") { "//" } else { "--" };
+    let sign = match file.rsplit_once('.') {
+        Some((_, "rs")) => "//",
+        Some((_, "toml")) => "#",
+        _ => "--",
+    };
     let comment = line.trim_start().strip_prefix(sign);
     comment.is_some_and(|comment| {
         let text = comment.trim_start_matches(['/', '!', ' ']);
@@ -201,7 +205,7 @@ fn is_comment(file: &str, line: &str) -> bool {
 #[test]
 fn comments_can_be_read() {
     let all = SOURCES.iter().flat_map(|folder| all_below(folder));
-    let all = all.filter(|file| file.ends_with(".rs") || file.ends_with(".lua"));
+    let all = all.filter(|file| [".rs", ".lua", ".toml"].iter().any(|end| file.ends_with(end)));
     let (mut seen, mut long) = (0, Vec::new());
     for file in all.filter(|file| !OTHER_CODE.iter().any(|other| file.starts_with(other))) {
         for (at, line) in text(&file).lines().enumerate() {

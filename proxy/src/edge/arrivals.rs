@@ -78,7 +78,7 @@ impl<A: Admission> ConnectionFilter for Arrivals<A> {
         let Some(peer) = peer.map(SocketAddr::ip) else {
             return false;
         };
-        // Of a burst of connections one is accepted at a time: what arrives on open ones meanwhile is served in between.
+        // One connection of a burst is accepted at a time; requests on open ones are served in between.
         yield_now().await;
         // No await after this: what is counted is started.
         let Ok(slot) = self.admission.admit(peer).await else {
