@@ -12,8 +12,9 @@ mod measured;
 use self::explain::Explained;
 use crate::call_trail;
 use crate::state::{ApiState, Call};
+use domain::decision::{VOIDED, hold_id};
 use domain::denial_window;
-use domain::entry::{Entry, Sealed, VOIDED};
+use domain::entry::{Entry, Sealed};
 use domain::id::Kind;
 use domain::mode::Mode;
 use endpoint::{Answer, Code, Problem, Reply, operations};
@@ -82,10 +83,10 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
 /// Returns the entries of an approval that did not reach the edge, which then denied the call with
 /// `service_unavailable`: the caller knows the id of the hold with the prefix of a denial.
 async fn lost_approval(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
-    let Some(rest) = id.strip_prefix(Kind::Deny.prefix()) else {
+    let Some(hold_id) = hold_id(id) else {
         return Ok(Vec::new());
     };
-    let found = recorded(call, &format!("{}{rest}", Kind::Allow.prefix())).await?;
+    let found = recorded(call, &hold_id).await?;
     let is_lost = found.iter().any(|recorded| recorded.entry.kind == VOIDED);
     Ok(if is_lost { found } else { Vec::new() })
 }

@@ -1,8 +1,9 @@
 //! Rejections of calls before they are sent.
 
 use crate::reply::Reply;
-use crate::reply::denied::{Denied, id_kind};
+use crate::reply::denied::Denied;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use domain::decision::denial_kind;
 use domain::denial::Denial;
 
 /// Why a call was rejected before it was sent.
@@ -18,7 +19,7 @@ impl Rejection {
     /// Creates the denial of a call that cannot be decided or sent (503).
     pub fn unavailable() -> Self {
         let denial = Denial::ServiceUnavailable;
-        let kind = id_kind(denial);
+        let kind = denial_kind(denial);
         let id = kind
             .mint(clock::now_ms())
             .unwrap_or_else(|_| kind.prefix().to_owned());

@@ -2,8 +2,7 @@
 
 use super::{Reply, names};
 use crate::tables::plans::PlanLimits;
-use domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
-use domain::id::Kind;
+use domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use domain::money::Nanos;
 use domain::plan::Plan;
 use http::header::RETRY_AFTER;
@@ -18,7 +17,7 @@ pub struct Denied {
     pub denial: Denial,
     /// Replaces the reason's own message.
     pub message: Option<String>,
-    /// Decision id, of the [kind](id_kind) that matches the denial.
+    /// Decision id, of the [kind](domain::decision::denial_kind) that matches the denial.
     pub id: String,
     /// Present once the run is known.
     pub run_id: Option<String>,
@@ -135,19 +134,6 @@ impl Denied {
         }
         reply
     }
-}
-
-/// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` for earlier checks.
-pub const fn id_kind(denial: Denial) -> Kind {
-    match denial.stage() {
-        Stage::BeforeCap => Kind::Deny,
-        _ => Kind::Allow,
-    }
-}
-
-/// Returns the id of a denial: the id of the hold, with the prefix of the [kind](id_kind).
-pub fn denial_id(denial: Denial, allow_id: &str) -> String {
-    allow_id.replacen(Kind::Allow.prefix(), id_kind(denial).prefix(), 1)
 }
 
 /// Returns the limit that was reached, as a plain number: keys, agents or USD.

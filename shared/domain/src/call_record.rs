@@ -1,5 +1,6 @@
 //! A proxied call as shown in lists and sums: a pure function of its entry in the audit trail.
 
+use crate::decision;
 use crate::denial_window;
 use crate::entry::{Entry, HoldOutcome};
 use crate::id::made_at_ms;
@@ -12,9 +13,9 @@ use serde_json::{Map, Value};
 pub const DENIED: &str = "denied";
 /// Types of the audit entries of calls.
 pub const KINDS: [&str; 4] = [
-    "decision.approved",
-    "decision.denied",
-    "decision.voided",
+    decision::APPROVED,
+    decision::DENIED,
+    decision::VOIDED,
     denial_window::KIND,
 ];
 

@@ -7,7 +7,7 @@ mod checks;
 mod ended_by;
 mod words;
 
-pub use call::{HoldOutcome, NONE, VOIDED, run_of_word, run_word};
+pub use call::{HoldOutcome, NONE, run_of_word, run_word};
 pub use checks::{Check, before_memo};
 pub use ended_by::{EndedBy, OPERATOR};
 

@@ -4,6 +4,7 @@
 mod payload;
 pub mod violations;
 
+use super::decision;
 use super::denial::{Denial, Stage};
 use super::entry::Entry;
 use super::intent::Reason;
@@ -95,7 +96,7 @@ fn happened(entry: &Entry) -> Option<Event> {
             Some(payload.event(EventName::AgentFrozen))
         }
         "spend.requested" | "spend.approved" => spend(entry, payload),
-        "decision.denied" => denied_call(entry, payload),
+        decision::DENIED => denied_call(entry, payload),
         "deposit.requested" => {
             let confirmed = entry.says("outcome", "settled") && entry.says("state", "confirmed");
             confirmed.then(|| deposit(payload))

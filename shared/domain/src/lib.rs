@@ -8,6 +8,7 @@ pub mod cap;
 pub mod chain;
 pub mod check;
 pub mod checkpoint;
+pub mod decision;
 pub mod denial;
 pub mod denial_window;
 pub mod email;

@@ -4,6 +4,7 @@
 //! A call counts on the day of its approval, to which its cost is charged (decision D37), even if it ends after
 //! midnight; everything else counts on the day of its entry.
 
+use super::decision;
 use super::denial::Denial;
 use super::denial_window;
 use super::entry::{Entry, HoldOutcome};
@@ -79,7 +80,7 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
     let text = |name: &str| entry.data.get(name).and_then(Value::as_str);
     match entry.kind.as_str() {
-        "decision.denied" => Some((
+        decision::DENIED => Some((
             today,
             Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), 1),
         )),
@@ -90,7 +91,7 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
                 Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), count),
             ))
         }
-        "decision.approved" | "decision.voided" => {
+        decision::APPROVED | decision::VOIDED => {
             let day = entry.data.get("day")?.as_u64().filter(|day| *day <= DAY_MAX)?;
             Some((day, ended(entry, HoldOutcome::parse(text("outcome")?)?)?))
         }
@@ -113,7 +114,7 @@ pub fn effect_of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
 /// Returns the charged day of a call whose entry was written more than a day after the end of that day. Such calls have
 /// a list of their own.
 pub fn late_day(entry: &Entry) -> Option<u64> {
-    if !matches!(entry.kind.as_str(), "decision.approved" | "decision.voided") {
+    if !matches!(entry.kind.as_str(), decision::APPROVED | decision::VOIDED) {
         return None;
     }
     let day = entry.data.get("day")?.as_u64()?;

@@ -4,6 +4,7 @@
 use super::super::book::Counters;
 use super::super::counters::DAYS_KEPT;
 use super::legs::{EntryFields, MissingField};
+use domain::decision;
 use domain::entry::{Entry, HoldOutcome};
 use domain::id::{Kind, made_at_ms};
 use domain::period::Period;
@@ -166,7 +167,7 @@ impl Charges {
         let fields = EntryFields(entry);
         let agent = || entry.agent.as_deref().ok_or(MissingField);
         match entry.kind.as_str() {
-            "decision.approved" | "decision.voided" => {
+            decision::APPROVED | decision::VOIDED => {
                 let (charged, estimate) = (fields.nanos("chargedNanos")?, fields.nanos("estimateNanos")?);
                 let period = Period {
                     day: fields.number("day")?,

@@ -1,8 +1,8 @@
 //! Entries of proxied calls: `A …` for an approved call after its end, `D …` for a denied one.
 
 use super::{Check, EndedBy, Entry, checks};
-use crate::denial::{Denial, Stage};
-use crate::id::Kind;
+use crate::decision::{self, denial_id};
+use crate::denial::Denial;
 use crate::measured::Measured;
 use crate::money::Nanos;
 use serde_json::{Map, Value};
@@ -139,14 +139,11 @@ fn ended(seq: u64, at_ms: u64, version: u64, rest: &str) -> Option<Entry> {
         data.insert("operatorReason".to_owned(), reason.into());
     }
     let kind = match how {
-        HoldOutcome::Voided => VOIDED,
-        HoldOutcome::Unsent => "decision.denied",
-        _ => "decision.approved",
+        HoldOutcome::Voided => decision::VOIDED,
+        HoldOutcome::Unsent => decision::DENIED,
+        _ => decision::APPROVED,
     };
-    let id = match denied {
-        Some(_) => deny_id(id),
-        None => id.to_owned(),
-    };
+    let id = denied.map_or_else(|| id.to_owned(), |denial| denial_id(denial, id));
     let entry = entry(seq, at_ms, id, kind, &memo, data);
     Some(match ended_by {
         Some(by) => Entry {
@@ -197,19 +194,8 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     amount(&mut data, "charged", Some(0));
     amount(&mut data, "actual", None);
     show(&mut data, &checks, Some(reason));
-    let id = match reason.stage() {
-        Stage::BeforeCap => deny_id(id),
-        Stage::Cap | Stage::Plan => id.to_owned(),
-    };
-    Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
-}
-
-/// Type of the entry of an approval that did not reach the edge.
-pub const VOIDED: &str = "decision.voided";
-
-/// Returns the denial id of a call that Cap approved: the id of its hold with the prefix of a denial.
-fn deny_id(allow_id: &str) -> String {
-    allow_id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1)
+    let id = denial_id(reason, id);
+    Some(entry(seq, at_ms, id, decision::DENIED, &memo, data))
 }
 
 fn describe(data: &mut Map<String, Value>, memo: &Memo<'_>, estimate: Option<u64>) {
