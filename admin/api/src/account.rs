@@ -163,7 +163,7 @@ pub async fn get(call: Call) -> Answer {
 pub async fn choose_plan(call: Call) -> Answer {
     let body = call.body()?.only(&["plan"])?;
     let plan = body.string("plan")?.required("plan")?;
-    let plans = call.state.plans.load_full();
+    let plans = call.admission.plans.load_full();
     if plans.get(&plan).is_none() {
         let names: Vec<&str> = plans.by_rank();
         return Err(Problem::validation(format!(
@@ -215,7 +215,7 @@ async fn show(call: &Call) -> Answer {
     let (store, keys) = (&call.state.store, call.keys());
     let account = Account::read(store, &call.caller.account).await?;
     let account = account.ok_or(Code::ServiceUnavailable)?;
-    let plans = call.state.plans.load_full();
+    let plans = call.admission.plans.load_full();
     let plan = call.plan(&account.plan)?;
     Reply::ok(&AccountView {
         success: true,
@@ -229,7 +229,7 @@ async fn show(call: &Call) -> Answer {
         usage: usage(call, &keys).await?,
         features: Features::new(&plan),
         upgrade_to: plan.upgrade_to.as_deref(),
-        upgrade_url: plan.absolute_upgrade_url(&call.state.public_url),
+        upgrade_url: call.upgrade_url(&plan),
         self_service_plans: call.state.self_service_plans,
         plans: all(&plans, &account.plan),
     })

@@ -115,7 +115,7 @@ async fn read_snapshot(call: &Call, subject: &Subject<'_>) -> Result<Snapshot, P
         key_id: subject.key_id,
         provider: subject
             .served
-            .map_or(call.state.providers.default_name(), |served| served.provider),
+            .map_or(call.state.edge.providers.default_name(), |served| served.provider),
     };
     let snapshot = query.read(&call.state.store).await?;
     let snapshot = snapshot.ok_or(endpoint::problem::Code::ServiceUnavailable)?;

@@ -47,15 +47,15 @@ struct Provider<'a> {
 /// # Errors
 /// No specific errors.
 pub async fn get(call: Call) -> Answer {
-    let state = &call.state;
+    let edge = &call.state.edge;
     let named = |name| Provider {
         name,
-        key_prefix: state.providers.key_prefix(name),
+        key_prefix: edge.providers.key_prefix(name),
     };
     Reply::ok(&Installation {
         success: true,
-        edge_url: &state.edge_url,
-        provider: state.providers.default_name(),
-        providers: state.providers.names().map(named).collect(),
+        edge_url: &edge.url,
+        provider: edge.providers.default_name(),
+        providers: edge.providers.names().map(named).collect(),
     })
 }

@@ -43,7 +43,7 @@ mod webhook;
 pub use api_key::ApiKeyView;
 pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
 pub use spend::injection::Injections;
-pub use state::ApiState;
+pub use state::{ApiState, EdgeFacts, Spends, Verification};
 pub use wallet::name::{ATTEMPTS as WALLET_ATTEMPTS, FoundWallet, look_up as look_up_wallet};
 
 use endpoint::Operation;

@@ -86,7 +86,7 @@ pub async fn store(call: Call) -> Answer {
     let body = call.body()?.only(&["provider", "apiKey"])?;
     let provider = provider(body.string("provider")?.required("provider")?)?;
     let key: SecretString = body.string("apiKey")?.required("apiKey")?.into();
-    let prefix = call.state.providers.key_prefix(&provider);
+    let prefix = call.state.edge.providers.key_prefix(&provider);
     check_key(key.expose_secret(), &provider, prefix)?;
     let key_id = Kind::ProviderKey.mint(now_ms())?;
     let owner = SealedFor {
@@ -95,7 +95,7 @@ pub async fn store(call: Call) -> Answer {
         provider: &provider,
         key_id: &key_id,
     };
-    let sealed = call.state.health.seal(&owner, &key)?;
+    let sealed = call.admission.health.seal(&owner, &key)?;
     let last4 = shown(key.expose_secret(), prefix);
     let new = NewProviderKey {
         agent,
@@ -113,7 +113,7 @@ pub async fn store(call: Call) -> Answer {
                 last4,
                 created_at: iso_from_ms(created_at_ms),
             },
-            warning: unused(&provider, call.state.providers.names()),
+            warning: unused(&provider, call.state.edge.providers.names()),
         }),
         Stored::TooMany => {
             let message = format!("An agent can have keys for {PROVIDERS_MAX} providers.");

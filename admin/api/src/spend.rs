@@ -50,7 +50,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
     }
     let now = intent_id.at_ms;
     let transaction = Kind::Transaction.mint(now)?;
-    let injections = call.state.injections.as_ref();
+    let injections = call.state.spends.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..EXECUTIONS_MAX {
@@ -81,15 +81,15 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
         };
         match spend.execute(&call.state.store, &call.scope(), ask).await? {
             Spent::Settled { balance } => {
-                call.state.metrics.spend("settled");
+                call.state.spends.metrics.spend("settled");
                 return settled(&allowed(&once.id, &transaction, balance), false);
             }
             Spent::Pending => {
-                call.state.metrics.spend("pending_approval");
+                call.state.spends.metrics.spend("pending_approval");
                 return pending(&allowed(&once.id, &transaction, None), false);
             }
             Spent::Blocked { reason, intent_id } => {
-                call.state.metrics.spend(reason.as_str());
+                call.state.spends.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
             Spent::Known => return replay(&require_earlier(call, &once).await?),
@@ -107,7 +107,7 @@ async fn carry_out(call: &Call, body: &Fields<'_>, intent_id: &IntentId) -> Answ
 /// # Errors
 /// 402 `INJECTION_DETECTED`; nothing was written.
 pub(crate) fn require_harmless(call: &Call, field: &'static str, value: &Value) -> Result<(), Problem> {
-    let injections = call.state.injections.as_ref();
+    let injections = call.state.spends.injections.as_ref();
     injections.map_or(Ok(()), |injections| injections.require_none_in(field, value))
 }
 

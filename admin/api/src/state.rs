@@ -1,62 +1,69 @@
-//! The state of the operations of this crate.
+//! The state of the operations of this crate. What the steps before an operation use too, such as the plans and the
+//! health of the store, is in [`Admission`](endpoint::Admission).
 
 use crate::metrics::SpendMetrics;
 use crate::prices::Prices;
 use crate::spend::injection::Injections;
-use arc_swap::ArcSwap;
 use archive::Archive;
 use audit_verify::Turns;
 use crypto::seal::Keyring;
-use domain::plan::Plans;
 use endpoint::caller::Caller;
 use settings::upstreams::Providers;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
-use store::account::refused::RefusedCopy;
-use store_health::StoreHealth;
 use webhooks::Webhooks;
 
 /// The state of the operations on resources.
 pub struct ApiState {
     /// Connection to the ledger's store.
     pub store: Store,
-    /// Whether the store can be trusted: checked before a decision is predicted.
-    pub health: Arc<StoreHealth>,
-    /// Accounts that may not create records, as last read: shown in the overview, and used in predictions.
-    pub refused: Arc<RefusedCopy>,
-    /// Opens the key of checkpoints.
+    /// Opens the key of checkpoints and compares secrets of webhooks.
     pub keyring: Arc<Keyring>,
-    /// The plans in force. SIGHUP replaces them as a whole.
-    pub plans: Arc<ArcSwap<Plans>>,
     /// Whether owners may change their account's plan themselves.
     pub self_service_plans: bool,
-    /// `proxy.require_token_limit`: a dry run refuses calls without a token limit, like the edges.
-    pub require_token_limit: bool,
-    /// `proxy.streaming`: a dry run accepts calls that request a stream, like the edges.
-    pub streaming: bool,
-    /// The prices in force, for predictions.
-    pub prices: Arc<Prices>,
-    /// The names of the providers that proxied calls go to.
-    pub providers: Providers,
-    /// URL of the edge for agents, without `/v1` (`proxy.public_url`).
-    pub edge_url: String,
-    /// The address of this server in links.
-    pub public_url: String,
+    /// The edges, as agents reach them and dry runs predict them.
+    pub edge: EdgeFacts,
+    /// Rules and metrics of spends.
+    pub spends: Spends,
     /// Lifetime of the record of a transfer or deposit with an idempotency key (decision D26).
     pub idempotency_life: Duration,
-    /// Patterns that the free text of a spend must not match; `None` if it is not searched (decision D45).
-    pub injections: Option<Injections>,
     /// Old audit entries and intents.
     pub archive: Arc<Archive>,
-    /// Limits the number of trails that are verified concurrently.
-    pub verifying: Arc<Turns>,
-    /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
-    pub checkpoint_every: Duration,
+    /// Verification of trails.
+    pub verification: Verification,
     /// Webhooks: checks receivers, and dispatches events.
     pub webhooks: Arc<Webhooks>,
-    /// Metrics of spends.
+}
+
+/// The edges' address and the settings by which they decide.
+pub struct EdgeFacts {
+    /// URL for agents, without `/v1` (`proxy.public_url`).
+    pub url: String,
+    /// The names of the providers that proxied calls go to.
+    pub providers: Providers,
+    /// `proxy.require_token_limit`: calls without a token limit are refused.
+    pub require_token_limit: bool,
+    /// `proxy.streaming`: calls that request a stream are accepted.
+    pub streaming: bool,
+    /// The prices in force.
+    pub prices: Arc<Prices>,
+}
+
+/// Rules and metrics of spends.
+pub struct Spends {
+    /// Patterns that the free text of a spend must not match; `None` if it is not searched (decision D45).
+    pub injections: Option<Injections>,
+    /// Spends by result.
     pub metrics: SpendMetrics,
+}
+
+/// Verification of trails on this server.
+pub struct Verification {
+    /// Limits the number of trails that are verified concurrently.
+    pub slots: Arc<Turns>,
+    /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
+    pub checkpoint_every: Duration,
 }
 
 /// A call of one of these operations.

@@ -97,7 +97,7 @@ pub async fn get(call: Call) -> Answer {
         agent: &agent.id,
         run: None,
         key_id: None,
-        provider: call.state.providers.default_name(),
+        provider: call.state.edge.providers.default_name(),
     };
     let snapshot = query
         .read(&call.state.store)

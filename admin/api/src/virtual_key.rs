@@ -166,7 +166,7 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
         .with("plan", plan_name)
         .with("limit", limit.to_string())
         .with("upgradeTo", plan.upgrade_to.as_deref())
-        .with("upgradeUrl", plan.absolute_upgrade_url(&call.state.public_url))
+        .with("upgradeUrl", call.upgrade_url(plan))
 }
 
 /// `GET /agents/{id}/virtual-keys`

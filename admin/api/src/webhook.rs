@@ -148,7 +148,7 @@ pub async fn create(call: Call) -> Answer {
 }
 
 fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem> {
-    Ok(call.state.health.seal(&owner_of(call, id), secret)?)
+    Ok(call.admission.health.seal(&owner_of(call, id), secret)?)
 }
 
 fn owner_of<'a>(call: &'a Call, id: &'a str) -> WebhookSecretOf<'a> {

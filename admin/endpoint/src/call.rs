@@ -192,6 +192,11 @@ impl<S> Call<S> {
             .cloned()
             .ok_or_else(|| no_plan(name, &self.caller.account))
     }
+
+    /// Returns where to upgrade from `plan`: an absolute URL.
+    pub fn upgrade_url(&self, plan: &Plan) -> Option<String> {
+        plan.absolute_upgrade_url(&self.admission.public_url)
+    }
 }
 
 impl<S, C> Call<S, C> {

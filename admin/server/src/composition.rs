@@ -3,9 +3,9 @@
 use crate::error::ServeError;
 use crate::metrics::ServerMetrics;
 use crate::removed_plans;
-use api::ApiState;
 use api::metrics::SpendMetrics;
 use api::prices::Prices;
+use api::{ApiState, EdgeFacts, Spends, Verification};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use crypto::seal::Keyring;
@@ -89,24 +89,26 @@ impl Server {
         };
         let api = ApiState {
             store,
-            health: Arc::clone(&admission.health),
-            refused: Arc::clone(&admission.refused),
             keyring,
-            plans,
             self_service_plans: settings.plans.self_service,
-            require_token_limit: settings.proxy.require_token_limit,
-            streaming: settings.proxy.streaming,
-            prices: Arc::clone(&prices),
-            providers: settings.providers(),
-            edge_url: settings.edge_url(),
-            public_url: settings.public_url(),
+            edge: EdgeFacts {
+                url: settings.edge_url(),
+                providers: settings.providers(),
+                require_token_limit: settings.proxy.require_token_limit,
+                streaming: settings.proxy.streaming,
+                prices: Arc::clone(&prices),
+            },
+            spends: Spends {
+                injections: api::Injections::from_settings(&settings.injection)?,
+                metrics: SpendMetrics::new(&registrar).map_err(set_up)?,
+            },
             idempotency_life: settings.idempotency_life(),
-            injections: api::Injections::from_settings(&settings.injection)?,
             archive,
-            verifying: Arc::default(),
-            checkpoint_every: Duration::from_millis(settings.audit.checkpoint_every_ms),
+            verification: Verification {
+                slots: Arc::default(),
+                checkpoint_every: Duration::from_millis(settings.audit.checkpoint_every_ms),
+            },
             webhooks,
-            metrics: SpendMetrics::new(&registrar).map_err(set_up)?,
         };
         Ok(Self {
             api: Arc::new(api),

@@ -29,7 +29,12 @@ const RETRY_AFTER: &str = "5";
 /// # Errors
 /// 409 while a trail of the account is being verified; 503, also while the server verifies other trails.
 pub async fn verify(call: Call) -> Answer {
-    let turn = call.state.verifying.take(&call.caller.account).map_err(busy)?;
+    let turn = call
+        .state
+        .verification
+        .slots
+        .take(&call.caller.account)
+        .map_err(busy)?;
     let (sender, lines) = mpsc::channel(LINES);
     let (api, realm) = (Arc::clone(&call.state), call.realm());
     tokio::spawn(async move {
@@ -72,7 +77,7 @@ async fn work(api: &ApiState, realm: &Realm, sender: mpsc::Sender<Value>, turn: 
     };
     let archive = api.archive.afresh();
     let signed = signed(api, &archive, realm).await;
-    let every = api.checkpoint_every;
+    let every = api.verification.checkpoint_every;
     let verdict = online(&api.store, &archive, realm, signed.known, every, progress).await;
     let line = match verdict {
         Ok(mut verdict) => {

@@ -38,13 +38,13 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         Endpoint::Chat | Endpoint::Responses | Endpoint::Embeddings => "",
     };
     let text = body.without(&OURS, more);
-    let chat = chat::parse_call(endpoint, call.state.streaming, text.as_bytes());
+    let chat = chat::parse_call(endpoint, call.state.edge.streaming, text.as_bytes());
     let chat = chat.map_err(|error| bad_body(&error))?;
-    let served = call.state.providers.serving(&chat.model);
+    let served = call.state.edge.providers.serving(&chat.model);
     chat.check_choice(served.is_openai())
-        .and_then(|()| chat.check_token_limit(call.state.require_token_limit))
+        .and_then(|()| chat.check_token_limit(call.state.edge.require_token_limit))
         .map_err(|error| bad_body(&error))?;
-    let prices = call.state.prices.table(&call.state.store).await?;
+    let prices = call.state.edge.prices.table(&call.state.store).await?;
     let price_name = [served.price_prefix, &chat.model].concat();
     let subject = Subject {
         agent,
@@ -53,7 +53,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         model: Some(&chat.model),
         price_version: Some(prices.version()),
         served: Some(served),
-        refused: call.state.refused.cause(&call.caller.account),
+        refused: call.admission.refused.cause(&call.caller.account),
     };
     let snapshot = read_snapshot(call, &subject).await?;
     let plan = call.plan(&snapshot.plan)?;

@@ -25,7 +25,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         model: None,
         price_version: None,
         served: None,
-        refused: call.state.refused.cause(&call.caller.account),
+        refused: call.admission.refused.cause(&call.caller.account),
     };
     let snapshot = read_snapshot(call, &subject).await?;
     let mut inputs = snapshot.spend;
@@ -33,7 +33,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         inputs.plan = call.plan(&snapshot.plan)?.cap();
     }
     let mut checks = Vec::new();
-    if let Some(injections) = &call.state.injections {
+    if let Some(injections) = &call.state.spends.injections {
         let found = injections.find(request.texts());
         checks.push(Check::state(CheckName::InjectionDetected, found.is_none()));
     }

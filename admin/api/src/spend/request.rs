@@ -160,7 +160,7 @@ impl SpendPlan {
             plan: name.to_owned(),
             agents: plan.cap_agents_per_month,
             tracked_nanos: plan.tracked_usd_per_month.map(Nanos::get),
-            upgrade_url: plan.absolute_upgrade_url(&call.state.public_url),
+            upgrade_url: call.upgrade_url(&plan),
             upgrade_to: plan.upgrade_to,
         }))
     }

@@ -21,15 +21,12 @@ pub(super) fn require(call: &Call) -> Result<(), Problem> {
     }
     let message =
         format!("The plan `{name}` has no webhooks in the dashboard; API keys manage them on every plan.");
-    let plans = call.state.plans.load();
+    let plans = call.admission.plans.load();
     // The first higher plan that has them, which is not always the next one.
     let up = plans.upgrade_path_to(name, |plan| plan.webhooks_in_dashboard);
     let problem = Problem::new(Code::PlanFeature, message)
         .with("plan", name.as_str())
         .with("upgradeTo", up.map(|(upgrade, _)| upgrade))
-        .with(
-            "upgradeUrl",
-            up.and_then(|(_, below)| below.absolute_upgrade_url(&call.state.public_url)),
-        );
+        .with("upgradeUrl", up.and_then(|(_, below)| call.upgrade_url(below)));
     Err(problem)
 }
