@@ -2,6 +2,7 @@
 
 use crate::{GOAL, Outcome};
 use futures::{StreamExt, TryStreamExt, stream};
+use gate_bench_rig::memory;
 use harness::{
     Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Seed, Upstream, chat_body, eventually, http_client,
 };
@@ -89,10 +90,7 @@ fn verdicts(weights: &[(u64, f64)]) -> String {
 
 /// Resident memory of a process, in MB of 10^6 bytes.
 fn resident(pid: u32) -> Outcome<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes: f64 = line.ok_or("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
-    Ok(kilobytes * 1024.0 / 1e6)
+    Ok(memory::sum(&[pid], "VmRSS:")? as f64 * 1024.0 / 1e6)
 }
 
 #[cfg(test)]

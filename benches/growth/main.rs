@@ -20,6 +20,7 @@ mod site;
 use calls::Kind;
 use case::Case;
 use clap::Parser;
+use gate_bench_rig::outcome::median;
 use harness::Redis;
 use published::{Places, circumstances};
 use site::Site;
@@ -77,11 +78,6 @@ impl Options {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
 /// Returns the table of the cost of each kind of call, with and without the append-only file.
 async fn prices(options: &Options) -> Outcome<String> {
     let mut durable = Site::found(&Redis::EVERY_SECOND).await?;
@@ -98,7 +94,10 @@ async fn prices(options: &Options) -> Outcome<String> {
     let mut table =
         "| call | µs of the store's CPU | without append-only file |\n|---|---:|---:|\n".to_owned();
     for (kind, (with, without)) in Kind::ALL.iter().zip(figures) {
-        let (with, without) = (median(with), median(without));
+        let (with, without) = (
+            median(with).unwrap_or_default(),
+            median(without).unwrap_or_default(),
+        );
         writeln!(table, "| {} | {with:.1} | {without:.1} |", kind.name())?;
     }
     Ok(table)
@@ -130,7 +129,7 @@ async fn growth(options: &Options) -> Outcome<String> {
         write!(costs, "| {} |", case.name())?;
         let mut met = true;
         for (few, many) in figures {
-            let (few, many) = (median(few), median(many));
+            let (few, many) = (median(few).unwrap_or_default(), median(many).unwrap_or_default());
             met &= many <= GOAL * few;
             write!(costs, " {many:.1} | {:.2} |", many / few)?;
         }

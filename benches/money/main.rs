@@ -12,6 +12,7 @@ mod published;
 mod steps;
 
 use clap::Parser;
+use gate_bench_rig::outcome::median;
 use harness::Redis;
 use load::fill;
 use published::{Places, circumstances};
@@ -92,11 +93,6 @@ impl Fixture {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
 async fn run(options: &Options) -> Result<String, Box<dyn Error>> {
     let circumstances = circumstances();
     let mut small = Fixture::found(options.small).await?;
@@ -118,7 +114,7 @@ async fn run(options: &Options) -> Result<String, Box<dyn Error>> {
         }
     }
     for (step, (few, many)) in Step::ALL.iter().zip(figures) {
-        let (few, many) = (median(few), median(many));
+        let (few, many) = (median(few).unwrap_or_default(), median(many).unwrap_or_default());
         table += &format!("| {} | {few:.1} | {many:.1} | {:.2} |\n", step.name(), many / few);
     }
     table += &format!(

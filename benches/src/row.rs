@@ -1,7 +1,7 @@
 //! Rows of the tables: medians over the outcomes of several rounds.
 
 use crate::contender::{EDGE, Name, STORE, UPSTREAM};
-use gate_bench_rig::outcome::{LOAD, MACHINE, Outcome, Quantiles};
+use gate_bench_rig::outcome::{LOAD, MACHINE, Outcome, Quantiles, median};
 use serde::{Deserialize, Serialize};
 
 /// Above this share, other processes on the machine distort the numbers.
@@ -31,14 +31,6 @@ pub(crate) struct Row {
     pub(crate) latency: Quantiles,
     /// Delay of the generator: from the due to the real sending.
     pub(crate) lateness: Quantiles,
-}
-
-/// Returns the median; of an even count the mean of the two middle values. `None` without values.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
-    Some(f64::midpoint(*values.get(low)?, *values.get(high)?))
 }
 
 fn cpu(outcome: &Outcome, names: &[&str]) -> f64 {
@@ -147,13 +139,6 @@ pub(crate) mod tests {
                 .map(|(name, seconds)| ((*name).to_owned(), *seconds))
                 .collect(),
         }
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
-        assert_eq!(median([4.0, 1.0].into_iter()), Some(2.5));
-        assert_eq!(median(std::iter::empty()), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The closed loop: each connection sends its next request when it has received the answer to the last one. It measures
 //! throughput and CPU time a request; its latencies say nothing about a fixed rate.
 
-use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
+use crate::outcome::{Outcome, Samples, WatchedProcess, Window};
 use crate::target::{ANSWER_TIMEOUT, Request, Target, Version};
 use crate::wire::{self, PIECE_BYTES};
 use crate::{multiplexed, tls};
@@ -40,10 +40,7 @@ pub async fn run(
             }
         }
     }
-    tokio::time::sleep_until(window.begin.into()).await;
-    let before = cpu_now(watched)?;
-    tokio::time::sleep_until(window.end.into()).await;
-    let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
+    let cpu_seconds = window.cpu_seconds(watched).await?;
     let mut all = Samples::default();
     while let Some(samples) = connections.join_next().await {
         all.add(samples?);

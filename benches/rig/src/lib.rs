@@ -5,6 +5,7 @@ pub mod closed;
 pub mod cpu;
 pub mod flood;
 mod flood_http2;
+pub mod memory;
 mod multiplexed;
 pub mod open;
 pub mod outcome;

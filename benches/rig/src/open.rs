@@ -6,7 +6,7 @@
 //! runtime reads all the answers.
 
 use crate::closed::whole_answer;
-use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
+use crate::outcome::{Outcome, Samples, WatchedProcess, Window};
 use crate::target::{ANSWER_TIMEOUT, Request, Target};
 use crate::wire::PIECE_BYTES;
 use parking_lot::Mutex;
@@ -221,10 +221,7 @@ pub async fn run(
         window,
     };
     let pacer = tokio::task::spawn_blocking(|| pacer.run());
-    tokio::time::sleep_until(window.begin.into()).await;
-    let before = cpu_now(watched)?;
-    tokio::time::sleep_until(window.end.into()).await;
-    let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
+    let cpu_seconds = window.cpu_seconds(watched).await?;
     let mut all = pacer.await?;
     readers.abort_all();
     for line in lines {

@@ -84,6 +84,15 @@ impl Quantiles {
     }
 }
 
+/// Returns the median; of an even count the mean of the two middle values. `None` without values.
+#[must_use]
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
+    Some(f64::midpoint(*values.get(low)?, *values.get(high)?))
+}
+
 /// The measured time.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
@@ -109,6 +118,18 @@ impl Window {
     pub fn holds(&self, at: Instant) -> bool {
         self.begin <= at && at < self.end
     }
+
+    /// Waits until the window ends. Returns the CPU time within it of the watched processes, of this process and of the
+    /// machine, in seconds.
+    ///
+    /// # Errors
+    /// When a watched process has ended.
+    pub(crate) async fn cpu_seconds(&self, watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> {
+        tokio::time::sleep_until(self.begin.into()).await;
+        let before = cpu_now(watched)?;
+        tokio::time::sleep_until(self.end.into()).await;
+        Ok(cpu_between(&before, cpu_now(watched)?))
+    }
 }
 
 /// A process whose CPU time is watched.
@@ -133,11 +154,8 @@ impl std::str::FromStr for WatchedProcess {
     }
 }
 
-/// CPU time so far of the watched processes, of this process and of the machine, in seconds.
-///
-/// # Errors
-/// When a watched process has ended.
-pub fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> {
+/// CPU time so far, in seconds.
+fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> {
     let mut seconds = BTreeMap::from([
         (MACHINE.to_owned(), cpu::of_machine()?),
         (LOAD.to_owned(), cpu::of_process(std::process::id())?),
@@ -149,8 +167,7 @@ pub fn cpu_now(watched: &[WatchedProcess]) -> io::Result<BTreeMap<String, f64>> 
 }
 
 /// CPU time between two readings, in seconds.
-#[must_use]
-pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let since = |(name, seconds): (String, f64)| {
         let earlier = before.get(&name).copied().unwrap_or_default();
         (name, seconds - earlier)
@@ -243,6 +260,13 @@ mod tests {
         assert_eq!(Quantiles::from_samples(&mut []), Quantiles::default());
         let one = Quantiles::from_samples(&mut [Duration::from_micros(7)]);
         assert_eq!([one.p50_us, one.p99_us].map(f64::round), [7.0, 7.0]);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0]), Some(2.5));
+        assert_eq!(median([]), None);
     }
 
     #[test]

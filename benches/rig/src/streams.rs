@@ -6,7 +6,7 @@
 //! whole period; those that would outlast the window are shorter, too. As in the [open loop](crate::open), one thread
 //! sleeps and sends, and a start that the previous stream delayed counts from the moment at which it was due.
 
-use crate::outcome::{Outcome, Samples, WatchedProcess, Window, cpu_between, cpu_now};
+use crate::outcome::{Outcome, Samples, WatchedProcess, Window};
 use crate::stream_wire::{Received, STREAM_EVENTS, StreamSpec};
 use crate::target::Target;
 use crate::wire::{self, Broken};
@@ -264,10 +264,7 @@ pub async fn run(
     };
     let all = lines.clone();
     let sender = tokio::task::spawn_blocking(move || begin_all(&all, &caller, schedule));
-    tokio::time::sleep_until(window.begin.into()).await;
-    let before = cpu_now(watched)?;
-    tokio::time::sleep_until(window.end.into()).await;
-    let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
+    let cpu_seconds = window.cpu_seconds(watched).await?;
     sender.await?;
     let end = window.end + RUN_OUT + PATIENCE;
     while Instant::now() < end && !lines.iter().all(|line| line.is_done()) {

@@ -14,10 +14,12 @@ use crate::measure::Runner;
 use crate::phase::{Phase, Wire};
 use crate::process::BackgroundProcess;
 use crate::section::Lengths;
-use crate::sections::memory::{forget_peak, rest, sum};
+use crate::sections::memory::rest;
 use crate::stage::{PLANS, Server, Sides, Stage, tollgate};
 use gate_bench_rig::cpu;
 use gate_bench_rig::flood::Flood;
+use gate_bench_rig::memory::{forget_peak, sum};
+use gate_bench_rig::outcome::median;
 use harness::{Admin, AdminOptions, Caller};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -174,9 +176,8 @@ impl Samples {
     /// The median of each number over the rounds, and all errors.
     fn median(rounds: &[Self]) -> Self {
         let median = |value: fn(&Self) -> f64| {
-            let mut values: Vec<f64> = rounds.iter().map(value).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+            let values = rounds.iter().map(value);
+            median(values).unwrap_or(f64::NAN)
         };
         Self {
             percent: median(|samples| samples.percent),

@@ -7,6 +7,7 @@ use crate::measure::Runner;
 use crate::phase::{CONNECTIONS, Phase};
 use crate::section::Lengths;
 use crate::stage::{Sides, plain, tollgate};
+use gate_bench_rig::memory::{forget_peak, sum};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::time::Duration;
@@ -102,57 +103,4 @@ fn weigh(
 
 pub(super) fn rest(seconds: f64) {
     std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default());
-}
-
-/// Resets the kernel's peak of the resident size to the present size.
-pub(super) fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
-    pids.iter().try_for_each(|pid| {
-        let file = format!("/proc/{pid}/clear_refs");
-        std::fs::write(&file, "5").map_err(|error| format!("{file}: {error}").into())
-    })
-}
-
-/// A line of `/proc/PID/status`, summed over the processes.
-pub(super) fn sum(pids: &[u32], line: &str) -> Result<u64, Box<dyn Error>> {
-    let mut total = 0;
-    for pid in pids {
-        let file = format!("/proc/{pid}/status");
-        let text = std::fs::read_to_string(&file)?;
-        total += kib(&text, line).ok_or(format!("{file}: no {line}"))?;
-    }
-    Ok(total)
-}
-
-fn kib(status: &str, line: &str) -> Option<u64> {
-    let value = status.lines().find_map(|text| text.strip_prefix(line))?;
-    value.trim().strip_suffix(" kB")?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_from_the_status() {
-        let status = "Name:\tx\nVmHWM:\t   20492 kB\nVmRSS:\t   10000 kB\n";
-        assert_eq!(
-            (kib(status, "VmHWM:"), kib(status, "VmRSS:")),
-            (Some(20_492), Some(10_000))
-        );
-        assert_eq!(
-            (kib(status, "VmSwap:"), kib("VmRSS: many", "VmRSS:")),
-            (None, None)
-        );
-    }
-
-    #[test]
-    fn a_peak_is_forgotten() {
-        let me = [std::process::id()];
-        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
-        drop(std::hint::black_box(block));
-        let peak = sum(&me, "VmHWM:").unwrap();
-        forget_peak(&me).unwrap();
-        assert!(sum(&me, "VmHWM:").unwrap() + (32 << 10) < peak, "{peak} KiB");
-        assert!(sum(&[u32::MAX], "VmRSS:").is_err());
-    }
 }

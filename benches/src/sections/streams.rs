@@ -2,7 +2,6 @@
 //! forward the bytes; (c) holds the estimate first, reads the usage in the stream and settles before its end.
 
 use super::latency::Quantile;
-use super::memory::{forget_peak, sum};
 use super::{Contenders, Outcome};
 use crate::contender::{Contender, EDGE, Name};
 use crate::measure::Runner;
@@ -10,6 +9,7 @@ use crate::phase::Phase;
 use crate::row::{Row, row};
 use crate::section::Lengths;
 use crate::stage::Sides;
+use gate_bench_rig::memory::{forget_peak, sum};
 use gate_bench_rig::stream_wire::STREAM_EVENTS;
 use gate_bench_rig::streams::PERIOD_EVENTS;
 use serde::{Deserialize, Serialize};
