@@ -22,6 +22,8 @@ const LARGE_BYTES: usize = 1 << 20;
 const CORES_FOR_P99: usize = 4;
 /// Bytes of a KiB in MB.
 const MB_PER_KIB: f64 = 1024.0 / 1e6;
+/// Bytes of a KiB in KB.
+const KB_PER_KIB: f64 = 1.024;
 
 /// One target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,40 +51,12 @@ fn verdict(what: &str, found: Option<f64>, limit: f64, unit: &str) -> Verdict {
 
 /// Evaluates all targets.
 pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
-    let full = results.full_load();
-    let store = |name| row(full, name)?.store_us;
-    let denied = DENIED_BY_STORE.iter().filter_map(|name| store(*name));
-    let memory = memory(results);
-    let of_memory = |value: &dyn Fn(&MemoryUse) -> f64| memory.map(value);
-    let over_idle = |kib: u64, weighed: &MemoryUse| kib as f64 / (weighed.idle_kib.max(1)) as f64;
-    let (pass, tollgate) = (Name::PassThrough, Name::Tollgate);
-    let mut all = vec![
-        verdict(
-            "edge CPU a request over the pass-through",
-            over(full, tollgate, pass),
-            1.25,
-            "×",
-        ),
-        verdict(
-            "edge CPU a request over nginx",
-            over(full, tollgate, Name::Nginx),
-            2.6,
-            "×",
-        ),
-        verdict("store CPU an approved call", store(tollgate), 40.0, "µs"),
-        verdict(
-            "store CPU a denied call, the dearest denial",
-            denied.max_by(f64::total_cmp),
-            20.0,
-            "µs",
-        ),
+    let mut all = of_full_load(results);
+    let at_one_connection = |connections, _| connections == 1;
+    all.extend([
         verdict(
             "p50 added to the pass-through, 1 connection",
-            paced(
-                results,
-                |connections, _| connections == 1,
-                |row| row.latency.p50_us,
-            ),
+            paced(results, at_one_connection, |row| row.latency.p50_us),
             250.0,
             "µs",
         ),
@@ -92,24 +66,81 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
             1.5,
             "×",
         ),
+    ]);
+    all.extend(of_memory(results));
+    all.extend(of_streams(results));
+    if results.cores() >= CORES_FOR_P99 {
+        all.push(verdict(
+            "p99 added to the pass-through, half of saturation",
+            paced(results, |_, is_half| is_half, |row| row.latency.p99_us),
+            1000.0,
+            "µs",
+        ));
+    }
+    all
+}
+
+/// CPU time of edge and store, closed loop.
+fn of_full_load(results: &Results) -> Vec<Verdict> {
+    let full = results.full_load();
+    let store = |name| row(full, name)?.store_us;
+    let denied = DENIED_BY_STORE.iter().filter_map(|name| store(*name));
+    vec![
+        verdict(
+            "edge CPU a request over the pass-through",
+            over(full, Name::Tollgate, Name::PassThrough),
+            1.25,
+            "×",
+        ),
+        verdict(
+            "edge CPU a request over nginx",
+            over(full, Name::Tollgate, Name::Nginx),
+            2.6,
+            "×",
+        ),
+        verdict("store CPU an approved call", store(Name::Tollgate), 40.0, "µs"),
+        verdict(
+            "store CPU a denied call, the dearest denial",
+            denied.max_by(f64::total_cmp),
+            20.0,
+            "µs",
+        ),
+    ]
+}
+
+fn of_memory(results: &Results) -> [Verdict; 3] {
+    let memory = memory(results);
+    let over_idle =
+        |kib: fn(&MemoryUse) -> u64| memory.map(|found| kib(found) as f64 / (found.idle_kib.max(1)) as f64);
+    [
         verdict(
             "resident memory under full load, requests of 1 KB",
-            of_memory(&|found| found.loaded_kib as f64 * MB_PER_KIB),
+            memory.map(|found| found.loaded_kib as f64 * MB_PER_KIB),
             40.0,
             "MB",
         ),
         verdict(
             "resident memory after full load, over idle",
-            of_memory(&|found| over_idle(found.recovered_kib, found)),
+            over_idle(|found| found.recovered_kib),
             1.1,
             "×",
         ),
         verdict(
             "resident memory after requests of 4 MB, over idle",
-            of_memory(&|found| over_idle(found.large_recovered_kib, found)),
+            over_idle(|found| found.large_recovered_kib),
             1.1,
             "×",
         ),
+    ]
+}
+
+fn of_streams(results: &Results) -> [Verdict; 4] {
+    let (pass, tollgate) = (Name::PassThrough, Name::Tollgate);
+    let kib_a_stream = || {
+        let found = &streams(results, MANY)?.kib_a_stream;
+        Some(found.iter().find(|(name, _)| *name == tollgate)?.1)
+    };
+    [
         verdict(
             "first event of a stream beside 64, p50 added to the pass-through",
             first_event(results, |row| row.latency.p50_us),
@@ -130,23 +161,11 @@ pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
         ),
         verdict(
             "resident memory a stream, of 2,000",
-            streams(results, MANY).and_then(|load| {
-                let kib = load.kib_a_stream.iter().find(|(name, _)| *name == tollgate);
-                kib.map(|(_, kib)| kib * 1.024)
-            }),
+            kib_a_stream().map(|kib| kib * KB_PER_KIB),
             40.0,
             "KB",
         ),
-    ];
-    if results.cores() >= CORES_FOR_P99 {
-        all.push(verdict(
-            "p99 added to the pass-through, half of saturation",
-            paced(results, |_, is_half| is_half, |row| row.latency.p99_us),
-            1000.0,
-            "µs",
-        ));
-    }
-    all
+    ]
 }
 
 fn memory(results: &Results) -> Option<&MemoryUse> {

@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::cursor::forged;
-use crate::fill::{AGENT, Kind, MODE, Tenant, ended_ms};
+use crate::fill::{Kind, MODE, Tenant, ended_ms};
 use crate::watch::{Watch, Work};
 use crate::world::World;
 use api_docs::table::routes;
@@ -10,7 +10,8 @@ use clock::now_ms;
 use endpoint::{Flag, OFFSET_MAX, PAGE_MAX};
 use harness::Reply;
 use http::Method;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use store::agent::survey::AGENTS_MAX;
 use store::escrow::search::SCANNED_MAX as ESCROWS_MAX;
 use store::run::SCANNED_MAX;
@@ -30,6 +31,8 @@ pub const MANY: u64 = 1_000_000;
 /// Additional cost of a page with many records: at most three binary searches for a place, each in up to five
 /// steps of 15 places of which two things are read.
 pub const SEARCHED: u64 = 3 * 5 * 15 * 4;
+/// Filter of a list by a time that all records are in.
+const SPAN: &str = "from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z";
 /// Requests of a measurement. The cheapest counts, since commands of the server's workers raise the cost.
 const TRIES: usize = 5;
 
@@ -86,6 +89,7 @@ fn every_list_is_here() {
     assert_eq!(found, here);
 }
 
+#[derive(Clone)]
 struct Query {
     kind: Kind,
     /// The path under /v1, with its filters.
@@ -102,223 +106,146 @@ fn at_score(number: u64, oldest: u64) -> String {
     format!("{} m{number:07}", oldest + number)
 }
 
+fn at_number(number: u64, _oldest: u64) -> String {
+    number.to_string()
+}
+
 fn at_ended(number: u64, oldest: u64) -> String {
     format!("{} ended-{number:07}", ended_ms(oldest + MANY, MANY) + number)
 }
 
-fn queries(tenant: &Tenant) -> Vec<Query> {
-    let query = |kind, path: &str, words: &[&str], position: fn(u64, u64) -> String, looks: usize| Query {
+/// Queries of one kind of record, each with the word for its list in a cursor, its path, and its looks.
+fn of_kind(kind: Kind, position: fn(u64, u64) -> String, rows: &[(&str, &str, usize)]) -> Vec<Query> {
+    let query = |(list, path, looks): &(&str, &str, usize)| Query {
         kind,
-        path: path.to_owned(),
-        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        path: (*path).to_owned(),
+        words: words(list, path),
         position,
-        looks: looks as u64,
+        looks: *looks as u64,
     };
-    let number: fn(u64, u64) -> String = |number, _| number.to_string();
-    let escrow: fn(u64, u64) -> String = |number, _| format!("{number} {number}");
-    let waiting: fn(u64, u64) -> String = |number, _| format!("{number} int_{number:026}");
-    let intent: fn(u64, u64) -> String = |number, _| format!("live {number} 5 0 0 0 int_{number:026}");
-    let span = format!("from=2020-01-01T00:00:00Z&to={}", "2099-01-01T00:00:00Z");
-    let spanned = ["from", "2020-01-01T00:00:00Z", "to", "2099-01-01T00:00:00Z"];
-    let of_wallet = format!("/wallets/{}/transactions", tenant.wallet);
-    let id = ["id", AGENT];
-    let deposit = ["transactions", "type", "deposit"];
-    let mut all = vec![
-        query(Kind::Agents, "/agents", &["agents"], at_score, 0),
-        query(
-            Kind::Agents,
-            "/agents?q=none",
-            &["agents", "q", "none"],
-            at_score,
-            AGENTS_MAX * 3,
-        ),
-        query(
-            Kind::Agents,
-            "/agents?status=frozen",
-            &["agents", "status", "frozen"],
-            at_score,
-            AGENTS_MAX * 3,
-        ),
-        query(
-            Kind::Agents,
-            "/wallet",
-            &["agent_wallets"],
-            at_score,
-            WALLETS_MAX * 4,
-        ),
-        query(
-            Kind::VirtualKeys,
-            "/agents/bot/virtual-keys",
-            &[&["virtualKeys"][..], &id].concat(),
-            at_score,
-            0,
-        ),
-        query(Kind::Policies, "/policies", &["policies"], at_score, 0),
-        query(
-            Kind::Policies,
-            "/policies?agentId=bot",
-            &["policies", "agentId", "bot"],
-            at_score,
-            0,
-        ),
-        query(Kind::Transactions, "/transactions", &["transactions"], number, 0),
-        query(
-            Kind::Transactions,
-            "/transactions?type=deposit",
-            &deposit,
-            number,
-            0,
-        ),
-        query(
-            Kind::Transactions,
-            "/transactions?agentId=bot",
-            &["transactions", "agentId", "bot"],
-            number,
-            0,
-        ),
-        query(
-            Kind::Transactions,
-            &format!("/transactions?{span}"),
-            &[&["transactions"][..], &spanned].concat(),
-            number,
-            0,
-        ),
-        query(
-            Kind::Transactions,
-            &format!("{of_wallet}?type=deposit&{span}"),
-            &[
-                &["transactions", "id", &tenant.wallet][..],
-                &spanned,
-                &["type", "deposit"],
-            ]
-            .concat(),
-            number,
-            0,
-        ),
-        query(Kind::Escrows, "/escrow", &["escrows"], escrow, 0),
-        query(
-            Kind::Escrows,
-            "/escrow?status=funded",
-            &["escrows", "status", "funded"],
-            escrow,
-            ESCROWS_LOOKS,
-        ),
-        query(
-            Kind::Deposits,
-            "/wallet/deposits",
-            &["deposits"],
-            number,
-            STEPS_LOOKS,
-        ),
-        query(Kind::Entries, "/audit", &["logs"], number, 0),
-        query(
-            Kind::Entries,
-            "/audit?agentId=bot",
-            &["logs", "agentId", "bot"],
-            number,
-            0,
-        ),
-        query(
-            Kind::Entries,
-            "/audit?type=agent.frozen",
-            &["logs", "type", "agent.frozen"],
-            number,
-            0,
-        ),
-        query(
-            Kind::Entries,
-            &format!("/audit?agentId=bot&type=agent.frozen&{span}"),
-            &[
-                &["logs", "agentId", "bot"][..],
-                &spanned,
-                &["type", "agent.frozen"],
-            ]
-            .concat(),
-            number,
-            0,
-        ),
-        query(Kind::Calls, "/calls", &["calls"], number, CALLS_LOOKS),
-        query(
-            Kind::Calls,
-            "/calls?agentId=bot",
-            &["calls", "agentId", "bot"],
-            number,
-            CALLS_LOOKS,
-        ),
-        query(
-            Kind::Calls,
-            "/calls?model=none",
-            &["calls", "model", "none"],
-            number,
-            CALLS_LOOKS,
-        ),
-        query(
-            Kind::Agents,
-            "/thresholds",
-            &["thresholds"],
-            at_score,
-            AGENTS_MAX * 14,
-        ),
-        query(Kind::Intents, "/intents", &["intents"], intent, 0),
-        query(
-            Kind::Intents,
-            "/intents?runId=none",
-            &["intents", "runId", "none"],
-            intent,
-            STEPS_LOOKS,
-        ),
-        query(
-            Kind::Intents,
-            "/intents?kind=spend",
-            &["intents", "kind", "spend"],
-            intent,
-            0,
-        ),
-        query(
-            Kind::Intents,
-            "/intents?agentId=bot",
-            &["intents", "agentId", "bot"],
-            intent,
-            0,
-        ),
-        query(
-            Kind::Intents,
-            "/intents?state=settled",
-            &["intents", "state", "settled"],
-            intent,
-            0,
-        ),
-        query(
-            Kind::Waiting,
-            "/intents?state=pending_approval",
-            &["intents", "state", "pending_approval"],
-            waiting,
-            0,
-        ),
-        query(
-            Kind::Waiting,
-            "/agents/bot/runs?status=paused",
-            &["runs", "id", "bot", "status", "paused"],
-            |_, _| "0 r".to_owned(),
-            0,
-        ),
-        query(
-            Kind::Runs,
-            "/agents/bot/runs",
-            &["runs", "id", "bot"],
-            at_score,
-            0,
-        ),
+    rows.iter().map(query).collect()
+}
+
+/// The words of a cursor: the list, the id in the path of a sublist, and the filters by name.
+fn words(list: &str, path: &str) -> Vec<String> {
+    let (path, filters) = path.split_once('?').unwrap_or((path, ""));
+    let id = match path.split('/').collect::<Vec<_>>()[..] {
+        ["", _, id, _] => Some(("id", id)),
+        _ => None,
+    };
+    let filters: BTreeMap<&str, &str> = filters
+        .split('&')
+        .filter_map(|filter| filter.split_once('='))
+        .collect();
+    let pairs = id
+        .into_iter()
+        .chain(filters)
+        .flat_map(|(name, value)| [name, value]);
+    iter::once(list).chain(pairs).map(str::to_owned).collect()
+}
+
+fn queries(tenant: &Tenant) -> Vec<Query> {
+    [agents(), money(&tenant.wallet), intents(), entries(), runs()].concat()
+}
+
+fn agents() -> Vec<Query> {
+    let agents = &[
+        ("agents", "/agents", 0),
+        ("agents", "/agents?q=none", AGENTS_MAX * 3),
+        ("agents", "/agents?status=frozen", AGENTS_MAX * 3),
+        ("agent_wallets", "/wallet", WALLETS_MAX * 4),
+        ("thresholds", "/thresholds", AGENTS_MAX * 14),
     ];
-    for status in ["running", "completed", "failed"] {
-        let path = format!("/agents/bot/runs?status={status}");
-        let words = ["runs", "id", "bot", "status", status];
-        all.push(query(Kind::Runs, &path, &words, at_score, SCANNED_MAX * 4));
-        all.push(query(Kind::EndedRuns, &path, &words, at_ended, 0));
-    }
-    let runs = ["runs", "id", "bot"];
-    all.push(query(Kind::EndedRuns, "/agents/bot/runs", &runs, at_ended, 0));
-    all
+    let keys = &[("virtualKeys", "/agents/bot/virtual-keys", 0)];
+    let policies = &[
+        ("policies", "/policies", 0),
+        ("policies", "/policies?agentId=bot", 0),
+    ];
+    [
+        of_kind(Kind::Agents, at_score, agents),
+        of_kind(Kind::VirtualKeys, at_score, keys),
+        of_kind(Kind::Policies, at_score, policies),
+    ]
+    .concat()
+}
+
+fn money(wallet: &str) -> Vec<Query> {
+    let spanned = format!("/transactions?{SPAN}");
+    let of_wallet = format!("/wallets/{wallet}/transactions?type=deposit&{SPAN}");
+    let transactions = &[
+        ("transactions", "/transactions", 0),
+        ("transactions", "/transactions?type=deposit", 0),
+        ("transactions", "/transactions?agentId=bot", 0),
+        ("transactions", &spanned, 0),
+        ("transactions", &of_wallet, 0),
+    ];
+    let escrows = &[
+        ("escrows", "/escrow", 0),
+        ("escrows", "/escrow?status=funded", ESCROWS_LOOKS),
+    ];
+    let deposits = &[("deposits", "/wallet/deposits", STEPS_LOOKS)];
+    [
+        of_kind(Kind::Transactions, at_number, transactions),
+        of_kind(Kind::Escrows, |number, _| format!("{number} {number}"), escrows),
+        of_kind(Kind::Deposits, at_number, deposits),
+    ]
+    .concat()
+}
+
+fn intents() -> Vec<Query> {
+    let intents = &[
+        ("intents", "/intents", 0),
+        ("intents", "/intents?runId=none", STEPS_LOOKS),
+        ("intents", "/intents?kind=spend", 0),
+        ("intents", "/intents?agentId=bot", 0),
+        ("intents", "/intents?state=settled", 0),
+    ];
+    let waiting = &[("intents", "/intents?state=pending_approval", 0)];
+    let of_live = |number, _| format!("live {number} 5 0 0 0 int_{number:026}");
+    let of_waiting = |number, _| format!("{number} int_{number:026}");
+    [
+        of_kind(Kind::Intents, of_live, intents),
+        of_kind(Kind::Waiting, of_waiting, waiting),
+    ]
+    .concat()
+}
+
+fn entries() -> Vec<Query> {
+    let spanned = format!("/audit?agentId=bot&type=agent.frozen&{SPAN}");
+    let entries = &[
+        ("logs", "/audit", 0),
+        ("logs", "/audit?agentId=bot", 0),
+        ("logs", "/audit?type=agent.frozen", 0),
+        ("logs", &spanned, 0),
+    ];
+    let calls = &[
+        ("calls", "/calls", CALLS_LOOKS),
+        ("calls", "/calls?agentId=bot", CALLS_LOOKS),
+        ("calls", "/calls?model=none", CALLS_LOOKS),
+    ];
+    [
+        of_kind(Kind::Entries, at_number, entries),
+        of_kind(Kind::Calls, at_number, calls),
+    ]
+    .concat()
+}
+
+fn runs() -> Vec<Query> {
+    let with_looks = |looks| {
+        [
+            ("runs", "/agents/bot/runs", 0),
+            ("runs", "/agents/bot/runs?status=running", looks),
+            ("runs", "/agents/bot/runs?status=completed", looks),
+            ("runs", "/agents/bot/runs?status=failed", looks),
+        ]
+    };
+    let paused = &[("runs", "/agents/bot/runs?status=paused", 0)];
+    [
+        of_kind(Kind::Waiting, |_, _| "0 r".to_owned(), paused),
+        of_kind(Kind::Runs, at_score, &with_looks(SCANNED_MAX * 4)),
+        of_kind(Kind::EndedRuns, at_ended, &with_looks(0)),
+    ]
+    .concat()
 }
 
 /// The work of the cheapest of some requests of `path`.
