@@ -155,7 +155,7 @@ async fn run(options: &Options) -> Outcome<String> {
 
     let began = Instant::now();
     let mut walk = Walk::behind(0);
-    let broken = file::walk(BufReader::new(std::fs::File::open(&path)?), &mut walk)?;
+    let broken = file::verify(BufReader::new(std::fs::File::open(&path)?), &mut walk)?;
     let read = rate(count, began);
     if broken.is_some() || walk.hash() != head.hash {
         return Err(format!("the export is broken: {broken:?}").into());

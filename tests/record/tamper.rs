@@ -44,7 +44,7 @@ impl Export {
     fn first_broken(&self, lines: &[String]) -> Option<u64> {
         let mut walk = Walk::behind(0);
         walk.mark(self.known.size);
-        let broken = file::walk(lines.join("\n").as_bytes(), &mut walk).unwrap();
+        let broken = file::verify(lines.join("\n").as_bytes(), &mut walk).unwrap();
         let verdict = file::verdict(&walk, broken, vec![self.known.clone()], false, &young(0, ROUND));
         assert_eq!(verdict.ok(), verdict.broken.is_none());
         verdict.broken.map(|Broken { seq, .. }| seq.unwrap())

@@ -5,7 +5,7 @@ use crate::metrics::SpendMetrics;
 use crate::prices::Prices;
 use crate::spend::injection::Injections;
 use archive::Archive;
-use audit_verify::Turns;
+use audit_verify::VerificationSlots;
 use crypto::seal::Keyring;
 use endpoint::caller::Caller;
 use settings::upstreams::Providers;
@@ -61,7 +61,7 @@ pub struct Spends {
 /// Verification of trails on this server.
 pub struct Verification {
     /// Limits the number of trails that are verified concurrently.
-    pub slots: Arc<Turns>,
+    pub slots: Arc<VerificationSlots>,
     /// How often the end of a trail that has grown is signed (`audit.checkpoint_every_ms`).
     pub checkpoint_every: Duration,
 }

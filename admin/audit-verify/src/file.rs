@@ -62,7 +62,7 @@ impl<R: BufRead> Lines<R> {
 ///
 /// # Errors
 /// An error of the file system.
-pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
+pub fn verify(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>> {
     let mut lines = Lines::new(reader);
     while let Some(line) = lines.next()? {
         if let Err(broken) = walk.step(line) {

@@ -12,13 +12,13 @@ mod json;
 mod lists;
 mod manifests;
 mod online;
-mod turns;
+mod slots;
 mod verdict;
 mod walk;
 
 pub use broken::Broken;
 pub use end::{KnownEnd, Source, young};
 pub use online::online;
-pub use turns::{Busy, Turn, Turns};
+pub use slots::{Busy, VerificationSlot, VerificationSlots};
 pub use verdict::Verdict;
 pub use walk::Walk;

@@ -9,12 +9,12 @@ const AT_ONCE: usize = 2;
 
 /// The accounts whose trails are being verified.
 #[derive(Debug, Default)]
-pub struct Turns(Mutex<HashSet<String>>);
+pub struct VerificationSlots(Mutex<HashSet<String>>);
 
-/// Permission to verify. Dropping it ends the verification's turn.
+/// Permission to verify. Dropping it frees the slot.
 #[derive(Debug)]
-pub struct Turn {
-    turns: Arc<Turns>,
+pub struct VerificationSlot {
+    slots: Arc<VerificationSlots>,
     account: String,
 }
 
@@ -27,9 +27,9 @@ pub enum Busy {
     Server,
 }
 
-impl Turns {
-    /// Returns a turn for `account`.
-    pub fn take(self: &Arc<Self>, account: &str) -> Result<Turn, Busy> {
+impl VerificationSlots {
+    /// Takes a slot for `account`.
+    pub fn take(self: &Arc<Self>, account: &str) -> Result<VerificationSlot, Busy> {
         let mut busy = self.0.lock();
         if busy.contains(account) {
             return Err(Busy::Account);
@@ -38,16 +38,16 @@ impl Turns {
             return Err(Busy::Server);
         }
         busy.insert(account.to_owned());
-        Ok(Turn {
-            turns: Arc::clone(self),
+        Ok(VerificationSlot {
+            slots: Arc::clone(self),
             account: account.to_owned(),
         })
     }
 }
 
-impl Drop for Turn {
+impl Drop for VerificationSlot {
     fn drop(&mut self) {
-        let mut busy = self.turns.0.lock();
+        let mut busy = self.slots.0.lock();
         busy.remove(&self.account);
     }
 }
@@ -57,16 +57,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_has_one_turn_and_a_server_two() {
-        let turns = Arc::new(Turns::default());
-        let first = turns.take("acct_1").unwrap();
-        assert_eq!(turns.take("acct_1").unwrap_err(), Busy::Account);
-        let second = turns.take("acct_2").unwrap();
-        assert_eq!(turns.take("acct_3").unwrap_err(), Busy::Server);
-        assert_eq!(turns.take("acct_2").unwrap_err(), Busy::Account);
+    fn an_account_has_one_slot_and_a_server_two() {
+        let slots = Arc::new(VerificationSlots::default());
+        let first = slots.take("acct_1").unwrap();
+        assert_eq!(slots.take("acct_1").unwrap_err(), Busy::Account);
+        let second = slots.take("acct_2").unwrap();
+        assert_eq!(slots.take("acct_3").unwrap_err(), Busy::Server);
+        assert_eq!(slots.take("acct_2").unwrap_err(), Busy::Account);
         drop(first);
-        let third = turns.take("acct_3").unwrap();
+        let third = slots.take("acct_3").unwrap();
         drop((second, third));
-        turns.take("acct_1").unwrap();
+        slots.take("acct_1").unwrap();
     }
 }

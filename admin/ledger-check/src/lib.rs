@@ -104,7 +104,7 @@ pub async fn check(
     scope: CheckScope<'_>,
     progress: &Progress,
 ) -> Result<Checked, StoreError> {
-    let mut checked = run_round((store, archive), scope, progress).await?;
+    let mut checked = run_passes((store, archive), scope, progress).await?;
     for _ in 1..ROUNDS {
         if checked.inconclusive.is_empty() || checked.is_violated() {
             break;
@@ -116,14 +116,14 @@ pub async fn check(
         };
         tokio::time::sleep(pause).await;
         let passes = checked.passes;
-        checked = run_round((store, archive), scope, progress).await?;
+        checked = run_passes((store, archive), scope, progress).await?;
         checked.passes += passes;
     }
     Ok(checked)
 }
 
 /// Runs passes until one finds nothing, or the same as the previous one.
-async fn run_round(
+async fn run_passes(
     (store, archive): (&Store, &Archive),
     scope: CheckScope<'_>,
     progress: &Progress,

@@ -100,7 +100,7 @@ impl Pass<'_> {
         };
         let goal = self.read_agents(place, &mut reading).await?.max(cut);
         let goal = self.read_runs(place, &mut reading).await?.max(goal);
-        if !self.walk(place, &mut reading, goal).await? {
+        if !self.verify(place, &mut reading, goal).await? {
             self.incomplete.insert(place);
             return Ok(());
         }
@@ -210,7 +210,7 @@ impl Pass<'_> {
     }
 
     /// Verifies and compares the trail up to entry `goal`. Returns false if that is not possible.
-    async fn walk(
+    async fn verify(
         &mut self,
         place: AccountMode,
         reading: &mut Reading,

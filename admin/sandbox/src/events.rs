@@ -126,7 +126,7 @@ trait Shape: Send {
 
 /// Position in the sequence of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Position {
     Head,
     /// At this delta of this choice.
     Text(u64, u64),
@@ -137,7 +137,7 @@ enum Stage {
 pub(super) struct Events {
     script: Script,
     shape: Box<dyn Shape>,
-    stage: Stage,
+    position: Position,
     ready: VecDeque<Event>,
     /// Number of events returned so far.
     given: u64,
@@ -159,7 +159,7 @@ impl Events {
                 sent: 0,
             },
             shape,
-            stage: Stage::Head,
+            position: Position::Head,
             ready: VecDeque::new(),
             given: 0,
         }
@@ -167,25 +167,25 @@ impl Events {
 
     /// Generates the next events; does nothing once all are generated.
     fn advance(&mut self) {
-        match self.stage {
-            Stage::Head => {
+        match self.position {
+            Position::Head => {
                 self.ready.extend(self.shape.head(&self.script));
-                self.stage = Stage::Text(0, 0);
+                self.position = Position::Text(0, 0);
             }
-            Stage::Text(delta, _) if delta >= self.script.text.deltas() => {
+            Position::Text(delta, _) if delta >= self.script.text.deltas() => {
                 self.ready.extend(self.shape.tail(&self.script));
-                self.stage = Stage::Over;
+                self.position = Position::Over;
             }
-            Stage::Text(delta, choice) => {
+            Position::Text(delta, choice) => {
                 let text = self.script.text.delta(delta);
                 self.script.sent += text.len();
                 self.ready.push_back(self.shape.delta(&self.script, choice, text));
-                self.stage = match choice + 1 < self.script.request.choices {
-                    true => Stage::Text(delta, choice + 1),
-                    false => Stage::Text(delta + 1, 0),
+                self.position = match choice + 1 < self.script.request.choices {
+                    true => Position::Text(delta, choice + 1),
+                    false => Position::Text(delta + 1, 0),
                 };
             }
-            Stage::Over => {}
+            Position::Over => {}
         }
     }
 
@@ -196,7 +196,7 @@ impl Events {
             return None;
         }
         self.script.plan.fault = None;
-        self.stage = Stage::Over;
+        self.position = Position::Over;
         self.ready.clear();
         if matches!(fault, Fault::Error | Fault::Failed) {
             self.ready.extend(self.shape.failure(&self.script, fault));
@@ -214,7 +214,7 @@ impl Iterator for Events {
             Some(Fault::Stall) => return Some(Item::Stall),
             Some(Fault::End | Fault::Error | Fault::Failed) | None => {}
         }
-        while self.ready.is_empty() && self.stage != Stage::Over {
+        while self.ready.is_empty() && self.position != Position::Over {
             self.advance();
         }
         self.given += 1;

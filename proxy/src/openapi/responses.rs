@@ -3,7 +3,7 @@
 use super::{headers, schemas};
 use crate::reply::refusal::RefusalKind;
 use crate::reply::{denied, health, models, names, refusal};
-use domain::denial::{Denial, Stage};
+use domain::denial::{Denial, DenialStage};
 use domain::measured::Endpoint;
 use openapi::components::public;
 use openapi::parts;
@@ -34,7 +34,7 @@ impl Operation {
             Self::Call(_) => true,
             // Only key, rate and store are checked for these.
             Self::Models | Self::Model => {
-                matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
+                matches!(denial.stage(), DenialStage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
             }
             Self::Health => false,
         }

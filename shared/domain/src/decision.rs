@@ -1,6 +1,6 @@
 //! Decisions on calls: the types of their audit entries, and the ids of denials.
 
-use crate::denial::{Denial, Stage};
+use crate::denial::{Denial, DenialStage};
 use crate::id::Kind;
 
 /// Type of the entry of an approved call.
@@ -13,8 +13,8 @@ pub const VOIDED: &str = "decision.voided";
 /// Returns the kind of a denial's id: `allow_…` if Cap decided, `deny_…` for earlier checks.
 pub const fn denial_kind(denial: Denial) -> Kind {
     match denial.stage() {
-        Stage::BeforeCap => Kind::Deny,
-        Stage::Cap | Stage::Plan => Kind::Allow,
+        DenialStage::BeforeCap => Kind::Deny,
+        DenialStage::Cap | DenialStage::Plan => Kind::Allow,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Properties of denials. The reasons are rows of the table in [`reason`](crate::reason).
 
-pub use crate::reason::{Denial, Stage};
+pub use crate::reason::{Denial, DenialStage};
 
 /// Seconds of `Retry-After` on `rate_limited`. The window is one minute from the key's first request, so this wait is
 /// always long enough (decision D30).
@@ -16,7 +16,7 @@ pub fn no_named_provider_key(upstream: &str) -> String {
 impl Denial {
     /// Returns whether the body names the plan, its limit and the upgrade.
     pub const fn names_plan(self) -> bool {
-        matches!(self.stage(), Stage::Plan) || matches!(self, Self::PlanKeyLimit)
+        matches!(self.stage(), DenialStage::Plan) || matches!(self, Self::PlanKeyLimit)
     }
 
     /// Returns whether an SDK may retry the call automatically: only if nothing was charged and waiting helps (decision

@@ -5,7 +5,7 @@ mod payload;
 pub mod violations;
 
 use super::decision;
-use super::denial::{Denial, Stage};
+use super::denial::{Denial, DenialStage};
 use super::entry::Entry;
 use super::intent::Reason;
 use crate::timestamp::iso_from_ms;
@@ -165,7 +165,7 @@ fn spend(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
 /// policy violation.
 fn denied_call(entry: &Entry, payload: Payload<'_>) -> Option<Event> {
     let denial = Denial::from_reason(entry.data.get("reason")?.as_str()?)?;
-    if denial.stage() == Stage::BeforeCap {
+    if denial.stage() == DenialStage::BeforeCap {
         return None;
     }
     let payload = payload.value("source", "call");

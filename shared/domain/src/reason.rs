@@ -9,7 +9,7 @@ use crate::period::{DAY_MS, Period};
 
 /// The stage at which a denial is decided. It determines the prefix of the decision id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum DenialStage {
     /// Before Cap ran: the id starts `deny_`.
     BeforeCap,
     /// Cap itself. The id is that of the Cap decision and starts with `allow_`.
@@ -63,7 +63,7 @@ impl Reset {
 ///
 /// A row has a name, its word, a description of the check, and the dashboard's title for a denial. It may also have:
 ///
-/// * `call`: it denies a proxied call, with this status, at this [`Stage`], with this message
+/// * `call`: it denies a proxied call, with this status, at this [`DenialStage`], with this message
 /// * `check`: its [`Unit`], when its counter restarts ([`Reset`]), the message if it does not pass, and the dashboard's
 ///   title for the check. In the message, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}`
 ///   for the restart of the counter
@@ -90,7 +90,7 @@ macro_rules! reasons {
             pub const fn status(self) -> u16 { match self { $($(Self::$name => $status,)?)+ } }
 
             /// Returns the stage at which it is decided.
-            pub const fn stage(self) -> Stage { match self { $($(Self::$name => Stage::$stage,)?)+ } }
+            pub const fn stage(self) -> DenialStage { match self { $($(Self::$name => DenialStage::$stage,)?)+ } }
 
             /// Returns the sentence for people.
             pub const fn message(self) -> &'static str { match self { $($(Self::$name => $message,)?)+ } }

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::snapshot::Window;
 use domain::cap::{self, CapSnapshot};
-use domain::denial::{Denial, Stage};
+use domain::denial::{Denial, DenialStage};
 use domain::denial_window::OWN_RECORDS;
 use domain::entry::{EndedBy, HoldOutcome};
 use domain::measured::Measured;
@@ -170,7 +170,7 @@ impl Model {
         };
         self.write_denial(call, denial, shown, (before, at));
         let run = (call.name.agent.clone(), call.name.run.clone());
-        if call.named && denial.stage() != Stage::BeforeCap && self.runs.contains_key(&run) {
+        if call.named && denial.stage() != DenialStage::BeforeCap && self.runs.contains_key(&run) {
             self.touch_run(call, at).denied += 1;
         }
     }

@@ -3,7 +3,7 @@
 use crate::state::{ApiState, Call};
 use archive::Archive;
 use audit_verify::checkpoint::Checkpoints;
-use audit_verify::{Broken, Busy, KnownEnd, Turn, Verdict, online};
+use audit_verify::{Broken, Busy, KnownEnd, Verdict, VerificationSlot, online};
 use axum::http::header;
 use bytes::Bytes;
 use endpoint::{Answer, Code, Problem, Reply};
@@ -29,7 +29,7 @@ const RETRY_AFTER: &str = "5";
 /// # Errors
 /// 409 while a trail of the account is being verified; 503, also while the server verifies other trails.
 pub async fn verify(call: Call) -> Answer {
-    let turn = call
+    let slot = call
         .state
         .verification
         .slots
@@ -42,7 +42,7 @@ pub async fn verify(call: Call) -> Answer {
         // If the caller disconnects, the receiver of the lines is dropped and nobody waits for the verdict.
         tokio::select! {
             () = listener.closed() => {}
-            () = work(&api, &realm, sender, turn) => {}
+            () = work(&api, &realm, sender, slot) => {}
         }
     });
     let lines = stream::unfold(lines, |mut lines| async {
@@ -66,7 +66,7 @@ fn busy(busy: Busy) -> Problem {
 }
 
 /// Verifies the trail, and sends its progress and its result.
-async fn work(api: &ApiState, realm: &Realm, sender: mpsc::Sender<Value>, turn: Turn) {
+async fn work(api: &ApiState, realm: &Realm, sender: mpsc::Sender<Value>, slot: VerificationSlot) {
     let mut last: Option<Instant> = None;
     let progress = |checked: u64, total: u64| {
         if last.is_none_or(|last| last.elapsed() >= PAUSE) {
@@ -93,7 +93,7 @@ async fn work(api: &ApiState, realm: &Realm, sender: mpsc::Sender<Value>, turn: 
                 "code": code.as_str() })
         }
     };
-    drop(turn);
+    drop(slot);
     drop(sender.send(line).await);
 }
 

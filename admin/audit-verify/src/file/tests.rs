@@ -30,7 +30,7 @@ fn chain(count: u64) -> Vec<String> {
 
 fn walked(text: impl AsRef<[u8]>, after: u64) -> (Walk, Option<Broken>) {
     let mut way = Walk::behind(after);
-    let broken = walk(text.as_ref(), &mut way).unwrap();
+    let broken = verify(text.as_ref(), &mut way).unwrap();
     (way, broken)
 }
 
@@ -148,7 +148,7 @@ fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
     };
     let mut way = Walk::behind(after);
     way.mark(size);
-    let broken = walk(text.as_bytes(), &mut way).unwrap();
+    let broken = verify(text.as_bytes(), &mut way).unwrap();
     verdict(&way, broken, vec![known], false, &NONE)
 }
 
@@ -258,7 +258,7 @@ fn an_old_note_proves_an_end_only_while_what_lies_behind_it_is_young() {
         for one in known {
             one.mark(&mut way);
         }
-        let broken = walk(five.as_bytes(), &mut way).unwrap();
+        let broken = verify(five.as_bytes(), &mut way).unwrap();
         verdict(&way, broken, known.to_vec(), false, young)
     };
     let fourth: Value = serde_json::from_str(&chain[3]).unwrap();
@@ -310,7 +310,7 @@ fn judged(text: &str, known: &[KnownEnd], older: bool) -> (Option<u64>, bool) {
     for one in known {
         way.mark(one.size);
     }
-    let broken = walk(text.as_bytes(), &mut way).unwrap();
+    let broken = verify(text.as_bytes(), &mut way).unwrap();
     let verdict = verdict(&way, broken, known.to_vec(), older, &ANY);
     let proven = verdict.document()["endProven"].as_bool().unwrap();
     (verdict.broken.as_ref().map(|broken| broken.seq.unwrap()), proven)

@@ -113,7 +113,7 @@ impl Verify {
         for one in &against.known {
             one.mark(&mut walk);
         }
-        let broken = file::walk(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
+        let broken = file::verify(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
         let now_ms = match &against.store {
             Some((context, _)) => server_clock::now_ms(&context.store).await?,
             None => clock::now_ms(),

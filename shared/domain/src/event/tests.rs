@@ -189,8 +189,8 @@ fn a_call_that_cap_denied() {
         let events = events(&call(denial.reason(), ",,,,,,"));
         let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
         let expected: &[&str] = match denial.stage() {
-            Stage::BeforeCap => &[],
-            Stage::Cap | Stage::Plan => &["policy.violation"],
+            DenialStage::BeforeCap => &[],
+            DenialStage::Cap | DenialStage::Plan => &["policy.violation"],
         };
         assert_eq!(names, expected, "{denial:?}");
     }
