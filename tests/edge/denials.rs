@@ -1,7 +1,8 @@
 //! Every denial: exact status, headers and body, nothing sent to the provider, nothing charged.
 
-use super::shape::{DENIALS, denied, refused};
+use super::shape::{denied, refused};
 use super::stage::{Actor, SOON, Stage, cap, estimated_body, open_cap};
+use domain::denial::Denial;
 use harness::{CapPolicy, Reply, eventually};
 use serde_json::json;
 
@@ -63,7 +64,7 @@ async fn charged(actor: &Actor) -> (u64, u64, u64) {
 #[tokio::test]
 async fn every_denial_has_its_status_headers_and_body() {
     let stage = Stage::new().await;
-    for (reason, ..) in DENIALS {
+    for reason in Denial::ALL.iter().map(|denial| denial.reason()) {
         let actor = agent_denied_for(&stage, reason).await;
         let before = charged(&actor).await;
         let reply = actor

@@ -1,22 +1,9 @@
 //! The shapes of Tollgate's own answers, checked to the last field (specification "Errors", decisions D5, D46, D48).
 
+use domain::decision::denial_kind;
+use domain::denial::Denial;
 use harness::Reply;
 use serde_json::{Value, json};
-
-/// The denials of the specification's table: reason, status, prefix of the id, whether the plan is named.
-pub const DENIALS: [(&str, u16, &str, bool); 11] = [
-    ("per_run_limit", 402, "allow_", false),
-    ("daily_limit", 402, "allow_", false),
-    ("monthly_limit", 402, "allow_", false),
-    ("plan_limit", 402, "allow_", true),
-    ("plan_agent_limit", 402, "allow_", true),
-    ("plan_key_limit", 402, "deny_", true),
-    ("frozen", 403, "allow_", false),
-    ("cap_disabled", 403, "allow_", false),
-    ("no_provider_key", 403, "deny_", false),
-    ("rate_limited", 429, "deny_", false),
-    ("service_unavailable", 503, "deny_", false),
-];
 
 #[track_caller]
 pub fn every_answer(reply: &Reply) {
@@ -36,10 +23,8 @@ pub fn every_answer(reply: &Reply) {
 /// Checks that `reply` is the denial of `reason`, whole.
 #[track_caller]
 pub fn denied(reply: &Reply, reason: &str) {
-    let (_, status, prefix, names_plan) = *DENIALS
-        .iter()
-        .find(|(known, ..)| *known == reason)
-        .unwrap_or_else(|| panic!("no such reason: {reason}"));
+    let denial = Denial::from_reason(reason).unwrap_or_else(|| panic!("no such reason: {reason}"));
+    let (status, prefix) = (denial.status(), denial_kind(denial).prefix());
     assert_eq!(reply.status, status, "{reason}: {reply:?}");
     every_answer(reply);
     assert_eq!(reply.header("x-service-decision"), Some("denied"));
@@ -60,7 +45,7 @@ pub fn denied(reply: &Reply, reason: &str) {
         "approved": false, "reason": reason, "id": id, "message": message,
         "error": { "message": message, "type": "service_denied", "code": reason },
     });
-    if names_plan {
+    if denial.names_plan() {
         for field in ["plan", "limit", "upgradeTo", "upgradeUrl"] {
             expected[field] = text(&body, field).into();
         }

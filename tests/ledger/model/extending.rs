@@ -37,6 +37,26 @@ impl Model {
         })
     }
 
+    /// The state that Cap checks, with what is spent in the run, the day, the month and by the account, and the slots.
+    pub(super) fn cap_snapshot(
+        &self,
+        agent: &str,
+        spent: [i128; 4],
+        (has_slot, slots_used): (bool, u64),
+    ) -> CapSnapshot {
+        let stored = |sum: i128| Nanos::from_stored(u64::try_from(sum).expect("no counter is negative"));
+        let [run_spent, day_spent, month_spent, tracked_spent] = spent.map(stored);
+        CapSnapshot {
+            frozen: self.agents.get(agent).is_some_and(|agent| agent.frozen),
+            run_spent,
+            day_spent,
+            month_spent,
+            has_slot,
+            slots_used,
+            tracked_spent,
+        }
+    }
+
     /// The reason why a hold may not be extended by this amount.
     fn refuses(&self, extension: &Extension, found: usize, by: u64) -> Option<Extended> {
         let is_active = self.active.iter().any(|(_, key)| *key == extension.key_id);
@@ -49,17 +69,7 @@ impl Model {
         }
         let charge = &self.charges[found];
         let spent = self.spent_with(charge);
-        let stored = |sum: i128| Nanos::from_stored(u64::try_from(sum).expect("no counter is negative"));
-        let [run, day, month, tracked] = spent.map(stored);
-        let snapshot = CapSnapshot {
-            frozen: self.agents.get(&charge.agent).is_some_and(|agent| agent.frozen),
-            run_spent: run,
-            day_spent: day,
-            month_spent: month,
-            has_slot: true,
-            slots_used: 0,
-            tracked_spent: tracked,
-        };
+        let snapshot = self.cap_snapshot(&charge.agent, spent, (true, 0));
         let policy = self.effective(&charge.agent);
         if let Err(denial) = cap::decide(
             policy.as_ref(),

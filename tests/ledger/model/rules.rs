@@ -4,7 +4,7 @@ use super::{
     CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
 };
 use crate::snapshot::Window;
-use domain::cap::{self, CapSnapshot};
+use domain::cap;
 use domain::denial::{Denial, DenialStage};
 use domain::denial_window::OWN_RECORDS;
 use domain::entry::{EndedBy, HoldOutcome};
@@ -257,27 +257,26 @@ impl Model {
 
     fn cap(&self, call: &Call, estimate: Nanos, at: Moment) -> Outcome {
         let name = &call.name;
-        let Some(agent) = self
+        if self
             .agents
             .get(&name.agent)
-            .filter(|agent| !agent.no_provider_key)
-        else {
+            .is_none_or(|agent| agent.no_provider_key)
+        {
             return Outcome::Denied(Denial::NoProviderKey);
+        }
+        let run_spent = match call.named {
+            true => self.run_spent(&name.agent, &name.run),
+            false => 0,
         };
-        let stored = |sum: i128| Nanos::from_stored(u64::try_from(sum).expect("no counter is negative"));
-        let snapshot = CapSnapshot {
-            frozen: agent.frozen,
-            run_spent: stored(if call.named {
-                self.run_spent(&name.agent, &name.run)
-            } else {
-                0
-            }),
-            day_spent: stored(self.day_spent(&name.agent)),
-            month_spent: stored(self.month_spent(&name.agent)),
-            has_slot: self.has_slot(&name.agent, self.period.month),
-            slots_used: self.slots(self.period.month),
-            tracked_spent: stored(self.tracked()),
-        };
+        let spent = [
+            run_spent,
+            self.day_spent(&name.agent),
+            self.month_spent(&name.agent),
+            self.tracked(),
+        ];
+        let month = self.period.month;
+        let slots = (self.has_slot(&name.agent, month), self.slots(month));
+        let snapshot = self.cap_snapshot(&name.agent, spent, slots);
         let policy = self.effective(&name.agent);
         if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &snapshot, estimate) {
             return Outcome::Denied(denial);

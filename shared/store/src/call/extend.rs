@@ -51,8 +51,7 @@ pub enum Extended {
         /// Version of the account with the extension.
         as_of: AsOf,
     },
-    /// Cap or the plan denies it: `frozen`, `cap_disabled`, `per_run_limit`, `daily_limit`, `monthly_limit` or
-    /// `plan_limit`. Nothing changed.
+    /// Cap or the plan denies it. Nothing changed.
     Denied(Denial),
     /// The key is revoked. Nothing changed.
     Revoked,
