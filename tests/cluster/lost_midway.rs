@@ -30,9 +30,9 @@ mod row;
 
 use crate::lost_lookup::fixture::{Fixture, holder, key_on};
 use crate::lost_master::{accept_all, conclusion};
-use crate::world::{ADMIN, MASTERS, PATIENCE_MS, SOON, World};
+use crate::world::{MASTERS, PATIENCE_MS, SOON, World};
 use futures::{StreamExt, stream};
-use harness::{Admin, Cli, Daemon, Gate, RedisCluster, eventually};
+use harness::{Admin, Daemon, Gate, RedisCluster, eventually};
 use row::{AlwaysAllowed, Midway, Subject};
 use serde_json::json;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -64,7 +64,7 @@ fn load_scripts(cluster: &RedisCluster) {
 /// Sends these changes at the same time, and waits until each is at its gate or has failed.
 fn send_to_gates<'scope, 'a>(
     scope: &'scope Scope<'scope, '_>,
-    (world, cli): (&World, &'scope Cli),
+    world: &World,
     changes: &'scope mut [Midway<'a>],
 ) -> Vec<Sent<'scope>>
 where
@@ -73,7 +73,7 @@ where
     let send = |midway: &'scope mut Midway<'a>| {
         let (gate, goes_on, runtime) = (midway.gate.clone(), midway.goes_on, Handle::current());
         world.cluster.put_gate(&gate);
-        let sent = scope.spawn(move || runtime.block_on(midway.send(cli)));
+        let sent = scope.spawn(move || runtime.block_on(midway.send()));
         (gate, goes_on, sent)
     };
     let all: Vec<Sent<'scope>> = changes.iter_mut().map(send).collect();
@@ -89,7 +89,7 @@ where
 }
 
 /// Stops every change, loses the master at `node`, and lets the changes continue. Returns how many were stopped.
-fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize, cli: &Cli) -> usize {
+fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize) -> usize {
     let replica = world.cluster.replica_of(node);
     let key = key_on(world, node);
     let mut stopped = 0;
@@ -97,7 +97,7 @@ fn lose_midway(world: &World, changes: &mut [Midway<'_>], node: usize, cli: &Cli
         let mut all = Vec::new();
         for changes in changes.chunk_by_mut(|one, other| one.is_distinct() && other.is_distinct()) {
             for some in changes.chunks_mut(AT_ONCE) {
-                all.extend(send_to_gates(scope, (world, cli), some));
+                all.extend(send_to_gates(scope, world, some));
             }
         }
         stopped = all.iter().filter(|(gate, ..)| gate.stopped() > 0).count();
@@ -165,18 +165,18 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     for admin in &admins {
         fixtures.push(Fixture::new(&world, admin, "auto").await.patient(PATIENCE_MS));
     }
-    let cli = Cli::new(ADMIN, world.cluster.url())
-        .env("TOLLGATE_STORE__DURABILITY", "auto")
-        .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
+    let operator = world
+        .operator("auto")
         .env("TOLLGATE_STORE__TIMEOUT_MS", PATIENCE_MS);
 
     let mut changes = row::outside(&fixtures, node).await;
     let money = row::money().into_iter().enumerate();
-    let money = money.map(|(at, what)| Midway::of_money((&world, &admins[at % SERVERS], node), what));
+    let money =
+        money.map(|(at, what)| Midway::of_money((&world, &admins[at % SERVERS], &operator), what, node));
     changes.extend(stream::iter(money).buffered(AT_ONCE).collect::<Vec<_>>().await);
     let began = Instant::now();
     println!("prepared {} changes", changes.len());
-    let stopped = lose_midway(&world, &mut changes, node, &cli);
+    let stopped = lose_midway(&world, &mut changes, node);
     println!("{stopped} stopped and went on in {:?}", began.elapsed());
     // On a busy machine a change may fail before its gate.
     assert!(stopped * 10 >= changes.len() * 9, "{stopped} changes stopped");
@@ -188,7 +188,7 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
     println!("{acknowledged} of {} acknowledged", changes.len());
     let mut wrong = lost_silently(&world, &changes).await;
     accept_all(&world);
-    wrong.extend(done_once(&mut changes, &cli));
+    wrong.extend(done_once(&mut changes));
     println!("repeated after {:?}", began.elapsed());
     for fixture in &fixtures {
         let here = changes.iter().filter_map(|midway| match &midway.subject {
@@ -210,13 +210,13 @@ async fn a_change_is_done_once_whichever_master_is_lost_between_its_steps() {
 }
 
 /// Repeats each change until it is acknowledged. Returns the changes that are then missing or done twice.
-fn done_once(changes: &mut [Midway<'_>], cli: &Cli) -> Vec<String> {
+fn done_once(changes: &mut [Midway<'_>]) -> Vec<String> {
     let mut wrong = Vec::new();
     for some in changes.chunks_mut(AT_ONCE) {
         std::thread::scope(|scope| {
             let finish = |midway| {
                 let runtime = Handle::current();
-                scope.spawn(move || runtime.block_on(finished(midway, cli)))
+                scope.spawn(move || runtime.block_on(finished(midway)))
             };
             let all: Vec<_> = some.iter_mut().map(finish).collect();
             wrong.extend(
@@ -229,7 +229,7 @@ fn done_once(changes: &mut [Midway<'_>], cli: &Cli) -> Vec<String> {
 }
 
 /// Repeats a change until it is acknowledged. Returns a description if its outcome is wrong.
-async fn finished(midway: &mut Midway<'_>, cli: &Cli) -> Option<String> {
+async fn finished(midway: &mut Midway<'_>) -> Option<String> {
     let (name, before) = (midway.name(), midway.is_acknowledged);
     let wrong = match &mut midway.subject {
         Subject::Outside(change) => {
@@ -241,11 +241,11 @@ async fn finished(midway: &mut Midway<'_>, cli: &Cli) -> Option<String> {
         }
         Subject::Money(_) => {
             let end = Instant::now() + SOON;
-            midway.send(cli).await;
+            midway.send().await;
             while !midway.is_acknowledged {
                 assert!(Instant::now() < end, "{name} is not acknowledged");
                 tokio::time::sleep(PAUSE).await;
-                midway.send(cli).await;
+                midway.send().await;
             }
             match midway.unexpected.take() {
                 None if before && !midway.is_repetition => Some("done again".to_owned()),

@@ -115,6 +115,13 @@ impl World {
         Admin::start(self.admin_options(durability).until_alive())
     }
 
+    /// The operator's command line with this `store.durability`.
+    pub fn operator(&self, durability: &str) -> Cli {
+        Cli::new(ADMIN, self.cluster.url())
+            .env("TOLLGATE_STORE__DURABILITY", durability)
+            .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
+    }
+
     fn admin_options(&self, durability: &str) -> AdminOptions {
         AdminOptions::new(ADMIN, self.cluster.url())
             .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)

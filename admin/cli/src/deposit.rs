@@ -91,6 +91,7 @@ impl Deposit {
 impl Make {
     async fn run(self, context: &Context) -> Result<Report, Failure> {
         context.account(&self.account).await?;
+        context.learn_version(&self.account).await;
         let scope = Scope::of_operator(&self.account, self.mode);
         if !Record::may_be_called(&context.store, &scope.realm(), &self.reference).await? {
             return Err(Failure::usage(format!("--reference must be {PLAIN_REFERENCE}")));
@@ -190,6 +191,7 @@ fn report(scope: &Scope<'_>, deposit: &Record, again: Option<&str>) -> Report {
 impl DepositName {
     async fn confirm(self, context: &Context) -> Result<Report, Failure> {
         let realm = self.realm(context).await?;
+        context.learn_version(realm.account()).await;
         let scope = Scope::of_operator(realm.account(), realm.mode());
         match confirm(&context.store, &scope, &self.reference).await? {
             Confirmed::Done { deposit, again } => {
@@ -205,6 +207,7 @@ impl DepositName {
 
     async fn cancel(self, context: &Context) -> Result<Report, Failure> {
         let realm = self.realm(context).await?;
+        context.learn_version(realm.account()).await;
         let scope = Scope::of_operator(realm.account(), realm.mode());
         match cancel(&context.store, &scope, &self.reference).await? {
             Cancelled::Done { deposit, again } => {

@@ -68,6 +68,7 @@ async fn resolve(context: &Context, escrow: &Record, to: To) -> Result<Report, F
         To::Payee => (Winner::Payee, "went to the payee"),
     };
     let number = escrow.number;
+    context.learn_version(&escrow.payer.account).await;
     let status = match end_dispute(&context.store, escrow, winner).await? {
         Ended::Done(status) => status.as_str(),
         Ended::WrongState(status) => {

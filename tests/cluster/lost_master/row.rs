@@ -2,7 +2,7 @@
 
 use crate::world::{MASTERS, SOON, World};
 use domain::mode::Mode;
-use harness::{Admin, Caller, Cli, CliOutput, Reply, SeedAccount, eventually, words};
+use harness::{Admin, Caller, Cli, Reply, SeedAccount, eventually, words};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,11 @@ pub enum Kind {
     Own,
     Spend,
     Approval,
+    Denial,
+    /// The operator cancels a pending deposit.
+    Cancel,
+    /// The wallet of the payer's agent is closed, after its money was moved.
+    Close,
     OwnCreate,
     OwnFund,
     OwnRelease,
@@ -52,10 +57,10 @@ pub enum Victim {
 
 use Kind::*;
 
-const WITHIN: [Kind; 9] = [
-    Deposit, Confirm, Own, Spend, Approval, OwnCreate, OwnFund, OwnRelease, OwnDispute,
+const WITHIN: [Kind; 12] = [
+    Deposit, Confirm, Own, Spend, Approval, Denial, Cancel, Close, OwnCreate, OwnFund, OwnRelease, OwnDispute,
 ];
-const ACROSS: [Kind; 7] = [
+const ACROSS: [Kind; 9] = [
     Transfer,
     Create,
     Fund,
@@ -63,6 +68,8 @@ const ACROSS: [Kind; 7] = [
     ReleaseByPayee,
     Dispute,
     DisputeByPayee,
+    Refund,
+    Award,
 ];
 
 /// Each kind of change with the master of each account that takes part.
@@ -74,21 +81,34 @@ pub fn rows() -> Vec<(Kind, Victim)> {
     within.chain(across).collect()
 }
 
-/// Balances of the payer's user wallet and agent and of the payee's user wallet, and the escrow's state.
+/// Balances of the payer's user wallet and agent and of the payee's user wallet, and the state of the escrow, or of the
+/// intent or deposit that ends without moving money. `agent` is `None` if its wallet is closed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Balances {
     user: u64,
-    agent: u64,
+    agent: Option<u64>,
     payee: u64,
-    escrow: &'static str,
+    state: &'static str,
+}
+
+/// Outcome of one attempt at the last step.
+pub struct Sent {
+    /// Status of the reply; of a command, 200 if it ended well, 503 if its outcome is unknown.
+    pub status: u16,
+    pub text: String,
+    /// Whether the reply says that the change was done before.
+    pub is_repetition: bool,
 }
 
 impl Kind {
     pub fn done_once(self) -> Balances {
-        let (user, agent, payee, escrow) = match self {
+        let (user, agent, payee, state) = match self {
             Deposit | Confirm => (FUNDS + MOVED, AGENT_FUNDS, FUNDS, ""),
             Own => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, ""),
             Spend | Approval => (FUNDS, AGENT_FUNDS - SPENT, FUNDS, ""),
+            Denial => (FUNDS, AGENT_FUNDS, FUNDS, "blocked"),
+            Cancel => (FUNDS, AGENT_FUNDS, FUNDS, "cancelled"),
+            Close => (FUNDS + AGENT_FUNDS, 0, FUNDS, ""),
             OwnCreate | Create => (FUNDS, AGENT_FUNDS, FUNDS, "pending"),
             OwnFund | Fund => (FUNDS - MOVED, AGENT_FUNDS, FUNDS, "funded"),
             OwnRelease => (FUNDS - MOVED, AGENT_FUNDS + MOVED, FUNDS, "released"),
@@ -99,10 +119,15 @@ impl Kind {
         };
         Balances {
             user,
-            agent,
+            agent: (self != Close).then_some(agent),
             payee,
-            escrow,
+            state,
         }
+    }
+
+    /// Whether the reply waits for `store.durability`. The loss of another change is noticed instead.
+    pub fn is_confirmed(self) -> bool {
+        self != Close
     }
 
     /// Returns true if the change is one of the victim's account, and so raises its version.
@@ -176,17 +201,26 @@ pub struct Row {
     path: String,
     body: Value,
     by_payee: bool,
+    operator: Cli,
 }
 
 impl Row {
-    /// Makes the accounts and takes all steps but the last.
-    pub async fn prepare(world: &World, admin: &Admin, (kind, victim): (Kind, Victim), node: usize) -> Self {
+    /// Makes the accounts and takes all steps but the last. `operator` is the command line for the steps of the operator.
+    pub async fn prepare(
+        (world, admin, operator): (&World, &Admin, &Cli),
+        (kind, victim): (Kind, Victim),
+        node: usize,
+    ) -> Self {
         let other = (node + 1) % MASTERS;
         let nodes = match victim {
             Victim::Payer => [node, other],
             Victim::Payee => [other, node],
         };
-        let threshold = if kind == Approval { 1 } else { FUNDS };
+        let threshold = if matches!(kind, Approval | Denial) {
+            1
+        } else {
+            FUNDS
+        };
         let payer = Party::new(world, admin, nodes[0])
             .await
             .with_agent(threshold)
@@ -200,6 +234,7 @@ impl Row {
             path: String::new(),
             body: Value::Null,
             by_payee: matches!(kind, ReleaseByPayee | DisputeByPayee),
+            operator: operator.clone(),
         };
         (row.path, row.body) = row.last_step().await;
         row
@@ -212,7 +247,7 @@ impl Row {
         let step = |path: &str, body| (path.to_owned(), body);
         match self.kind {
             Deposit => step("/v1/wallet/deposits", deposit),
-            Confirm => {
+            Confirm | Cancel => {
                 let mut pending = deposit;
                 pending["pending"] = json!(true);
                 done(&caller.post("/v1/wallet/deposits", pending).await);
@@ -227,11 +262,17 @@ impl Row {
                 json!({ "from": "user", "to": to, "amount": MOVED }),
             ),
             Spend => step("/v1/spend", spend),
-            Approval => {
+            Close => {
+                let all = json!({ "from": "bot", "to": "user", "amount": AGENT_FUNDS });
+                done(&caller.post("/v1/wallet/transfer", all).await);
+                step("/v1/agents/bot", Value::Null)
+            }
+            Approval | Denial => {
                 let waits = caller.post("/v1/spend", spend).await;
                 assert_eq!(waits.status, 202, "{}", waits.text());
                 let intent = waits.json()["intent_id"].as_str().expect("an id").to_owned();
-                (format!("/v1/intents/{intent}/approve"), json!({}))
+                let verb = if self.kind == Approval { "approve" } else { "deny" };
+                (format!("/v1/intents/{intent}/{verb}"), json!({}))
             }
             _ => self.escrow_step().await,
         }
@@ -262,6 +303,13 @@ impl Row {
         (last.to_owned(), number)
     }
 
+    /// Opens new connections: the server may close one that was idle while a request is sent on it.
+    pub fn reconnect(&mut self, admin: &Admin) {
+        for party in [&mut self.payer, &mut self.payee] {
+            party.caller = admin.caller(&party.key);
+        }
+    }
+
     pub fn name(&self) -> String {
         format!("{:?}, {:?}", self.kind, self.victim)
     }
@@ -274,11 +322,61 @@ impl Row {
         }
     }
 
-    pub async fn send(&self) -> Reply {
+    /// Takes the last step once.
+    pub async fn send(&self) -> Sent {
+        let resolve = |to| format!("escrow resolve --escrow {} --to {to}", self.body["escrowId"]);
+        match self.kind {
+            Refund => self.send_as_operator(&resolve("payer")),
+            Award => self.send_as_operator(&resolve("payee")),
+            Cancel => {
+                let account = &self.payer.account.id;
+                self.send_as_operator(&format!(
+                    "deposit cancel --reference more --mode test --account {account}"
+                ))
+            }
+            _ => self.send_as_party().await,
+        }
+    }
+
+    async fn send_as_party(&self) -> Sent {
         let asks = if self.by_payee { &self.payee } else { &self.payer };
         let header = [("idempotency-key", "the last step")];
-        let body = self.body.to_string();
-        asks.caller.send("POST", &self.path, &header, body).await
+        let (method, body) = match &self.body {
+            Value::Null => ("DELETE", String::new()),
+            body => ("POST", body.to_string()),
+        };
+        let reply = asks.caller.send(method, &self.path, &header, body).await;
+        let (status, text, body) = (reply.status, reply.text(), reply.json());
+        let is_repetition = match self.kind {
+            // These have no idempotency key: the state refuses the second one.
+            Approval | Denial => status == 409 && body["code"] == json!("INTENT_NOT_PENDING"),
+            Close => status == 404,
+            _ => body["replayed"] == json!(true),
+        };
+        Sent {
+            status,
+            text,
+            is_repetition,
+        }
+    }
+
+    fn send_as_operator(&self, line: &str) -> Sent {
+        let arguments = [&words(line)[..], &["--json"]].concat();
+        let output = tokio::task::block_in_place(|| self.operator.run(&arguments));
+        let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+        let status = match (output.code, document["code"].as_str()) {
+            (Some(0), _) => 200,
+            (_, Some("NOT_CONFIRMED" | "STORE" | "LOST_WRITES")) => 503,
+            _ => 409,
+        };
+        // The dispute had ended, or the deposit was cancelled.
+        let is_repetition =
+            document["code"] == json!("ESCROW_WRONG_STATE") || document["replayed"] == json!(true);
+        Sent {
+            status,
+            text: output.stdout,
+            is_repetition,
+        }
     }
 
     /// Makes a wallet for another agent of the payer. `None` if it is not acknowledged.
@@ -336,25 +434,15 @@ impl Row {
         [of_wallets, numbers(&escrows["escrows"], "id")]
     }
 
-    /// The operator's command that is the last step.
-    pub fn send_as_operator(&self, cli: &Cli) -> CliOutput {
-        let to = if self.kind == Refund { "payer" } else { "payee" };
-        let line = format!(
-            "escrow resolve --escrow {} --to {to} --json",
-            self.body["escrowId"]
-        );
-        cli.run(&words(&line))
-    }
-
     /// Repeats the request until it is acknowledged.
-    pub async fn repeat_until_acknowledged(&self) -> Reply {
+    pub async fn repeat_until_acknowledged(&self) -> Sent {
         let end = Instant::now() + SOON;
         loop {
-            let reply = self.send().await;
-            if reply.status != 503 {
-                return reply;
+            let sent = self.send().await;
+            if sent.status != 503 {
+                return sent;
             }
-            assert!(Instant::now() < end, "{}: {}", self.name(), reply.text());
+            assert!(Instant::now() < end, "{}: {}", self.name(), sent.text);
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -371,14 +459,29 @@ impl Row {
         }
     }
 
-    /// Status of the same request if the account that lost writes sends it, and else of a read by that account.
-    pub async fn send_as_payer_or_payee(&self, lost: &Party) -> u16 {
+    /// The last step again if the account that lost writes takes it or the operator, and else a read by that account.
+    pub async fn send_as_payer_or_payee(&self, lost: &Party) -> Sent {
         let asks = if self.by_payee { &self.payee } else { &self.payer };
         if asks.account.id == lost.account.id {
-            self.send().await.status
-        } else {
-            lost.caller.get("/v1/wallet").await.status
+            return self.send().await;
         }
+        let reply = lost.caller.get("/v1/wallet").await;
+        Sent {
+            status: reply.status,
+            text: reply.text(),
+            is_repetition: false,
+        }
+    }
+
+    /// Returns true if an acknowledged change that was not confirmed is there, or if its loss is noticed by `admin`.
+    pub async fn stands_or_is_missed(&self, admin: &Admin) -> bool {
+        let account = &self.payer.account.id;
+        eventually("an answer of the new master", SOON, async || {
+            let status = self.payer.caller.get("/v1/agents/bot/wallet").await.status;
+            let is_missed = status == 503 && admin.logs().contains(account);
+            (status != 503 || is_missed).then_some(status == 404 || is_missed)
+        })
+        .await
     }
 
     async fn balances(&self) -> Balances {
@@ -387,15 +490,38 @@ impl Row {
         let body = escrows.json();
         let escrows = body["escrows"].as_array().expect("escrows");
         assert!(escrows.len() <= 1, "{}: {body}", self.name());
-        let status = escrows.first().and_then(|escrow| escrow["status"].as_str());
-        let known = ["pending", "funded", "released", "disputed", "refunded"];
+        let state = match self.kind {
+            Denial => {
+                let intent = self.path.strip_suffix("/deny").expect("the path of a denial");
+                let reply = self.payer.caller.get(intent).await;
+                reply.json().pointer("/intent/state").cloned()
+            }
+            Cancel => {
+                let deposits = self.payer.caller.get("/v1/wallet/deposits?limit=1").await;
+                deposits.json().pointer("/deposits/0/state").cloned()
+            }
+            _ => escrows.first().map(|escrow| escrow["status"].clone()),
+        };
+        let known = [
+            "pending",
+            "funded",
+            "released",
+            "disputed",
+            "refunded",
+            "blocked",
+            "cancelled",
+        ];
+        let agent = match self.payer.caller.get("/v1/agents/bot/wallet").await.status {
+            404 => None,
+            _ => Some(self.payer.holds("/v1/agents/bot/wallet", "/usdc").await),
+        };
         Balances {
             user: self.payer.holds("/v1/wallet", "/user_wallet/usdc").await,
-            agent: self.payer.holds("/v1/agents/bot/wallet", "/usdc").await,
+            agent,
             payee: self.payee.holds("/v1/wallet", "/user_wallet/usdc").await,
-            escrow: known
+            state: known
                 .into_iter()
-                .find(|word| Some(*word) == status)
+                .find(|word| state.as_ref().and_then(Value::as_str) == Some(*word))
                 .unwrap_or_default(),
         }
     }

@@ -5,7 +5,6 @@ use crate::lost_master::row::{Kind, Row, Victim};
 use crate::world::{MASTERS, World};
 use harness::{Admin, Cli, Gate, GateSide};
 use redis::Script;
-use serde_json::{Value, json};
 use store::script::all::all;
 
 /// When the stopped change continues.
@@ -132,10 +131,11 @@ pub async fn outside<'a>(fixtures: &'a [Fixture<'a>], node: usize) -> Vec<Midway
 
 impl<'a> Midway<'a> {
     pub async fn of_money(
-        (world, admin, node): (&World, &Admin, usize),
+        by: (&World, &Admin, &Cli),
         (kind, victim, (done, goes_on)): (Kind, Victim, Pause),
+        node: usize,
     ) -> Self {
-        let row = Row::prepare(world, admin, (kind, victim), node).await;
+        let row = Row::prepare(by, (kind, victim), node).await;
         let account = |of: Victim| match of {
             Victim::Payer => row.payer.account.id.clone(),
             Victim::Payee => row.payee.account.id.clone(),
@@ -191,29 +191,16 @@ impl<'a> Midway<'a> {
     }
 
     /// Sends the change once, to the servers or as the operator, and records whether it was acknowledged.
-    pub async fn send(&mut self, cli: &Cli) {
+    pub async fn send(&mut self) {
         self.is_acknowledged = match &mut self.subject {
             Subject::Outside(change) => change.send().await,
-            Subject::Money(row) if matches!(row.kind, Kind::Refund | Kind::Award) => {
-                let output = row.send_as_operator(cli);
-                let document: Value = serde_json::from_str(&output.stdout).expect("a document");
-                let code = document["code"].as_str().unwrap_or_default();
-                let is_unknown = ["NOT_CONFIRMED", "STORE"].contains(&code);
-                // A repeated command finds that the dispute has ended.
-                self.is_repetition = code == "ESCROW_WRONG_STATE";
-                let is_done = output.code == Some(0) || self.is_repetition;
-                assert!(is_done || is_unknown, "{}: {output:?}", row.name());
-                is_done
-            }
             Subject::Money(row) => {
-                let reply = row.send().await;
-                // A release or dispute that was done before.
-                let is_repeated = reply.status == 409 && reply.json()["success"] == json!(true);
-                self.is_repetition = reply.json()["replayed"] == json!(true);
-                if ![200, 503].contains(&reply.status) && !is_repeated {
-                    self.unexpected = Some(reply.text());
+                let sent = row.send().await;
+                self.is_repetition = sent.is_repetition;
+                if ![200, 503].contains(&sent.status) && !sent.is_repetition {
+                    self.unexpected = Some(sent.text);
                 }
-                reply.status != 503
+                sent.status != 503
             }
         };
     }
