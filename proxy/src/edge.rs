@@ -7,9 +7,10 @@
 pub mod address_filter;
 pub mod app;
 pub mod arrivals;
-mod bursts;
 mod connection;
 pub mod connections;
+mod control_limited;
+mod delegate;
 mod detached_stream;
 mod early_request_filter;
 mod fail_to_proxy;

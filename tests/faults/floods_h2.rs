@@ -91,3 +91,31 @@ async fn malformed_requests_end_their_connection() {
     );
     others_are_served(&stage).await;
 }
+
+/// Frames that belong to no request, of each kind that the library reads without a bound.
+#[tokio::test]
+async fn control_frames_end_their_connection() {
+    const PRIORITY: u8 = 2;
+    const SETTINGS: u8 = 4;
+    const WINDOW_UPDATE: u8 = 8;
+    const UNKNOWN: u8 = 99;
+    let stage = Setup::default().start().await;
+    let frames = [
+        frame(SETTINGS, 0, 0, &[]),
+        frame(PING, 0, 0, &[0; 8]),
+        frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1]),
+        frame(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes()),
+        frame(UNKNOWN, 0, 0, &[]),
+    ];
+    for frame in frames {
+        let mut raw = connected(&stage, 65_535).await;
+        let more = |_| frame.repeat(100);
+        assert!(
+            is_cut_off(&mut raw, more, 100).await,
+            "10,000 frames of type {}",
+            frame[3]
+        );
+        others_are_served(&stage).await;
+    }
+    stage.at_rest().await;
+}

@@ -12,6 +12,7 @@ use crate::connection_metrics::ConnectionMetrics;
 use axum::Router;
 use axum::body::Body;
 use bare_answer::OwnErrors;
+use connections::bursts::{Burst, Bursts};
 use connections::limit::{ConnectionLimit, OpenConnection, UnderWay};
 use connections::request_head;
 use endpoint::Peer;
@@ -21,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
 use request_body::RequestBody;
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
@@ -56,6 +57,7 @@ pub(super) async fn serve(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
+    let bursts = Bursts::default();
     loop {
         let accepted = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
@@ -83,7 +85,7 @@ pub(super) async fn serve(
             Peer(peer),
             router.clone(),
             limits.client_timeout,
-            (slot, metrics.clone()),
+            (slot, bursts.connection(), metrics.clone()),
             stopping.clone(),
         );
         let open = metrics.open.clone();
@@ -102,20 +104,21 @@ async fn one(
     peer: Peer,
     router: Router,
     timeout: Duration,
-    (slot, metrics): (OpenConnection, ConnectionMetrics),
+    (slot, burst, metrics): (OpenConnection, Burst, ConnectionMetrics),
     mut stopping: watch::Receiver<bool>,
 ) {
     drop(stream.set_nodelay(true));
-    let requests = slot.requests();
+    let (requests, burst) = (slot.requests(), Arc::new(burst));
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(requests.clone());
         let is_well_formed = request_head::check(request.version(), request.headers()).is_ok();
         let (request, rest) = RequestBody::split(request);
         let answering = is_well_formed.then(|| router.clone().call(request.map(Body::new)));
+        let burst = Arc::clone(&burst);
         async move {
             let mut response = match answering {
-                Some(answering) => answering.await?,
+                Some(answering) => burst.serve(pin!(answering)).await?,
                 None => bare_answer::of_malformed(),
             };
             if !rest.discard().await {

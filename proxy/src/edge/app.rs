@@ -4,14 +4,15 @@
 
 use super::Edge;
 use super::arrivals::Arrivals;
-use super::bursts::Bursts;
 use super::connection::{self, Connection};
 use super::connections::Connections;
+use super::control_limited::ControlLimited;
 use super::head::Head;
 use super::head_limited::HeadLimited;
 use super::preface;
 use super::state::EdgeState;
 use async_trait::async_trait;
+use connections::bursts::Bursts;
 use connections::limit::{OpenConnection, Requests};
 use pingora::apps::ServerApp;
 use pingora::listeners::tls::Acceptor;
@@ -62,7 +63,7 @@ impl EdgeApp {
             connections,
             tls,
             within,
-            bursts: Bursts::new(),
+            bursts: Bursts::default(),
         }
     }
 
@@ -113,8 +114,8 @@ impl EdgeApp {
                 (tcp as Stream, is_h2)
             }
         };
-        let connection = match is_h2 {
-            true => connection,
+        let connection: Stream = match is_h2 {
+            true => Box::new(ControlLimited::new(connection)),
             false => {
                 let metrics = Arc::clone(&self.state.get()?.metrics);
                 Box::new(HeadLimited::new(
@@ -125,10 +126,15 @@ impl EdgeApp {
                 ))
             }
         };
-        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
+        let app = Arc::new(Connection::new(
+            Arc::clone(&self.proxy),
+            head,
+            requests,
+            self.bursts.connection(),
+        ));
         match is_h2 {
             true => drop(app.process_new(connection, shutdown).await),
-            false => app.serve_h1(connection, &self.bursts, shutdown).await,
+            false => app.serve_h1(connection, shutdown).await,
         }
         Some(())
     }

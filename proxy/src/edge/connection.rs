@@ -1,10 +1,10 @@
 //! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
 use super::Edge;
-use super::bursts::Bursts;
 use super::head::{HEAD_BYTES_MAX, Head};
 use super::request_scope;
 use super::write::KEEP_ALIVE;
+use connections::bursts::Burst;
 use connections::limit::Requests;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::Stream;
@@ -12,7 +12,7 @@ use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 /// Concurrent requests of an HTTP/2 connection.
@@ -31,28 +31,30 @@ pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
     requests: Requests,
+    burst: Burst,
 }
 
 impl Connection {
-    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>, requests: Requests) -> Self {
+    pub(super) const fn new(
+        proxy: Arc<HttpProxy<Edge>>,
+        head: Arc<Head>,
+        requests: Requests,
+        burst: Burst,
+    ) -> Self {
         Self {
             proxy,
             head,
             requests,
+            burst,
         }
     }
 
     /// Serves HTTP/1, as Pingora's own loop does. The future of that one also has room for HTTP/2: 4 KB a connection.
-    pub(super) async fn serve_h1(
-        self: &Arc<Self>,
-        connection: Stream,
-        bursts: &Bursts,
-        shutdown: &ShutdownWatch,
-    ) {
-        let serve = |session| self.process_new_http(session, shutdown);
-        bursts
-            .serve(first_session(connection, shutdown), serve, next_session)
-            .await;
+    pub(super) async fn serve_h1(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) {
+        let mut session = first_session(connection, shutdown);
+        while let Some(kept) = self.process_new_http(session, shutdown).await {
+            session = next_session(kept);
+        }
     }
 }
 
@@ -106,7 +108,7 @@ impl HttpServerApp for Connection {
         let serving = self.proxy.process_new_http(session, shutdown);
         let serving = request_scope::scope(self.requests.clone(), serving);
         Box::pin(async move {
-            match serving.await {
+            match self.burst.serve(pin!(serving)).await {
                 (served, None) => served,
                 (_, Some(stream)) => Box::pin(stream.write()).await,
             }

@@ -4,19 +4,14 @@
 //! So this connection itself answers heads that are too long, too late or malformed, with the body and headers of every
 //! other answer, instead of Pingora. Then it reports a broken connection to HTTP.
 
+use super::delegate::delegate_connection;
 use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
 use super::refused_head;
 use crate::metrics::Metrics;
 use crate::reply::refusal::Refusal;
-use async_trait::async_trait;
 use bytes::{Buf as _, Bytes};
+use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
-use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::{SslDigest, TlsRef};
-use pingora::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
-    TimingDigest, UniqueID, UniqueIDType,
-};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -251,57 +246,7 @@ impl AsyncWrite for HeadLimited {
     }
 }
 
-#[async_trait]
-impl Shutdown for HeadLimited {
-    async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
-    }
-}
-
-#[async_trait]
-impl Peek for HeadLimited {
-    async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        self.inner.try_peek(buffer).await
-    }
-}
-
-impl UniqueID for HeadLimited {
-    fn id(&self) -> UniqueIDType {
-        self.inner.id()
-    }
-}
-
-impl Ssl for HeadLimited {
-    fn get_ssl(&self) -> Option<&TlsRef> {
-        self.inner.get_ssl()
-    }
-
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.inner.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.inner.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for HeadLimited {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.inner.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for HeadLimited {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.inner.get_proxy_digest()
-    }
-}
-
-impl GetSocketDigest for HeadLimited {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.inner.get_socket_digest()
-    }
-}
+delegate_connection!(HeadLimited);
 
 #[cfg(test)]
 mod tests;
