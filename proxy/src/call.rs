@@ -264,7 +264,7 @@ mod tests {
             outbound,
             body,
         };
-        let (trace, key) = (RequestTrace::new(&HeaderMap::new()), fixture.key());
+        let (trace, key) = (RequestTrace::new(&HeaderMap::new(), None), fixture.key());
         async move { pipeline.complete(trace, key, call).await }
     }
 

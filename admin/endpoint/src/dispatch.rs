@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::api_key::script::count::WindowState;
 use store::blocked::Verdict;
+use telemetry::LineAllowance;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
 
@@ -46,6 +47,9 @@ const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
 const AUTHORITY_AGE_MAX: Duration = Duration::from_secs(1);
 /// Label of requests without a route, in logs and metrics. Their path is untrusted text and is never logged.
 const NO_ROUTE: &str = "none";
+
+/// Lines about requests that no rate bounds.
+static UNBOUNDED: LineAllowance = LineAllowance::new();
 
 /// The peer of a request's connection. The listener adds it to the request.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +88,7 @@ pub(super) async fn around(
     let id = request_id::choose(request.headers());
     let trace = Trace::from_headers(request.headers());
     let method = request.method().clone();
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
     let mut response = match require_unblocked(&admission, request.extensions(), request.headers()).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -98,17 +103,26 @@ pub(super) async fn around(
     let caller = context.and_then(|context| context.caller.as_ref());
     let took = started.elapsed();
     admission.metrics.request(&method, route, response.status(), took);
-    tracing::info!(
-        http.method = method_label(&method),
-        http.route = route,
-        http.status = response.status().as_u16(),
-        account = caller.map(|(account, _)| account.as_str()),
-        mode = caller.map(|(_, mode)| mode.as_str()),
-        request_id = id.to_str().unwrap_or_default(),
-        duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        trace.id = %trace.id,
-        "request"
-    );
+    // No rate bounds the requests without a caller, and those that are refused for their rate.
+    let due = match caller {
+        None => UNBOUNDED.due(peer),
+        Some((account, _)) if response.status() == StatusCode::TOO_MANY_REQUESTS => UNBOUNDED.due(account),
+        Some(_) => Some(0),
+    };
+    if let Some(left_out) = due {
+        tracing::info!(
+            http.method = method_label(&method),
+            http.route = route,
+            http.status = response.status().as_u16(),
+            account = caller.map(|(account, _)| account.as_str()),
+            mode = caller.map(|(_, mode)| mode.as_str()),
+            request_id = id.to_str().unwrap_or_default(),
+            duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            left_out = (left_out > 0).then_some(left_out),
+            trace.id = %trace.id,
+            "request"
+        );
+    }
     // A trace is not exported at the request of a caller without a credential: a flood of such requests would displace
     // others.
     if caller.is_some() || !trace.by_caller {

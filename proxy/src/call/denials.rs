@@ -77,6 +77,7 @@ impl Denials {
             denial,
             message,
             id: denial_id(denial, &subject.name.allow_id),
+            is_counted: false,
             run_id: subject.request.map(|request| request.run.id.clone()),
             estimate: subject.request.and_then(|request| request.estimate),
             plan,
@@ -86,6 +87,7 @@ impl Denials {
     /// Builds a denial that is counted in a rate window: its id leads to the record of the window (decision D70).
     fn counted(&self, window: DenialWindow<'_>, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
         let mut denied = self.denied(window.denial, subject, Some(plan));
+        denied.is_counted = true;
         if let Ok(id) = window.mint(clock::now_ms()) {
             denied.id = id;
         }

@@ -1,5 +1,5 @@
 //! Telemetry of one request: its position in a distributed trace, the time of each stage, the owner of its key, and its
-//! single log line. Each decision and each refusal is recorded by exactly one of the `record_…` functions.
+//! log line. Each decision and each refusal is recorded by exactly one of the `record_…` functions.
 
 use super::hold::Settlement;
 use super::rejection::Rejection;
@@ -7,15 +7,22 @@ use crate::metrics::{Metrics, Stage};
 use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use store::lookup::VirtualKeyOwner;
+use telemetry::LineAllowance;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::{ContinuedTrace, Trace, new_span};
+
+/// Lines about requests that no rate bounds: refused ones, and denials without an audit entry of their own.
+static UNBOUNDED: LineAllowance = LineAllowance::new();
 
 /// Telemetry of a request in progress.
 #[derive(Debug, Clone)]
 pub struct RequestTrace {
     trace: Trace,
+    /// Address of the connection, if it is known.
+    peer: Option<IpAddr>,
     began: Instant,
     /// When the last stage ended.
     last: Instant,
@@ -60,10 +67,11 @@ fn micros(time: Duration) -> u64 {
 
 impl RequestTrace {
     /// Starts the telemetry of a request whose head was received.
-    pub fn new(headers: &HeaderMap) -> Self {
+    pub fn new(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
         let now = Instant::now();
         Self {
             trace: Trace::from_headers(headers),
+            peer,
             began: now,
             last: now,
             stages: [None; Stage::COUNT],
@@ -179,24 +187,40 @@ impl RequestTrace {
         }
     }
 
+    /// Returns the number of lines about unbounded requests of this account, or of this address, that were left out
+    /// since the last one; `None` if this one is left out, too.
+    fn unbounded_line_due(&self) -> Option<u64> {
+        match self.account_and_agent().0 {
+            Some(account) => UNBOUNDED.due(account),
+            None => UNBOUNDED.due(self.peer),
+        }
+    }
+
     fn record_denial(&self, metrics: &Metrics, denied: &Denied) {
         let reason = denied.denial.reason();
         metrics.denied(denied.denial);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
-        tracing::info!(
-            decision = "denied",
-            reason,
-            decision.id = denied.id,
-            run.id = denied.run_id.as_deref(),
-            account.id = account,
-            agent.id = agent,
-            estimate.usd = denied.estimate.map(tracing::field::display),
-            duration.us = total,
-            own.us = own,
-            trace.id = %self.trace.id,
-            "call denied"
-        );
+        let due = match denied.is_counted {
+            true => self.unbounded_line_due(),
+            false => Some(0),
+        };
+        if let Some(left_out) = due {
+            tracing::info!(
+                decision = "denied",
+                reason,
+                decision.id = denied.id,
+                run.id = denied.run_id.as_deref(),
+                account.id = account,
+                agent.id = agent,
+                estimate.usd = denied.estimate.map(tracing::field::display),
+                duration.us = total,
+                own.us = own,
+                left_out = (left_out > 0).then_some(left_out),
+                trace.id = %self.trace.id,
+                "call denied"
+            );
+        }
         let reason = Value::Text(reason.to_owned());
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
@@ -206,17 +230,20 @@ impl RequestTrace {
         metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
-        tracing::info!(
-            decision = "refused",
-            reason = kind.code(),
-            http.status = kind.status(),
-            account.id = account,
-            agent.id = agent,
-            duration.us = total,
-            own.us = own,
-            trace.id = %self.trace.id,
-            "request refused"
-        );
+        if let Some(left_out) = self.unbounded_line_due() {
+            tracing::info!(
+                decision = "refused",
+                reason = kind.code(),
+                http.status = kind.status(),
+                account.id = account,
+                agent.id = agent,
+                duration.us = total,
+                own.us = own,
+                left_out = (left_out > 0).then_some(left_out),
+                trace.id = %self.trace.id,
+                "request refused"
+            );
+        }
         let reason = Value::Text(kind.code().to_owned());
         self.export("refused", "", vec![("tollgate.reason", reason)], false);
     }
@@ -289,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_trace_has_the_duration_of_each_stage_and_the_owner_of_the_key() {
-        let mut trace = RequestTrace::new(&HeaderMap::new());
+        let mut trace = RequestTrace::new(&HeaderMap::new(), None);
         assert_eq!(trace.account_and_agent(), (None, None));
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         trace.set_owner(&owner);

@@ -53,6 +53,7 @@ impl AddressFilter {
     }
 }
 
-fn peer_of(session: &ServerSession) -> Option<IpAddr> {
+/// Returns the address of the connection.
+pub(super) fn peer_of(session: &ServerSession) -> Option<IpAddr> {
     Some(session.client_addr()?.as_inet()?.ip())
 }

@@ -45,7 +45,7 @@ pub(super) fn malformed(what: Malformed) -> Refusal {
 
 /// Builds the answer with the headers of every answer, and records it in metrics and log.
 pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
-    RequestTrace::new(&HeaderMap::new()).record_refusal(metrics, refusal.kind);
+    RequestTrace::new(&HeaderMap::new(), None).record_refusal(metrics, refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
     reply.set(names::REQUEST_ID, &new_request_id());

@@ -1,5 +1,6 @@
 //! Answers a request: finds the route, runs the call or one of the small endpoints, then writes the answer.
 
+use super::address_filter::peer_of;
 use super::detached_stream::{DetachedStream, take_session};
 use super::new_ctx::Ctx;
 use super::route;
@@ -81,7 +82,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         state.metrics.announced_retry();
     }
     let route = route::of_request(state.offered, head);
-    let mut trace = RequestTrace::new(&head.headers);
+    let mut trace = RequestTrace::new(&head.headers, peer_of(session));
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
         && let Err(rejection) = state.addresses.check(session).await

@@ -11,6 +11,7 @@ mod buffered;
 mod error_chain;
 mod filter;
 mod json_line;
+mod line_allowance;
 mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
@@ -24,6 +25,7 @@ pub mod trace;
 
 pub use buffered::{LogMetrics, flush};
 pub use error_chain::error_chain;
+pub use line_allowance::{LINES_PER_SECOND, LineAllowance};
 pub use paced_line::PacedLine;
 #[doc(hidden)]
 pub use prometheus;
