@@ -21,7 +21,7 @@ async fn a_decision_whose_reply_is_lost_is_taken_back() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
-/// The run's counter and its count of calls are taken back as well.
+/// The run's counter and its count of calls are taken back as well, as is a run that has no other call.
 #[tokio::test]
 async fn a_lost_decision_leaves_no_trace_in_its_run() {
     let stage = Stage::wired().await;
@@ -34,6 +34,42 @@ async fn a_lost_decision_leaves_no_trace_in_its_run() {
     assert_eq!(stage.bot.run_spent("run-1").await, Some(ACTUAL));
     let key = stage.bot.account.keys.live().run("bot", "run-1");
     assert_eq!(stage.redis.command::<u64>(&["HGET", &key, "calls"]), 1);
+
+    let run = [("x-service-run-id", "run-2")];
+    stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+    assert_eq!(caller.chat_with(&run, body()).await.status, 503);
+    let runs = stage.bot.account.keys.live();
+    let places = [runs.runs("bot"), runs.all_runs()];
+    let traces = || {
+        let record: u64 = stage.redis.command(&["EXISTS", &runs.run("bot", "run-2")]);
+        let listed = places
+            .each_ref()
+            .map(|place| stage.redis.command::<u64>(&["ZCARD", place]));
+        (record, listed)
+    };
+    eventually("no trace of the run", SOON, async || {
+        (traces() == (0, [1, 1])).then_some(())
+    })
+    .await;
+}
+
+/// The agent's place in the plan is given back: another agent may take the only one.
+#[tokio::test]
+async fn a_lost_decision_leaves_no_agent_in_the_plan() {
+    let stage = Stage::wired().await;
+    let other = stage.bot.account.agent("other");
+    let (_, key) = other.ready(harness::open_cap()).await;
+    let record = stage.bot.account.keys.record();
+    let slots = format!("n{}", stage.redis.period().month);
+    let taken = || stage.redis.command::<Option<u64>>(&["HGET", &record, &slots]);
+    let before = taken();
+    stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+    let caller = stage.edge.caller(&key);
+    assert_eq!(caller.chat_with(&[], body()).await.status, 503);
+    eventually("the place", SOON, async || (taken() == before).then_some(())).await;
+    assert_eq!(other.settled_within(SOON).await, 0);
+    assert_eq!(caller.chat_with(&[], body()).await.status, 200);
+    assert_eq!(taken(), before.map(|places| places + 1));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod counting;
 mod extending;
+mod giving_back;
 mod periods;
 mod preconditions;
 mod resolving;
@@ -40,16 +41,18 @@ pub enum Group {
     Runs,
     Extending,
     Periods,
+    GivingBack,
 }
 
 impl Group {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Resolving,
         Self::Counting,
         Self::Preconditions,
         Self::Runs,
         Self::Extending,
         Self::Periods,
+        Self::GivingBack,
     ];
 
     pub async fn check(self, scripts: &Scripts) -> Checked {
@@ -62,6 +65,7 @@ impl Group {
                 Self::Runs => runs::all(&bench).await,
                 Self::Extending => extending::all(&bench).await,
                 Self::Periods => periods::all(&bench).await,
+                Self::GivingBack => giving_back::all(&bench).await,
             }
         })
         .await

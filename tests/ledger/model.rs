@@ -51,6 +51,8 @@ pub struct Charge {
     /// The currently charged amount.
     pub amount: i128,
     pub state: State,
+    /// Whether it took its agent's place in the month.
+    pub took_slot: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -73,6 +75,8 @@ pub struct Run {
     pub expires: Window,
     /// The status of a run that has ended.
     pub status: Option<&'static str>,
+    /// Whether calls alone made and used it.
+    pub by_calls: bool,
 }
 
 impl Run {
@@ -85,6 +89,7 @@ impl Run {
             last: at,
             expires,
             status: None,
+            by_calls: false,
         }
     }
 }
@@ -258,13 +263,24 @@ impl Model {
 
     /// Whether an agent has a place in `month`.
     fn has_slot(&self, agent: &str, month: u64) -> bool {
+        self.keeps_slot(agent, month) || self.users(agent, month) > 0
+    }
+
+    /// Whether an agent has a place in `month` that is not given back.
+    fn keeps_slot(&self, agent: &str, month: u64) -> bool {
         let extra = self.agents.get(agent).map(|agent| &agent.extra);
-        let is_kept = extra.is_some_and(|extra| {
+        extra.is_some_and(|extra| {
             // As an earlier version writes it, and this one.
             extra.get("slot") == Some(&format!("m{month}")) || extra.contains_key(&format!("s{month}"))
-        });
-        let is_in_month = |charge: &Charge| charge.agent == agent && charge.period.month == month;
-        is_kept || self.charges.iter().any(is_in_month)
+        })
+    }
+
+    /// Number of calls of an agent that were approved in `month` and not voided.
+    fn users(&self, agent: &str, month: u64) -> usize {
+        let is_user = |charge: &&Charge| {
+            charge.agent == agent && charge.period.month == month && charge.state != State::Voided
+        };
+        self.charges.iter().filter(is_user).count()
     }
 
     /// Number of agents that took a place in `month`.

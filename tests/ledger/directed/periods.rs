@@ -306,7 +306,7 @@ pub async fn calendar(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-fn charge(id: &str, period: Period, state: State) -> Charge {
+pub fn charge(id: &str, period: Period, state: State) -> Charge {
     Charge {
         id: id.to_owned(),
         agent: "a".to_owned(),
@@ -318,5 +318,6 @@ fn charge(id: &str, period: Period, state: State) -> Charge {
         checks: NO_CHECKS.to_owned(),
         amount: 10,
         state,
+        took_slot: true,
     }
 }

@@ -242,7 +242,7 @@ async fn lost_counters(bench: &Bench<'_>) -> Checked {
         id: "allow_lost".to_owned(),
         named: false,
         amount: -10,
-        state: State::Settled,
+        state: State::Voided,
         ..world.model.charges[0].clone()
     };
     world.model.charges.push(lost);

@@ -105,6 +105,9 @@ impl Model {
         set("last", Cell::Within(meta.last));
         if let Some(calls) = meta.calls {
             set("calls", Cell::new(calls));
+            if meta.by_calls {
+                set("called", Cell::new(1));
+            }
             set("spent", Cell::new(self.run_spent(agent, run)));
         }
         if meta.denied > 0 {
@@ -149,18 +152,27 @@ impl Model {
                     cells.insert(counter, Cell::new(spent));
                 }
             }
-            // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
-            let (place, month_text) = (format!("s{month}"), format!("m{month}"));
-            if !cells.contains_key(&place) && last.as_ref() != Some(&month_text) {
-                let before = last.unwrap_or_else(|| month_text.clone());
-                cells.insert(before.replace('m', "s"), Cell::new(1));
-                cells.insert(place, Cell::new(1));
-                cells.insert("slot".to_owned(), Cell::new(&month_text));
-                last = Some(month_text);
+            let place = format!("s{month}");
+            // One that an earlier version kept becomes a field when the next one is taken.
+            if let Some(last) = last.as_ref().filter(|_| charge.took_slot) {
+                cells.entry(last.replace('m', "s")).or_insert(Cell::new(1));
+            }
+            match (self.keeps_slot(id, month), self.users(id, month)) {
+                (false, 0) => {}
+                (true, _) => drop(cells.insert(place, Cell::new(1))),
+                (false, users) => drop(cells.insert(place, Cell::new(format!("c{users}")))),
+            }
+            if charge.took_slot {
+                let is_kept = self.users(id, month) > 0;
+                last = is_kept.then(|| format!("m{month}"));
             }
             let held = self.held(|charge| charge.agent == id);
             cells.insert("held".to_owned(), Cell::new(held));
         }
+        match last {
+            Some(month_text) => cells.insert("slot".to_owned(), Cell::new(month_text)),
+            None => cells.remove("slot"),
+        };
         cells
     }
 

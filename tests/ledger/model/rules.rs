@@ -249,6 +249,7 @@ impl Model {
             last: now,
             expires,
             status: None,
+            by_calls: false,
         };
         let run = self.runs.entry(name).or_insert(new);
         (run.last, run.expires) = (last, expires);
@@ -326,10 +327,13 @@ impl Model {
             self.agents.insert(name.agent.clone(), agent);
         }
         if call.named {
+            let is_new = !self.runs.contains_key(&(name.agent.clone(), name.run.clone()));
             let run = self.touch_run(call, at);
+            run.by_calls = is_new || run.by_calls && run.status.is_none();
             run.calls = Some(run.calls.unwrap_or(0) + 1);
             run.status = None;
         }
+        let took_slot = !self.has_slot(&name.agent, self.period.month);
         self.charges.push(Charge {
             id: name.allow_id,
             agent: name.agent,
@@ -343,6 +347,7 @@ impl Model {
             state: State::Open {
                 due: at.clock.later(millis(call.hold_life)),
             },
+            took_slot,
         });
         self.version += 1;
     }
@@ -423,8 +428,15 @@ impl Model {
         let charge = &mut self.charges[found];
         charge.amount = 0;
         charge.state = State::Voided;
-        if let Some(run) = self.runs.get_mut(&(charge.agent.clone(), charge.run.clone())) {
-            run.calls = run.calls.map(|calls| calls - i64::from(charge.named));
+        let name = (charge.agent.clone(), charge.run.clone());
+        if let Some(run) = self.runs.get_mut(&name).filter(|_| charge.named) {
+            run.calls = run.calls.map(|calls| calls - 1);
+            // Nothing else used it, and the caller was told that no call was approved.
+            if run.by_calls && run.calls == Some(0) && run.denied == 0 && run.status.is_none() {
+                self.runs.remove(&name);
+                self.listed.remove(&name);
+                self.counted_runs.remove(&name);
+            }
         }
         Voided::Refunded
     }

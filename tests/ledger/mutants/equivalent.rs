@@ -102,8 +102,4 @@ pub const LIST: &[(&str, &str)] = &[
         "extend: local reason_text = denial(by, agent[1], policy, at, '', run_spent, day_spent, month_spent, true, '', 0, ARGV[5], tracked) | 99: '' -> 'x'",
         HAS_SLOT,
     ),
-    (
-        "authorize: if run[4] then call('HDEL', KEYS[7], 'status', 'ended') end | 4: run[4] -> true",
-        "fields that are not there cannot be removed; the condition saves a call",
-    ),
 ];

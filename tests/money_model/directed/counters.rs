@@ -62,6 +62,7 @@ async fn runs(stage: &Stage<'_>) -> Checked {
         denied: 0,
         expires,
         status: Some("failed"),
+        called: true,
     };
     let side = &mut model.sides[0];
     side.runs.insert(("a".to_owned(), "r".to_owned()), ended);
@@ -115,6 +116,7 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
                     denied: 0,
                     expires,
                     status: None,
+                    called: false,
                 },
             );
         }

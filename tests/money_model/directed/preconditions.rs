@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
-use crate::model::{Agent, Charge, Limits, Model};
+use crate::model::{Agent, Charge, Limits, Model, Run};
 use crate::world::Checked;
 use domain::period::Period;
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     policies(stage).await?;
     plans(stage).await?;
     existing_agents(stage).await?;
-    runs(stage).await
+    runs(stage).await?;
+    after_calls(stage).await
 }
 
 /// The policy of an agent in the first account.
@@ -273,6 +274,65 @@ async fn runs(stage: &Stage<'_>) -> Checked {
         };
         world.want("settled", named).await?;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+/// A slot that only calls used becomes one that no void gives back, and a run that only calls used does so when a spend
+/// of it waits for approval. The slot of another month stays one of calls.
+async fn after_calls(stage: &Stage<'_>) -> Checked {
+    let (now, before) = (stage.period, long_ago(stage.period));
+    let by_calls = |month: u64| {
+        [
+            ("slot".to_owned(), format!("m{month}")),
+            (format!("s{month}"), "c2".to_owned()),
+        ]
+    };
+    let mut model = stage.model();
+    for (agent, month) in [("a", now.month), ("b", before.month)] {
+        let record = model.sides[0].agents.get_mut(agent).expect("the agent");
+        record.old.extend(by_calls(month));
+    }
+    let (moment, expires) = (model.now(), model.window.later(1_000_000));
+    let run = Run {
+        first: moment.clone(),
+        last: moment,
+        calls: Some(1),
+        denied: 0,
+        expires,
+        status: None,
+        called: true,
+    };
+    let side = &mut model.sides[0];
+    side.runs.insert(("a".to_owned(), "r".to_owned()), run);
+    side.charges.push(Charge {
+        run: Some("r".to_owned()),
+        ..charge("a", 1, before)
+    });
+    // Without a charge the model's record does not say how many slots are taken.
+    side.agents.insert("c".to_owned(), Agent::default());
+    side.charges.push(charge("c", 1, other_day(now)));
+    limit(
+        &mut model,
+        "a",
+        Limits {
+            approval: Some(5),
+            ..Limits::default()
+        },
+    );
+    let mut world = stage.world(model).await?;
+    let of = |agent: &str, n, amount| Spend {
+        agent: agent.to_owned(),
+        run: Some("r".to_owned()),
+        ..spend(n, amount)
+    };
+    for (answer, act) in [
+        ("settled", of("a", 1, 1)),
+        ("pending", of("a", 2, 6)),
+        ("settled", of("b", 3, 1)),
+        ("settled", of("a", 4, 1)),
+    ] {
+        world.want(answer, act).await?;
     }
     Ok(())
 }

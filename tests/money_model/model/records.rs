@@ -122,6 +122,8 @@ pub struct Run {
     pub expires: Window,
     /// The status of a run that has ended.
     pub status: Option<&'static str>,
+    /// Whether a void of its calls may remove it, as `authorize` writes it.
+    pub called: bool,
 }
 
 #[derive(Debug, Clone)]

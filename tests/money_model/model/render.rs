@@ -240,9 +240,15 @@ impl Model {
             // A place is taken once; one that an earlier version kept becomes a field when the next one is taken.
             let (place, month_text) = (format!("s{month}"), format!("m{month}"));
             let has_place = record.contains_key(&place) || last.as_ref() == Some(&month_text);
+            if let Some(of_calls) = record.get_mut(&place).filter(|text| text.starts_with('c')) {
+                // A void no longer gives it back.
+                "1".clone_into(of_calls);
+            }
             if mode(at) == Mode::Live && !has_place {
                 let before = last.unwrap_or_else(|| month_text.clone());
-                record.insert(before.replace('m', "s"), "1".to_owned());
+                record
+                    .entry(before.replace('m', "s"))
+                    .or_insert_with(|| "1".to_owned());
                 record.insert(place, "1".to_owned());
                 record.insert("slot".to_owned(), month_text.clone());
                 last = Some(month_text);

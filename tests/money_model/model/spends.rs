@@ -106,6 +106,7 @@ impl Model {
             denied: 0,
             expires,
             status: None,
+            called: false,
         });
         (run.last, run.expires) = (moment.to_owned(), expires);
         Some(run)
@@ -197,7 +198,9 @@ impl Model {
         if !approving && limits.approval.is_some_and(|threshold| input.amount > threshold) {
             request.state = "pending_approval";
             request.wallet = Some(wallet);
-            self.touch_run(input, &moment);
+            if let Some(run) = self.touch_run(input, &moment) {
+                run.called = false;
+            }
             return Ok((moment, "outcome=pending_approval".to_owned()));
         }
         let (balance, policy) = self.charge(input, &moment);

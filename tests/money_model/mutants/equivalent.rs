@@ -9,6 +9,8 @@ const OLD_NOTE: &str = "funding notes no escrow with a payee in another account:
 
 const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
 
+const OF_SPENDS: &str = "a slot that a spend uses is set to what it is; the condition saves a call";
+
 const CLAIM: &str =
     "who keeps a refusal under another id holds the claim of its key, so nothing else is there";
 
@@ -129,6 +131,14 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "spend/spend: if not replaced and not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 48: 10 -> 11",
         POLICY,
+    ),
+    (
+        "spend/spend: elseif agent[18] and agent[18] ~= '1' then | 28: 18 -> 19",
+        OF_SPENDS,
+    ),
+    (
+        "spend/spend: elseif agent[18] and agent[18] ~= '1' then | 35: '1' -> '0'",
+        OF_SPENDS,
     ),
     (
         "spend/spend: local allowed_by = agent[10] and agent[6] or 'account-policies' | 26: 10 -> 11",

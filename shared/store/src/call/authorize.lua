@@ -13,8 +13,8 @@
 -- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
 --   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
---   clock, two more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an agent's
---   first call of the month, and four more where a counter has reached 2^53
+--   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, three in an
+--   agent's first call of the month, and five more where a counter has reached 2^53
 -- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
@@ -108,6 +108,12 @@ local held = held_text + 0
 local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
 -- An earlier version kept only the last month in which the agent took a slot, as `slot`.
 local has_slot = agent[12] or agent[10] == month_field
+-- A slot that only calls use has their number, as in `c2`: void.lua gives it back with the last of them. `1` is kept.
+local slot_text = has_slot and '1' or 'c1'
+local users_text = agent[12] and string.match(agent[12], '^c(%d+)$')
+if users_text then
+  slot_text = format('c%d', users_text + 1)
+end
 local word_text
 reason_text = denial(estimate, agent[1], policy, at, '', run_spent, day_spent, month_spent, has_slot, ARGV.agents, slots,
   ARGV.tracked, tracked)
@@ -164,7 +170,7 @@ end
 local version_text = format('%d', changes + 1)
 if top < EXACT then
   call('HSET', KEYS.agent, day_field, format('%d', day_spent + estimate), month_field,
-    format('%d', month_spent + estimate), 'held', format('%d', held + estimate))
+    format('%d', month_spent + estimate), 'held', format('%d', held + estimate), slot_field, slot_text)
   call('HSET', KEYS.account, tracked_field, format('%d', tracked + estimate), 'version', version_text)
   if named then
     call('HSET', KEYS.run, 'spent', format('%d', run_spent + estimate), 'calls', format('%d', (run[2] or '0') + 1))
@@ -173,6 +179,7 @@ else
   call('HINCRBY', KEYS.agent, day_field, ARGV.estimate)
   call('HINCRBY', KEYS.agent, month_field, ARGV.estimate)
   call('HINCRBY', KEYS.agent, 'held', ARGV.estimate)
+  call('HSET', KEYS.agent, slot_field, slot_text)
   call('HINCRBY', KEYS.account, tracked_field, ARGV.estimate)
   call('HSET', KEYS.account, 'version', version_text)
   if named then
@@ -184,12 +191,15 @@ if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
   local last_field = agent[10] or month_field
   local last_text = string.match(last_field, '%d+')
-  call('HSET', KEYS.agent, 's' .. last_text, '1', slot_field, '1', 'slot', month_field)
+  call('HSETNX', KEYS.agent, 's' .. last_text, '1')
+  call('HSET', KEYS.agent, 'slot', month_field)
   call('HINCRBY', KEYS.account, slots_field, '1')
 end
 if not listed then
   --@ run.lua
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[3], @ARGV.run, RUN_LIFE)
+  -- Only calls use this run: void.lua removes it with the last of them.
+  if not run[3] then call('HSET', KEYS.run, 'called', '1') end
 end
-if run[4] then call('HDEL', KEYS.run, 'status', 'ended') end
+if run[4] then call('HDEL', KEYS.run, 'status', 'ended', 'called') end
 return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. agent[2] .. ' ' .. agent[3] .. ' ' .. plan_text

@@ -1,10 +1,11 @@
 -- Purpose: ensure that an authorize whose reply was lost never charges, whether it ran, runs later or never arrives:
---   give back the charge (even if the reaper kept the hold meanwhile), and leave a tombstone that refuses the id.
--- KEYS: as hold.rs names them
+--   give back the charge (even if the reaper kept the hold meanwhile), the plan's slot and the run if nothing else uses
+--   them, and leave a tombstone that refuses the id.
+-- KEYS: as void.rs names them
 -- ARGV: as void.rs names them; generation and version are those of the account that were known before the authorize
 -- Returns: {'refunded'} | {'voided'}
 --   | {'lacks_writes'} (no hold, and the account is older: nothing is written)
--- Cost: O(log open holds); 4 to 19 calls
+-- Cost: O(log open holds + log runs of the account); 4 to 27 calls
 local value, open = call('GET', KEYS.hold), true
 if not value then value, open = call('GET', KEYS.kept_hold), false end
 if not value then
@@ -17,5 +18,28 @@ call('ZREM', KEYS.due, ARGV.allow_id)
 call('DEL', KEYS.kept_hold)
 call('ZREM', KEYS.kept_index, ARGV.allow_id)
 local run_known = end_hold(value, open, 'voided', '0', '', '')
-if run_known then call('HINCRBY', KEYS.run, 'calls', -1) end
+-- The run and the agent's slot go with the last call that used them: the caller was told that no call was approved.
+if run_known and call('HINCRBY', KEYS.run, 'calls', -1) == 0 then
+  local run = call('HMGET', KEYS.run, 'called', 'denied', 'status')
+  if run[1] and not run[2] and not run[3] then
+    call('DEL', KEYS.run)
+    call('ZREM', KEYS.agent_runs, ARGV.run)
+    call('ZREM', KEYS.account_runs, string.match(KEYS.run, '/run/(.+)$'))
+  end
+end
+local month_text = string.match(value, '^H %d+ %d+ (%d+) ')
+local month_field, slot_field = 'm' .. month_text, 's' .. month_text
+local agent = call('HMGET', KEYS.agent, slot_field, month_field, 'slot')
+local users_text = agent[1] and string.match(agent[1], '^c(%d+)$')
+if not users_text then return {'refunded'} end
+if users_text ~= '1' then
+  call('HSET', KEYS.agent, slot_field, format('c%d', users_text - 1))
+elseif agent[2] and agent[2] ~= '0' then
+  -- An earlier version, which does not count the calls of a slot, charged this agent too.
+  call('HSET', KEYS.agent, slot_field, '1')
+else
+  call('HDEL', KEYS.agent, slot_field)
+  if agent[3] == month_field then call('HDEL', KEYS.agent, 'slot') end
+  call('HINCRBY', KEYS.account, 'n' .. month_text, -1)
+end
 return {'refunded'}

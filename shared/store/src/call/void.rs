@@ -1,6 +1,6 @@
 //! Twin of `void.lua`: guarantees that an `authorize` whose reply was lost never charges.
 
-use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, HoldName, LACKS_WRITES};
 use crate::script::change::END_HOLD;
 use crate::script::{script, with_fragments};
 use crate::{Store, StoreError};
@@ -12,9 +12,12 @@ script! {
     kind: Timed,
     source: [END_HOLD, &with_fragments(include_str!("void.lua"), &[LACKS_WRITES])],
     when_full: Run,
-    keys: EndKeys,
+    /// Those of `EndKeys` in the same order, and the two indexes of the run.
+    keys: struct VoidKeys<'a>: &'a str {
+        account, agent, run, hold, due, kept_index, kept_hold, audit_log, agent_runs, account_runs
+    },
     /// The tombstone's life is in ms.
-    args: struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version },
+    args: struct VoidArgs<'a>: &'a str { allow_id, tombstone_life, generation, version, run },
 }
 
 /// How long a voided id is refused. A delayed command can only arrive while its connection lives; an hour is far
@@ -44,8 +47,23 @@ pub async fn void(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided,
         tombstone_life: &TOMBSTONE_LIFE.as_millis().to_string(),
         generation: &generation,
         version: &version,
+        run: &name.run,
     };
-    let mut reply = store.reply(&VOID, keys.to_end(), args).await?;
+    let (agent_runs, account_runs) = (keys.realm.runs(&name.agent), keys.realm.all_runs());
+    let end = keys.to_end();
+    let keys = VoidKeys {
+        account: end.account,
+        agent: end.agent,
+        run: end.run,
+        hold: end.hold,
+        due: end.due,
+        kept_index: end.kept_index,
+        kept_hold: end.kept_hold,
+        audit_log: end.audit_log,
+        agent_runs: &agent_runs,
+        account_runs: &account_runs,
+    };
+    let mut reply = store.reply(&VOID, keys, args).await?;
     match reply.word()?.as_str() {
         "refunded" => Ok(Voided::Refunded),
         "voided" => Ok(Voided::Barred),

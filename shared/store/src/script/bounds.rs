@@ -86,7 +86,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("user/change.lua", "HGETALL", SESSIONS),
     ("user/change.lua", "HVALS", USERS),
     ("virtual_key/forget.lua", "DEL", RECORD),
-    ("call/void.lua", "DEL", TEXT),
+    ("call/void.lua", "DEL", RECORD),
     ("webhook/create.lua", "HGETALL", RECORD),
     ("webhook/delete.lua", "DEL", RECORD),
     ("webhook/update.lua", "HGETALL", RECORD),

@@ -93,7 +93,7 @@ end
 -- Records the last use of the named run, and increments its `calls` or `denied`.
 local function ran(count)
   if not named then return end
-  if count then call('HINCRBY', KEYS.run, count, 1) end
+  if count then call('HINCRBY', KEYS.run, count, 1) else call('HDEL', KEYS.run, 'called') end
   list_run(@KEYS.run, @KEYS.agent_runs, @KEYS.account_runs, run[2], @ARGV.run, tonumber(ARGV.run_life))
 end
 if reason then
@@ -125,8 +125,12 @@ if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
   local last_field = agent[2] or month_field
   local last_text = string.match(last_field, '%d+')
-  call('HSET', KEYS.agent, 's' .. last_text, '1', slot_field, '1', 'slot', month_field)
+  call('HSETNX', KEYS.agent, 's' .. last_text, '1')
+  call('HSET', KEYS.agent, slot_field, '1', 'slot', month_field)
   call('HINCRBY', KEYS.account, slots_field, 1)
+elseif agent[18] and agent[18] ~= '1' then
+  -- So far only calls used it: void.lua would give it back with the last of them.
+  call('HSET', KEYS.agent, slot_field, '1')
 end
 if named then
   call('HINCRBY', KEYS.run, 'spent', ARGV.amount)

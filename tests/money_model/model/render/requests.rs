@@ -92,6 +92,9 @@ impl Model {
             if run.denied > 0 {
                 record.extend(cells([("denied", &run.denied.to_string())]));
             }
+            if run.called {
+                record.extend(cells([("called", "1")]));
+            }
             if let Some(status) = run.status {
                 record.extend(cells([("status", status), ("ended", "1")]));
             }
