@@ -4,6 +4,7 @@
 mod neighbour;
 mod operator;
 mod people;
+mod rare;
 mod work;
 
 use crate::fill::{AGENT, MODE, Tenant};

@@ -42,6 +42,11 @@ const NUMBERS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
 /// Fields `acct_…` of a hash, with a version.
 const VERSIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('HSET', KEYS[1], string.format('acct_%026d', n), '1 1') end return 1";
+/// Groups of coalesced violations that wait, of an agent each, and their order; `ARGV[3]` is the text of each.
+const VIOLATIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    local group = string.format('daily_limit bot%07d', n) \
+    redis.call('HSET', KEYS[1], group, ARGV[3]) \
+    redis.call('ZADD', KEYS[2], n, group) end return 1";
 /// Transactions that are copies of the line in `ARGV[3]`, in all of the lists.
 const TRANSACTIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
     redis.call('HSET', KEYS[1], n, ARGV[3]) \
@@ -106,6 +111,8 @@ pub enum Kind {
     Holds,
     /// Versions of other accounts that the bucket of the account's witness stores.
     Witnessed,
+    /// Groups of coalesced violations, aside: with an account's last webhook those that wait are removed.
+    Violations,
 }
 
 /// When the newest of `count` ended runs, or ended kept holds, was last seen: so long ago that its record has ended.
@@ -179,6 +186,10 @@ impl Tenant {
                 many(PREFIXED, &[kept], &[ended, "allow_".to_owned()]);
             }
             Kind::Witnessed => many(VERSIONS, &[witness_of(keys.bucket()).witnessed()], &[]),
+            Kind::Violations => {
+                let waiting = [realm.violations_waiting(), realm.violations_order()];
+                many(VIOLATIONS, &waiting.map(aside), &[format!("2 2,1,{now},{now},0")]);
+            }
             Kind::Escrows => many(NUMBERS, &[realm.escrows()], &[]),
             Kind::Transactions => {
                 let line = format!(
@@ -242,6 +253,11 @@ impl Tenant {
         let (record, field, count) = (self.keys().record(), format!("{MODE}_{field}"), count.to_string());
         let _: u64 = world.redis.command(&["HSET", &record, &field, &count]);
     }
+}
+
+/// Where a key is filled that the day removes.
+pub fn aside(key: String) -> String {
+    key + "/aside"
 }
 
 fn fields(state: &str, now: u64) -> Vec<String> {

@@ -14,7 +14,7 @@ const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 /// size.
 const MORE: u64 = 50;
 /// Every kind of record.
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind::Entries,
     Kind::Agents,
     Kind::VirtualKeys,
@@ -26,6 +26,7 @@ const KINDS: [Kind; 11] = [
     Kind::EndedRuns,
     Kind::Holds,
     Kind::Witnessed,
+    Kind::Violations,
 ];
 
 /// Scripts whose call does not name the account.
@@ -42,10 +43,6 @@ const UNNAMED: [&str; 8] = [
 /// Scripts that the day does not run, and what bounds their cost: shared/store/src/script/bounds.rs checks each of
 /// them. The day runs all others.
 const NOT_RUN: &[(&str, &str)] = &[
-    (
-        "archive_intents",
-        "PASSED_MAX places of lists, in segments of INTENTS_MAX",
-    ),
     ("forget", "FORGET_BATCH texts that its caller names"),
     (
         "price_table_keep",
@@ -62,10 +59,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     (
         "virtual_key_forget",
         "FORGOTTEN_AT_ONCE keys that its caller names",
-    ),
-    (
-        "webhook_dispatch_coalesced",
-        "DELIVERIES_MAX, once the minute of the violations is over",
     ),
 ];
 
@@ -147,6 +140,7 @@ async fn no_script_reads_more_where_there_are_a_million() {
             person.live(&world, round).await;
         }
         person.archive(&world).await;
+        person.rare(&world).await;
         let commands = watch.since_the_last_mark(&world.redis).await;
         both.push(by_script(&world, &names, &commands, &person.tenant.account.id));
     }

@@ -32,9 +32,9 @@ keys! {
     pub violations() = "/violations";
     /// The further violations, until they are reported at the end of the minute (hash of `<reason> <agent>` to their
     /// number and range).
-    pub(crate) violations_waiting() = "/violations/waiting";
+    pub violations_waiting() = "/violations/waiting";
     /// The same groups in the order of their first entries (sorted set).
-    pub(crate) violations_order() = "/violations/order";
+    pub violations_order() = "/violations/order";
     /// A webhook's record (hash).
     pub webhook(id: &str) = "/webhook/", id;
     /// Deliveries of a webhook (hash of number to text).
