@@ -234,3 +234,16 @@ async fn decision(call: &Call, record: &IntentRecord, granted: bool) -> Result<D
         at_ms: server_clock::now_ms(&call.state.store).await?.max(record.at_ms),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_and_deposits_have_records_that_are_no_intents() {
+        for kind in Kind::ALL {
+            let is_money_alone = [Kind::Transfer, Kind::Deposit].contains(&kind);
+            assert_eq!(is_intent(kind), !is_money_alone, "{kind:?}");
+        }
+    }
+}

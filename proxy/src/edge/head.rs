@@ -129,4 +129,12 @@ mod tests {
         assert!(read(1));
         assert!(!read(1));
     }
+
+    #[test]
+    fn one_write_is_flushed_when_asked_for() {
+        let head = Head::expected_by(Instant::now());
+        assert!(!head.take_flush());
+        head.flush_next_write();
+        assert!(head.take_flush() && !head.take_flush());
+    }
 }

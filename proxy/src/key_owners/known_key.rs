@@ -71,6 +71,13 @@ fn now_ms() -> u64 {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_time_of_a_rejection_passes() {
+        let before = now_ms();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(now_ms() > before);
+    }
+
     /// A key that was rejected at the start of a rate window may be used again at its end.
     #[test]
     fn a_rejection_is_recent_for_a_minute() {

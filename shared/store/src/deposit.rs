@@ -248,6 +248,11 @@ mod tests {
             (deposit.first, deposit.state),
             (DepositState::Pending, DepositState::Confirmed)
         );
+        let made_at_once = Deposit {
+            first: DepositState::Confirmed,
+            ..deposit.clone()
+        };
+        assert!(deposit.was_announced() && !made_at_once.was_announced());
         for (name, _) in all {
             let read = Deposit::from_fields(&fields(name));
             let is_optional = ["confirmed_at", "cancelled_at"].contains(&name);

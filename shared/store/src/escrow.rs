@@ -233,6 +233,9 @@ mod tests {
         let escrow = read(&all).unwrap();
         assert!(escrow.has_party("acct_1") && escrow.has_party("acct_2") && !escrow.has_party("acct_3"));
         assert!(escrow.crosses_accounts());
+        let is_listed = |account: &str, mode| escrow.is_listed_in(&Realm::new(account, mode));
+        assert!(is_listed("acct_1", Mode::Live) && is_listed("acct_2", Mode::Live));
+        assert!(!is_listed("acct_1", Mode::Test) && !is_listed("acct_3", Mode::Live));
         assert_eq!((escrow.payer.agent(), escrow.payee.agent()), (None, Some("bot")));
         assert_eq!(escrow.amount, Nanos::MAX);
         for (name, _) in fields {

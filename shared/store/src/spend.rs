@@ -299,4 +299,11 @@ mod tests {
         );
         assert!(!REASONS.contains(&Reason::ApprovalDenied));
     }
+
+    #[test]
+    fn the_beginning_of_a_text_is_cut_by_characters() {
+        assert_eq!(beginning("é"), "é");
+        let long = "é".repeat(TEXT_LOGGED_MAX + 1);
+        assert_eq!(beginning(&long), "é".repeat(TEXT_LOGGED_MAX));
+    }
 }

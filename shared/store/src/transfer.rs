@@ -315,3 +315,32 @@ pub(crate) fn record_args(once: &Once, life: Option<Duration>) -> (&str, String)
         Some(life) => (&once.id, life.as_millis().to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_reply_is_read() {
+        let read = |words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            transferred(Reply::new(&OWN, words)).ok()
+        };
+        let done = Transferred::Done {
+            balance: Nanos::from_stored(5),
+            at_ms: 7,
+        };
+        for (words, outcome) in [
+            (&["done", "5", "7"][..], done),
+            (&["blocked", "frozen"], Transferred::Blocked(Reason::Frozen)),
+            (&["known"], Transferred::Known),
+            (&["insufficient"], Transferred::Insufficient),
+            (&["too_much"], Transferred::TooMuch),
+            (&["changed"], Transferred::Changed),
+        ] {
+            assert_eq!(read(words), Some(outcome), "{words:?}");
+        }
+        assert_eq!(read(&["another"]), None);
+        assert_eq!(read(&["done", "5"]), None);
+    }
+}

@@ -181,3 +181,13 @@ async fn keep_blocked<T>(
         _ => reply.unexpected(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_of_a_call_names_its_escrow() {
+        assert_eq!(request_of(7), r#"{"escrowId":7}"#);
+    }
+}
