@@ -1,8 +1,8 @@
 //! A master is cut off from its replica, acknowledges a change of money, and is replaced by that replica: for each kind
 //! of change, with the master of each account that takes part. With `auto`, nothing acknowledged is missing, done twice
-//! or owned by two, and no number of a wallet or an escrow is given again; the close of an empty wallet, which waits for
-//! no replica, is there or missed by the next request. With `async`, where nothing waits for a replica, the next request
-//! to any server, the operator's next command and `ledger check` notice the loss.
+//! or owned by two, and no number of a wallet or an escrow is given again; the close of an empty wallet, which waits
+//! for no replica, is there or missed by the next request. With `async`, where nothing waits for a replica, the next
+//! request to any server, the operator's next command and `ledger check` notice the loss.
 
 pub mod row;
 

@@ -35,8 +35,8 @@ impl Context {
             .ok_or_else(|| Failure::no_account(id))
     }
 
-    /// Reads the newest acknowledged version of the account `id` from its witness. Call it before a change of money: the
-    /// store refuses the change then if the account lost writes, which this process cannot know.
+    /// Reads the newest acknowledged version of the account `id` from its witness. Call it before a change of money:
+    /// the store refuses the change then if the account lost writes, which this process cannot know.
     pub(super) async fn learn_version(&self, id: &str) {
         self.store.floor(id).await;
     }

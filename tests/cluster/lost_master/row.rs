@@ -205,7 +205,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Makes the accounts and takes all steps but the last. `operator` is the command line for the steps of the operator.
+    /// Makes the accounts and takes all steps but the last. `operator` is the command line for the operator's steps.
     pub async fn prepare(
         (world, admin, operator): (&World, &Admin, &Cli),
         (kind, victim): (Kind, Victim),

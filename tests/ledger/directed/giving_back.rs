@@ -87,8 +87,8 @@ async fn other_ends(bench: &Bench<'_>) -> Checked {
     another(&mut world).await
 }
 
-/// A slot that an earlier version took is kept: it did not count the calls that use it. Its slot of another month, which
-/// it stored as the last one alone, stays when this month's is given back.
+/// A slot that an earlier version took is kept: it did not count the calls that use it. Its slot of another month,
+/// which it stored as the last one alone, stays when this month's is given back.
 async fn slot_of_an_earlier_version(bench: &Bench<'_>) -> Checked {
     let month = bench.period.month;
     for (field, value) in [
@@ -224,7 +224,7 @@ async fn runs(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// A run stays that was there before its first call, as a waiting spend makes one, that has a denial, or that was ended.
+/// A run stays that was there before its first call, as a waiting spend makes one, that has a denial, or that ended.
 async fn other_uses_of_a_run(bench: &Bench<'_>) -> Checked {
     let at = Window::at(clock::now_ms());
     let name = ("a".to_owned(), "r".to_owned());
