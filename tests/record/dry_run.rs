@@ -318,17 +318,17 @@ async fn an_estimate_beyond_any_amount_is_predicted() {
             "{body}"
         );
         assert!(text(&body, "/message").contains(part), "{body}");
-        assert_eq!(names(&body).len(), 10, "{body}");
+        assert_eq!(names(&body).len(), Denial::ALL.len() - 1, "{body}");
     };
     predict("service_unavailable", "beyond any amount").await;
     success(
         &client
             .api
-            .post("/v1/policies/bot", json!({ "maxSpendPerMonth": 9_000_000 }))
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": 9_000_000 }))
             .await,
         200,
     );
-    predict("monthly_limit", "this call is estimated beyond any amount").await;
+    predict("daily_limit", "this call is estimated beyond any amount").await;
 }
 
 #[tokio::test]
