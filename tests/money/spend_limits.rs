@@ -72,21 +72,19 @@ async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
     );
 }
 
-/// Sets up an agent so that exactly the checks in `failing` (bits by the order of `REASONS`) refuse a spend of 10
-/// nanos.
-async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
-    let fails = |at: u32| failing & (1 << at) != 0;
-    let ten = |at: u32| if fails(at) { "9" } else { "10" };
+/// Sets up an agent so that of the checks of a spend of 10 nanos only `failing` refuses it; without a name, none does.
+async fn set_the_stage(world: &World, spender: &Spender, failing: &str) {
+    let ten = |check: &str| if failing == check { "9" } else { "10" };
     let account = &spender.account;
     let agent = account.keys.live().agent("bot");
     let month = world.redis.period().month;
     let mut set = redis::pipe();
     set.cmd("DEL").arg(&agent).ignore();
     set.cmd("DEL").arg(account.keys.live().run("bot", "r")).ignore();
-    if fails(0) {
+    if failing == "frozen" {
         set.cmd("HSET").arg(&agent).arg(&["frozen", "user"]).ignore();
     }
-    let cap = if fails(1) { "0" } else { "1" };
+    let cap = if failing == "cap_disabled" { "0" } else { "1" };
     set.cmd("HSET")
         .arg(&agent)
         .arg(&[
@@ -101,24 +99,25 @@ async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
         ])
         .arg(&[
             "cap_txn",
-            ten(2),
+            ten("per_transaction_limit"),
             "cap_run",
-            ten(3),
+            ten("per_run_limit"),
             "cap_day",
-            ten(4),
+            ten("daily_limit"),
             "cap_month",
-            ten(5),
+            ten("monthly_limit"),
         ])
-        .arg(&["spend_limit", ten(8), "balance", ten(9)])
+        .arg(&[
+            "spend_limit",
+            ten("spend_limit"),
+            "balance",
+            ten("insufficient_balance"),
+        ])
         .ignore();
-    let (slots, tracked) = (
-        if fails(6) { "3" } else { "2" },
-        if fails(7) { "91" } else { "90" },
-    );
     let (slots_field, tracked_field) = (format!("n{month}"), format!("t{month}"));
     set.cmd("HSET")
         .arg(account.keys.record())
-        .arg(&[&slots_field, slots, &tracked_field, tracked])
+        .arg(&[&slots_field, "2", &tracked_field, "90"])
         .ignore();
     let () = world.store.pipeline(&set).await.unwrap();
 }
@@ -129,9 +128,8 @@ async fn stored_denials_are_returned_again() {
     let world = World::start().await;
     let spender = Spender::new(&world, "builder").await;
     let month = world.redis.period().month;
-    for (at, reason) in REASONS.iter().enumerate() {
-        let reason = reason.as_str();
-        set_the_stage(&world, &spender, (1 << at) >> 1).await;
+    for reason in REASONS.iter().map(|reason| reason.as_str()) {
+        set_the_stage(&world, &spender, reason).await;
         match reason {
             "insufficient_balance" => continue,
             "plan_agent_limit" => spender.set_account(&world, &format!("n{month}"), 10).await,
@@ -145,7 +143,7 @@ async fn stored_denials_are_returned_again() {
         let body = json!({ "agent": "bot", "amount": "1e-8", "runId": "r", "description": description });
         let first = spender.spend(reason, body.clone()).await;
         let id = denied(&first, reason);
-        set_the_stage(&world, &spender, 0).await;
+        set_the_stage(&world, &spender, "").await;
         let again = spender.spend(reason, body).await;
         replayed(&first, &again);
         assert_eq!(denied(&again, reason), id);
