@@ -1,4 +1,4 @@
-//! The counters of an extension: missing ones, exact digits beyond 2^53, the ceiling; and an account without its record.
+//! Counters of an extension: missing ones, exact digits beyond 2^53, the ceiling; an account without its record.
 
 use super::{BY, FROM, approved, charge, limit};
 use crate::directed::Bench;
