@@ -1,5 +1,6 @@
-//! Everything at once: 32 callers, two edges, a provider with every fault, a store that is killed, frozen and cut off
-//! on a seeded schedule. In the end every call is charged exactly its cost, and unsettled holds are listed.
+//! Everything at once: 32 callers whose answers are whole or streams, two edges, a provider with every fault, a store
+//! that is killed, frozen and cut off on a seeded schedule. In the end every call is charged exactly its cost, and
+//! unsettled holds are listed.
 
 mod chaos;
 mod crowd;
@@ -63,6 +64,10 @@ impl Site {
             .env("TOLLGATE_PROXY__DATA_DIR", self.data.path().display().to_string())
             .env("TOLLGATE_STORE__TIMEOUT_MS", "500")
             .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "6000")
+            .env("TOLLGATE_PROXY__STREAMING", "true")
+            .env("TOLLGATE_PROXY__STREAM_FIRST_BYTE_MS", "4000")
+            .env("TOLLGATE_PROXY__STREAM_TOTAL_MS", "4000")
+            .env("TOLLGATE_PROXY__STREAM_DRAIN_MS", "2000")
             .env("TOLLGATE_PROXY__HOLD_GRACE_MS", "3000");
         Edge::start(options)
     }

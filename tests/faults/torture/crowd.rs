@@ -1,7 +1,7 @@
-//! The callers, and a provider that behaves as the headers of each call request.
+//! The callers, and a provider that behaves as the headers of each call request, in whole answers and in streams.
 
 use crate::stage::usd;
-use harness::{Answer, Caller, Recorded, Reply, SeededRandom};
+use harness::{Answer, Caller, Recorded, Reply, Script, SeededRandom};
 use serde_json::json;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ const CALLERS: u64 = 32;
 const PAUSE_MS: u64 = 150;
 /// Longest a patient caller waits; beyond every deadline of the edge.
 const PATIENCE: Duration = Duration::from_secs(40);
+/// Text of a stream: one token, no more than each call holds.
+const TEXT: &str = "four";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProviderBehaviour {
@@ -23,11 +25,16 @@ enum ProviderBehaviour {
     Broken,
     Reset,
     Truncated,
+    Stream,
+    SlowStream,
+    StreamWithoutUsage,
+    CutStream,
+    ResetStream,
     Hang,
 }
 
 impl ProviderBehaviour {
-    const ALL: [(Self, &str); 10] = [
+    const ALL: [(Self, &str); 15] = [
         (Self::Fine, "fine"),
         (Self::Slow, "slow"),
         (Self::Zipped, "zipped"),
@@ -37,6 +44,11 @@ impl ProviderBehaviour {
         (Self::Broken, "broken"),
         (Self::Reset, "reset"),
         (Self::Truncated, "truncated"),
+        (Self::Stream, "stream"),
+        (Self::SlowStream, "slow-stream"),
+        (Self::StreamWithoutUsage, "stream-without-usage"),
+        (Self::CutStream, "cut-stream"),
+        (Self::ResetStream, "reset-stream"),
         (Self::Hang, "hang"),
     ];
 
@@ -51,20 +63,34 @@ impl ProviderBehaviour {
     /// Picks a behaviour: mostly fine, seldom hanging.
     fn roll(dice: &mut SeededRandom) -> Self {
         match dice.below(100) {
-            0..50 => Self::Fine,
-            50..51 => Self::Hang,
-            _ => dice.pick(&Self::ALL[1..9]).0,
+            0..40 => Self::Fine,
+            40..41 => Self::Hang,
+            _ => dice.pick(&Self::ALL[1..14]).0,
         }
+    }
+
+    fn is_stream(self) -> bool {
+        self.ends_stream_whole()
+            || matches!(
+                self,
+                Self::StreamWithoutUsage | Self::CutStream | Self::ResetStream
+            )
+    }
+
+    /// Whether the answer is a stream that reports its usage.
+    fn ends_stream_whole(self) -> bool {
+        matches!(self, Self::Stream | Self::SlowStream)
     }
 
     fn status(self) -> u16 {
         match self {
             Self::Fine | Self::Slow | Self::Zipped | Self::NoUsage => 200,
+            streamed if streamed.is_stream() => 200,
             Self::BadRequest => 400,
             Self::Limited => 429,
             Self::Broken => 500,
             Self::Reset | Self::Truncated => 502,
-            Self::Hang => 504,
+            _ => 504,
         }
     }
 }
@@ -94,6 +120,25 @@ pub fn provider(request: &Recorded) -> Answer {
         ProviderBehaviour::Reset => fine.reset_after(60),
         ProviderBehaviour::Truncated => fine.truncated(7),
         ProviderBehaviour::Hang => Answer::hang(),
+        streamed => Answer::stream(script(streamed, tokens)),
+    }
+}
+
+/// The steps of a stream with the usage 2 + `tokens`.
+fn script(mood: ProviderBehaviour, tokens: u64) -> Script {
+    let usage = json!({ "prompt_tokens": 2, "completion_tokens": tokens, "total_tokens": 2 + tokens });
+    let begun = Script::new().event(json!({ "choices": [{ "index": 0, "delta": { "content": TEXT } }] }));
+    match mood {
+        ProviderBehaviour::Stream => Script::chat(&[TEXT], &usage),
+        ProviderBehaviour::SlowStream => {
+            let rest = Script::chat(&[], &usage);
+            begun
+                .pause(Duration::from_millis(10 * tokens))
+                .in_pieces(100, rest.bytes())
+        }
+        ProviderBehaviour::StreamWithoutUsage => Script::chat(&[TEXT], &json!(null)),
+        ProviderBehaviour::CutStream => begun.pause(Duration::from_millis(tokens)).break_off(),
+        _ => begun.pause(Duration::from_millis(tokens)).reset(),
     }
 }
 
@@ -139,6 +184,7 @@ impl Call {
             ProviderBehaviour::Fine | ProviderBehaviour::Slow | ProviderBehaviour::Zipped => {
                 price(self.tokens)
             }
+            streamed if streamed.ends_stream_whole() => price(self.tokens),
             ProviderBehaviour::BadRequest | ProviderBehaviour::Limited => 0,
             _ => estimate(self.max_tokens),
         }
@@ -146,13 +192,14 @@ impl Call {
 
     async fn make(&mut self, caller: &Caller, patience: Duration) {
         let body = json!({ "model": "gpt-4o-mini", "max_tokens": self.max_tokens,
-            "messages": [{ "role": "user", "content": "hello" }] });
+            "stream": self.mood.is_stream(), "messages": [{ "role": "user", "content": "hello" }] });
         let tokens = self.tokens.to_string();
         let headers = [
             ("x-stainless-call", self.id.as_str()),
             ("x-service-run-id", &self.id),
             ("x-stainless-mood", self.mood.word()),
             ("x-stainless-tokens", &tokens),
+            ("x-service-stream-cost", "true"),
         ];
         let call = caller.try_send("POST", "/v1/chat/completions", &headers, body.to_string());
         self.received = tokio::time::timeout(patience, call)
@@ -187,6 +234,17 @@ impl Call {
                         "{self:?}"
                     );
                 }
+                if self.mood.is_stream() {
+                    let cost = format!(": x-service-actual-usd: {}\n\n", usd(self.cost()));
+                    let is_whole = self.mood.ends_stream_whole();
+                    let body = reply.text();
+                    assert_eq!(body.ends_with(&cost), is_whole, "{self:?}: {body}");
+                    assert_eq!(
+                        body.contains("upstream_unreachable"),
+                        self.is_cut(),
+                        "{self:?}: {body}"
+                    );
+                }
             }
             Some("denied") => {
                 assert!(!arrived, "denied, and the provider has seen it: {self:?}");
@@ -199,6 +257,18 @@ impl Call {
             }
             other => panic!("{other:?}: {self:?}"),
         }
+    }
+
+    fn is_cut(&self) -> bool {
+        matches!(
+            self.mood,
+            ProviderBehaviour::CutStream | ProviderBehaviour::ResetStream
+        )
+    }
+
+    /// Whether the caller received a stream to its end.
+    fn is_received_stream(&self) -> bool {
+        self.mood.is_stream() && self.status() == 200
     }
 
     fn status(&self) -> u16 {
@@ -264,6 +334,17 @@ pub fn assert_every_outcome_occurred(calls: &[Call], unsettled: usize, highest: 
     println!(
         "seed {seed}: {} calls {summary:?}, {unsettled} kept, at most {highest} of the cap",
         calls.len()
+    );
+    let streams = calls.iter().filter(|call| call.is_received_stream());
+    let (cut, whole): (Vec<_>, Vec<_>) = streams.partition(|call| call.is_cut());
+    let left = calls
+        .iter()
+        .filter(|call| call.mood.is_stream() && call.status() == 0);
+    let (cut, whole, left) = (cut.len(), whole.len(), left.count());
+    println!("seed {seed}: {whole} whole streams, {cut} cut, {left} without an end");
+    assert!(
+        cut >= 20 && whole >= 40 && left >= 10,
+        "seed {seed}: too few streams"
     );
     for (status, least) in [(0, 20), (200, 200), (402, 20), (503, 20), (502, 5)] {
         assert!(
