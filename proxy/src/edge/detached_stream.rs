@@ -40,12 +40,27 @@ impl DetachedStream {
             logging::log(Some(&error));
             return None;
         }
-        let settings = HttpPersistentSettings::for_session(&self.session);
+        let mut settings = HttpPersistentSettings::for_session(&self.session);
         // Boxed, since it is needed only at the end.
         let finishing = Box::pin(take_session(&mut self.session).finish());
-        let reusable = finishing.await.ok()??;
-        Some(ReusedHttpStream::from_reusable_stream(reusable, settings))
+        let (connection, pipelined) = finishing.await.ok()??.into_parts();
+        match pipelined {
+            Some(pipelined) => settings.set_pipelined_prefix(pipelined),
+            None => settings.set_user_context(Box::new(Drained)),
+        }
+        Some(ReusedHttpStream::new(connection, Some(settings)))
     }
+}
+
+/// Marks, in the settings of a connection, that no byte of its next request was received yet. Pingora does not tell of
+/// the answers that it ends itself.
+struct Drained;
+
+/// Returns whether it is certain that no byte of the next request was received yet, and forgets it.
+pub(super) fn is_drained(settings: &mut HttpPersistentSettings) -> bool {
+    settings
+        .take_user_context()
+        .is_some_and(|mark| mark.is::<Drained>())
 }
 
 #[cfg(test)]
@@ -60,11 +75,17 @@ mod tests {
 
     /// Returns a stream with one event, and the caller's end of its connection.
     async fn stream() -> (Box<DetachedStream>, DuplexStream) {
+        stream_before("").await
+    }
+
+    /// Like [`stream`], with this beginning of the next request, received together with its own.
+    async fn stream_before(next: &str) -> (Box<DetachedStream>, DuplexStream) {
         let (mut caller, connection) = duplex(4 << 10);
-        let request = b"GET / HTTP/1.1\r\nHost: e\r\n\r\n";
-        caller.write_all(request).await.unwrap();
+        let requests = format!("GET / HTTP/1.1\r\nHost: e\r\n\r\n{next}");
+        caller.write_all(requests.as_bytes()).await.unwrap();
         let mut session = ServerSession::new_http1(Box::new(connection));
         session.set_keepalive(Some(60));
+        session.set_pipelining_enabled(true);
         assert!(session.read_request().await.unwrap());
         let (mut sender, pieces) = handoff::pair();
         let event = vec![Bytes::from_static(b"data: 1\n\n")];
@@ -102,6 +123,18 @@ mod tests {
         let received = String::from_utf8_lossy(&received[..read]);
         assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
         assert!(received.ends_with("9\r\ndata: 1\n\n\r\n0\r\n\r\n"), "{received}");
+    }
+
+    /// Otherwise the edge would wait for bytes that it has.
+    #[tokio::test]
+    async fn a_connection_is_drained_if_nothing_of_the_next_request_was_received() {
+        for (next, drained) in [("", true), ("G", false)] {
+            let (stream, _caller) = stream_before(next).await;
+            let (_, settings) = stream.write().await.unwrap().consume();
+            let mut settings = settings.unwrap();
+            assert_eq!(is_drained(&mut settings), drained, "{next}");
+            assert!(!is_drained(&mut settings), "it says so of one request");
+        }
     }
 
     #[tokio::test]
