@@ -26,6 +26,7 @@ pub mod route;
 pub mod state;
 mod upstream_peer;
 pub mod write;
+pub mod write_buffer;
 mod write_stream;
 
 use async_trait::async_trait;

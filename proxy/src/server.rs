@@ -16,6 +16,7 @@ mod tls;
 
 use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
+use crate::edge::write_buffer::WAITING_MAX;
 use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::upstream::Upstreams;
@@ -40,10 +41,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use tokio::signal::unix::Signal;
-
-/// Write buffer of a connection, in bytes: head and body of a usual answer are sent in one system call instead of two.
-/// Pingora's default of 1,460 bytes is less than a head and a short answer.
-const WRITE_BUFFER: usize = 16 << 10;
 
 /// Runs the process until a signal ends it.
 pub fn run() -> ExitCode {
@@ -157,13 +154,12 @@ fn log_start(options: &Options, proxy: &ProxySettings, certificate: Option<&Cert
     }
 }
 
-/// Returns the sizes of the buffers of a caller's connection.
+/// Returns the sizes of the buffers of a caller's connection. Pingora's are needed for TLS only, which reads 4 KB at a
+/// time, and whose records of HTTP/2 are sent together. Without TLS, HTTP has its own buffers.
 fn buffers(is_tls: bool) -> L4BufferSettings {
-    let buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     match is_tls {
-        true => buffers,
-        // The read buffer is only needed for TLS, which reads 4 KB at a time. HTTP has its own.
-        false => buffers.read(0),
+        true => L4BufferSettings::default().write(WAITING_MAX),
+        false => L4BufferSettings::unbuffered(),
     }
 }
 

@@ -114,17 +114,22 @@ impl EdgeApp {
                 (tcp as Stream, is_h2)
             }
         };
-        let connection: Stream = match is_h2 {
-            true => Box::new(ControlLimited::new(connection)),
-            false => {
+        let seen = match (is_h2, &self.tls) {
+            (false, _) => Some(Arc::clone(&head)),
+            // Without TLS the listener has no write buffer.
+            (true, None) => Some(Arc::new(Head::unseen())),
+            (true, Some(_)) => None,
+        };
+        let connection: Stream = match seen {
+            Some(seen) => {
                 let metrics = Arc::clone(&self.state.get()?.metrics);
-                Box::new(HeadLimited::new(
-                    connection,
-                    Arc::clone(&head),
-                    metrics,
-                    self.within,
-                ))
+                Box::new(HeadLimited::new(connection, seen, metrics, self.within))
             }
+            None => connection,
+        };
+        let connection = match is_h2 {
+            true => Box::new(ControlLimited::new(connection)),
+            false => connection,
         };
         let app = Arc::new(Connection::new(
             Arc::clone(&self.proxy),

@@ -3,7 +3,8 @@
 //! them leaves other callers waiting. Enforced on the connection below HTTP; beyond the limit the connection ends.
 
 use super::delegate::delegate_connection;
-use pingora::protocols::Stream;
+use async_trait::async_trait;
+use pingora::protocols::{Shutdown, Stream};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -183,6 +184,13 @@ impl AsyncWrite for ControlLimited {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[async_trait]
+impl Shutdown for ControlLimited {
+    async fn shutdown(&mut self) {
+        self.inner.shutdown().await;
     }
 }
 

@@ -1,15 +1,8 @@
-//! What a connection that wraps another one leaves to it: everything but reading and writing.
+//! What a connection that wraps another one leaves to it: everything but reading, writing and shutting down.
 
-/// Implements the traits of a Pingora connection, apart from reading and writing, by the field `inner`.
+/// Implements the traits of a Pingora connection, apart from reading, writing and shutting down, by the field `inner`.
 macro_rules! delegate_connection {
     ($Type:ty) => {
-        #[async_trait::async_trait]
-        impl pingora::protocols::Shutdown for $Type {
-            async fn shutdown(&mut self) {
-                self.inner.shutdown().await;
-            }
-        }
-
         #[async_trait::async_trait]
         impl pingora::protocols::Peek for $Type {
             async fn try_peek(&mut self, buffer: &mut [u8]) -> std::io::Result<bool> {

@@ -33,6 +33,13 @@ impl Head {
         }
     }
 
+    /// Creates the state of a connection whose heads are not seen.
+    pub fn unseen() -> Self {
+        let head = Self::expected_by(Instant::now());
+        head.ends();
+        head
+    }
+
     /// Returns whether the first head was received.
     pub fn has_arrived(&self) -> bool {
         self.has_arrived.load(Ordering::Relaxed)

@@ -7,11 +7,14 @@
 use super::delegate::delegate_connection;
 use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
 use super::refused_head;
+use super::write_buffer::WriteBuffer;
 use crate::metrics::Metrics;
 use crate::reply::refusal::Refusal;
+use async_trait::async_trait;
 use bytes::{Buf as _, Bytes};
-use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
+use pingora::protocols::{Shutdown, Stream};
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +41,8 @@ impl Timer {
     }
 }
 
-/// HTTP/1 connection that bounds its request heads, and refuses those that are too long, too late or malformed.
+/// HTTP/1 connection that bounds its request heads, and refuses those that are too long, too late or malformed. Collects
+/// what is written until it is flushed, also for HTTP/2 without TLS, whose heads it does not see.
 pub struct HeadLimited {
     inner: Stream,
     head: Arc<Head>,
@@ -50,6 +54,8 @@ pub struct HeadLimited {
     closed: Timer,
     /// Unwritten part of a refusal. Nothing else is read or written after it.
     refusal: Option<Bytes>,
+    /// Written bytes that wait for the next flush.
+    unsent: WriteBuffer,
 }
 
 impl std::fmt::Debug for HeadLimited {
@@ -70,6 +76,7 @@ impl HeadLimited {
             late: Timer::default(),
             closed: Timer::default(),
             refusal: None,
+            unsent: WriteBuffer::default(),
         }
     }
 
@@ -113,6 +120,7 @@ impl HeadLimited {
     }
 
     fn poll_write_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
         while let Some(left) = self.refusal.as_mut().filter(|left| !left.is_empty()) {
             match ready!(Pin::new(&mut self.inner).poll_write(context, left))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -120,6 +128,10 @@ impl HeadLimited {
             }
         }
         Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.unsent.poll_flush(&mut self.inner, context)
     }
 
     /// Fails if the caller does not read the end of this connection in time.
@@ -196,27 +208,15 @@ impl AsyncRead for HeadLimited {
 }
 
 impl AsyncWrite for HeadLimited {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if self.is_refused() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
-        if self.head.take_flush() {
-            // Bytes that do not fit now are sent with the next write.
-            let _flushed = Pin::new(&mut self.inner).poll_flush(context)?;
-        }
-        Poll::Ready(Ok(written))
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.refusal.is_some() {
             return self.poll_write_and_discard(context);
         }
-        Pin::new(&mut self.inner).poll_flush(context)
+        self.poll_send(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -226,7 +226,10 @@ impl AsyncWrite for HeadLimited {
             // A pipelined request after the answer that ends the connection.
             self.discard(context);
         }
-        let polled = Pin::new(&mut self.inner).poll_shutdown(context);
+        let polled = match self.poll_send(context) {
+            Poll::Ready(Ok(())) => Pin::new(&mut self.inner).poll_shutdown(context),
+            unsent => unsent,
+        };
         self.in_time(context, polled)
     }
 
@@ -238,11 +241,25 @@ impl AsyncWrite for HeadLimited {
         if self.is_refused() {
             return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
         }
-        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
+        let this = &mut *self;
+        let written = ready!(this.unsent.poll_write(&mut this.inner, context, pieces))?;
+        if self.head.take_flush() {
+            // Bytes that do not fit now are sent with the next write.
+            let _flushed = self.poll_send(context)?;
+        }
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
+        true
+    }
+}
+
+#[async_trait]
+impl Shutdown for HeadLimited {
+    async fn shutdown(&mut self) {
+        let _sent = poll_fn(|context| self.poll_send(context)).await;
+        self.inner.shutdown().await;
     }
 }
 

@@ -81,6 +81,7 @@ async fn pingoras_answer_to_a_malformed_head_is_replaced() {
     let (mut connection, head, mut caller) = used(&fixture, 4096);
     head.ends();
     connection.write_all(bare).await.unwrap();
+    connection.flush().await.unwrap();
     assert_eq!(
         received(&mut caller).await.as_bytes(),
         bare,
