@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// Pingora moves the state of a request by value, and keeps the future of a request (without that of a call) while
-    /// the connection is idle after a whole answer: 13,424 bytes with Pingora 0.9.1, nearly all of them for Pingora's own
+    /// the connection is idle after a whole answer: 13,424 bytes with Pingora 0.9.1, nearly all of them for its own
     /// forwarding.
     #[tokio::test]
     async fn the_state_of_a_request_stays_small() {

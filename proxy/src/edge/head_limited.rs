@@ -41,8 +41,8 @@ impl Timer {
     }
 }
 
-/// HTTP/1 connection that bounds its request heads, and refuses those that are too long, too late or malformed. Collects
-/// what is written until it is flushed, also for HTTP/2 without TLS, whose heads it does not see.
+/// HTTP/1 connection that bounds its request heads, and refuses those that are too long, too late or malformed. It
+/// collects writes until they are flushed, also for HTTP/2 without TLS, whose heads it does not see.
 pub struct HeadLimited {
     inner: Stream,
     head: Arc<Head>,
