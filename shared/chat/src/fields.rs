@@ -25,6 +25,7 @@ pub(super) const DECISIVE: &[&str] = &[
     "modalities",
     "audio",
     "web_search_options",
+    "prediction",
     cache_lifetime::OPTIONS,
 ];
 /// Keys that decide something only in a streamed call.

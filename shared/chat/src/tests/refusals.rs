@@ -63,6 +63,7 @@ fn ambiguous_keys() {
             "max_completion_tokens",
         ),
         ("serviceTier", "serviceTier", "service_tier"),
+        ("Prediction", "Prediction", "prediction"),
         ("webSearchOptions", "webSearchOptions", "web_search_options"),
         ("_n", "_n", "n"),
     ] {
