@@ -32,6 +32,7 @@ use store::blocked::Verdict;
 use telemetry::LineAllowance;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
+use tokio::task::JoinSet;
 
 /// Default headers of every answer, which restrict browsers as far as possible. Pages set their own policy.
 const SECURITY_HEADERS: [(HeaderName, &str); 3] = [
@@ -265,16 +266,26 @@ async fn answer<S: Send + Sync + 'static>(
         drop(reserved);
         answer
     };
-    run_to_end(route, task).await.map_err(|problem| match tester {
+    run_handler(route, task).await.map_err(|problem| match tester {
         Some(who) => problem.in_test_mode(who),
         None => problem,
     })
 }
 
-/// Runs a handler as a separate task: a caller who disconnects does not stop a change between its steps, and a panic is
-/// contained.
-async fn run_to_end(route: &Route, task: impl Future<Output = Answer> + Send + 'static) -> Answer {
-    tokio::spawn(task).await.unwrap_or_else(|error| {
+/// Runs a handler as a separate task, so that a panic is contained. A caller who disconnects does not stop a change
+/// between its steps, but ends a read: else what is under way would not be bounded by the connections.
+async fn run_handler(route: &Route, task: impl Future<Output = Answer> + Send + 'static) -> Answer {
+    let ended = if route.changes() {
+        tokio::spawn(task).await
+    } else {
+        // A set aborts its tasks when it is dropped.
+        let mut read = JoinSet::new();
+        read.spawn(task);
+        read.join_next()
+            .await
+            .unwrap_or_else(|| Ok(Err(Code::Internal.into())))
+    };
+    ended.unwrap_or_else(|error| {
         tracing::error!(http.route = route.path, %error, "a handler failed");
         Err(Code::Internal.into())
     })
@@ -326,3 +337,6 @@ fn require_own_post(admission: &Admission, method: &Method, headers: &HeaderMap)
         .then_some(())
         .ok_or_else(|| Code::UnsupportedMediaType.into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,6 +112,11 @@ impl Route {
         matches!(self.method, Method::POST | Method::PATCH)
     }
 
+    /// Returns whether its handler can change records. A read can if it waits for the durability of its change.
+    pub(crate) fn changes(&self) -> bool {
+        self.method != Method::GET || self.has(Flag::Confirmed)
+    }
+
     /// Returns whether it creates permanent records.
     pub(crate) fn makes_records(&self) -> bool {
         self.has_body() && self.base == Base::Management && !self.has(Flag::AlwaysAllowed)
