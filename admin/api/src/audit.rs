@@ -115,9 +115,13 @@ fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Probl
 }
 
 /// `GET /audit/export`
+///
+/// # Errors
+/// 400; 409 or 503 without a turn; 503.
 pub async fn export(call: Call) -> Answer {
     let query = call.query(&["after"])?;
     let after = number(&query, "after")?.unwrap_or(0);
+    let read = call.large_read().await?;
     let head = call_trail::for_call(&call).seal().await?;
     let realm = call.realm();
     let (account, mode) = (realm.account().to_owned(), realm.mode());
@@ -132,7 +136,7 @@ pub async fn export(call: Call) -> Answer {
     let lines = export.lines().inspect_err(move |error: &ExportError| {
         tracing::error!(account, %mode, error = %error_chain(error), "an export of the audit trail was cut off");
     });
-    let reply = Reply::stream(&name, CONTENT_TYPE, lines)?;
+    let reply = Reply::stream(read, &name, CONTENT_TYPE, lines)?;
     Ok(reply
         .header(SIZE_HEADER, &head.seq.to_string())
         .header(HEAD_HEADER, &head.text()))

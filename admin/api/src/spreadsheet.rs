@@ -4,7 +4,7 @@ use crate::state::Call;
 use bytes::Bytes;
 use domain::printable;
 use endpoint::problem::{Code, Problem};
-use endpoint::{Answer, Reply};
+use endpoint::{Answer, LargeRead, Reply};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use std::borrow::Cow;
 
@@ -96,12 +96,14 @@ impl CsvFile {
         Reply::file(&self.name, CONTENT_TYPE, lines([names(columns)])?)
     }
 
-    /// Streams the header, then `chunks` of lines. A problem cuts the file off and is logged, since its head was sent.
+    /// Streams the header, then `chunks` of lines, in the turn `read`. A problem cuts the file off and is logged, since
+    /// its head was sent.
     ///
     /// # Errors
     /// 500 if the header cannot be written.
     pub(crate) fn stream<C, const N: usize>(
         self,
+        read: LargeRead,
         columns: &[(&'static str, C); N],
         chunks: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
     ) -> Answer {
@@ -115,7 +117,12 @@ impl CsvFile {
             tracing::error!(account, ?problem, "an export of {records} was cut off");
             CutOff
         });
-        Reply::stream(&name, CONTENT_TYPE, stream::iter([Ok(header)]).chain(chunks))
+        Reply::stream(
+            read,
+            &name,
+            CONTENT_TYPE,
+            stream::iter([Ok(header)]).chain(chunks),
+        )
     }
 }
 

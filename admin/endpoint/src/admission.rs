@@ -1,7 +1,8 @@
 //! The state of the steps before an operation.
 
+use crate::large_reads::LargeReads;
+use crate::memory::SharedMemory;
 use crate::metrics::RequestMetrics;
-use crate::receive::BodyMemory;
 use arc_swap::ArcSwap;
 use domain::plan::Plans;
 use ipnet::IpNet;
@@ -35,7 +36,11 @@ pub struct Admission {
     /// Maximum idle time of a dashboard session.
     pub session_idle: Duration,
     /// The memory for request bodies.
-    pub body_memory: Arc<BodyMemory>,
+    pub body_memory: Arc<SharedMemory>,
+    /// The memory for long answers to reads.
+    pub answer_memory: Arc<SharedMemory>,
+    /// Reads of many records.
+    pub large_reads: LargeReads,
     /// The longest time for a request's body to arrive.
     pub client_timeout: Duration,
     /// Metrics of requests.

@@ -4,6 +4,7 @@ use super::body::{Fields, IDEMPOTENCY_FIELDS, quoted};
 use super::paging::{ListId, PAGING, Paging};
 use crate::admission::Admission;
 use crate::caller::Caller;
+use crate::large_reads::LargeRead;
 use crate::problem::{Code, Problem};
 use axum::extract::{Query, RawPathParams};
 use axum::http::request::Parts;
@@ -146,6 +147,14 @@ impl<S> Call<S> {
             mode: self.caller.mode,
             actor: &self.caller.actor,
         }
+    }
+
+    /// Waits for a turn to read many records.
+    ///
+    /// # Errors
+    /// 409 if none of the account's is free, 503 if none of the server's is.
+    pub async fn large_read(&self) -> Result<LargeRead, Problem> {
+        self.admission.large_reads.begin(&self.caller.account).await
     }
 
     /// Parses the query of a list with these filters.

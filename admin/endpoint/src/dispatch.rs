@@ -3,7 +3,7 @@
 
 use super::call::{Call, is_json};
 use super::operation::{Handler, Operation};
-use super::receive::{self, Reserved};
+use super::receive;
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Flag, Modes, Route};
@@ -11,6 +11,7 @@ use crate::admission::Admission;
 use crate::caller::session::require_our_page;
 use crate::caller::{Caller, Credential};
 use crate::limits;
+use crate::memory::Reserved;
 use crate::metrics::method_label;
 use crate::problem::{Code, Problem};
 use axum::body::Body;
@@ -246,6 +247,11 @@ async fn answer<S: Send + Sync + 'static>(
         again.require(route.access)?;
         caller = Some(again);
     }
+    // An answer about a change is short, and must not be refused after the change.
+    let of_answer = caller
+        .as_ref()
+        .filter(|_| route.method == Method::GET)
+        .map(|caller| Reserved::none(&admission.answer_memory, &caller.account, &caller.actor));
     let authority = caller.as_ref().map(|caller| caller.authority(route.access));
     let tester = caller.as_ref().and_then(|caller| tester(route, caller));
     let call = Call::new((admission, state), client, &params, head, body);
@@ -266,10 +272,14 @@ async fn answer<S: Send + Sync + 'static>(
         drop(reserved);
         answer
     };
-    run_handler(route, task).await.map_err(|problem| match tester {
+    let reply = run_handler(route, task).await.map_err(|problem| match tester {
         Some(who) => problem.in_test_mode(who),
         None => problem,
-    })
+    })?;
+    match of_answer {
+        Some(memory) => reply.counted(memory),
+        None => Ok(reply),
+    }
 }
 
 /// Runs a handler as a separate task, so that a panic is contained. A caller who disconnects does not stop a change

@@ -4,6 +4,7 @@ mod limited;
 
 pub use limited::LimitedMetrics;
 
+use crate::memory::SharedMemory;
 use axum::http::{Method, StatusCode};
 use std::time::Duration;
 use telemetry::registrar::level;
@@ -22,6 +23,10 @@ telemetry::metrics! {
         body_bytes: gauge("body_memory_bytes"),
         /// Limit of the memory of request bodies (admin.max_buffered_bytes).
         body_bytes_max: gauge("body_memory_max_bytes"),
+        /// Memory of long answers that are being sent.
+        answer_bytes: gauge("answer_memory_bytes"),
+        /// Limit of the memory of long answers.
+        answer_bytes_max: gauge("answer_memory_max_bytes"),
         /// Requests refused by a limit that holds for every plan.
         pub limited: LimitedMetrics,
         /// Requests from blocked addresses.
@@ -41,10 +46,12 @@ impl RequestMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// Records the memory that request bodies use, and may use.
-    pub fn body_memory(&self, taken: usize, max: usize) {
-        self.body_bytes.set(level(taken));
-        self.body_bytes_max.set(level(max));
+    /// Records the memory that request bodies and long answers use, and may use.
+    pub fn memory(&self, bodies: &SharedMemory, answers: &SharedMemory) {
+        self.body_bytes.set(level(bodies.taken()));
+        self.body_bytes_max.set(level(bodies.max()));
+        self.answer_bytes.set(level(answers.taken()));
+        self.answer_bytes_max.set(level(answers.max()));
     }
 }
 

@@ -1,10 +1,12 @@
 //! The result of a handler: a JSON reply, a file (whole, or line by line), or a problem.
 
+use crate::large_reads::LargeRead;
+use crate::memory::Reserved;
 use crate::problem::{Code, Problem};
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, TryStreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,7 +21,19 @@ pub struct Reply {
     content_type: &'static str,
     file_name: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The memory that it takes until it is sent, in bytes.
+    memory: usize,
+    /// Kept until it is sent.
+    kept: (Option<LargeRead>, Option<Reserved>),
 }
+
+/// The longest answer whose memory is not counted, in bytes: it is in the sum of docs/guides/sizing.md with its
+/// connection.
+const UNCOUNTED_MAX: usize = 32 << 10;
+/// Bytes of an answer that are given to its connection at once.
+const PIECE: usize = 32 << 10;
+/// The memory that a file takes which is generated while it is sent: the records of one step, and their lines.
+const STREAM_MEMORY: usize = 4 << 20;
 
 /// An answer that has only `success`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,13 +67,20 @@ const JSON: &str = "application/json";
 const JSON_LINES: &str = "application/x-ndjson";
 
 impl Reply {
-    const fn new(status: StatusCode, content_type: &'static str, body: Body) -> Self {
+    fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
+        let memory = body.len();
+        Self::of_body(status, content_type, Body::from(body), memory)
+    }
+
+    const fn of_body(status: StatusCode, content_type: &'static str, body: Body, memory: usize) -> Self {
         Self {
             status,
             body,
             content_type,
             file_name: None,
             headers: Vec::new(),
+            memory,
+            kept: (None, None),
         }
     }
 
@@ -91,13 +112,15 @@ impl Reply {
     pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
         Ok(Self {
             file_name: Some(name.to_owned()),
-            ..Self::new(StatusCode::OK, content_type, Body::from(body))
+            ..Self::new(StatusCode::OK, content_type, body)
         })
     }
 
-    /// Builds 200 with a file of any length, which is generated while it is sent. An error of the stream closes the
-    /// connection, so that a part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
+    /// Builds 200 with a file of any length, which is generated in the turn `read` while it is sent. An error of the
+    /// stream closes the connection, so that a part is never taken for the whole. The name is one of ours, as in
+    /// [`Reply::file`].
     pub fn stream<E>(
+        read: LargeRead,
         name: &str,
         content_type: &'static str,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -107,16 +130,27 @@ impl Reply {
     {
         Ok(Self {
             file_name: Some(name.to_owned()),
-            ..Self::new(StatusCode::OK, content_type, Body::from_stream(body))
+            kept: (Some(read.sending()), None),
+            ..Self::of_body(
+                StatusCode::OK,
+                content_type,
+                Body::from_stream(body),
+                STREAM_MEMORY,
+            )
         })
     }
 
-    /// Builds 200 with lines of JSON that are generated while they are sent.
+    /// Builds 200 with short lines of JSON that are generated while they are sent.
     pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        Ok(Self::new(StatusCode::OK, JSON_LINES, Body::from_stream(body)))
+        Ok(Self::of_body(
+            StatusCode::OK,
+            JSON_LINES,
+            Body::from_stream(body),
+            0,
+        ))
     }
 
     /// Adds a header. A value that is invalid in a header is ignored.
@@ -128,6 +162,25 @@ impl Reply {
         self
     }
 
+    /// Says how much memory a streamed file takes until it is sent, in bytes.
+    #[must_use]
+    pub const fn taking(mut self, memory: usize) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Reserves the memory of a long answer until it is sent, or dropped because its caller has left.
+    ///
+    /// # Errors
+    /// 429 or 503 without memory.
+    pub(super) fn counted(mut self, mut reserved: Reserved) -> Answer {
+        if self.memory > UNCOUNTED_MAX {
+            reserved.grow(self.memory)?;
+            self.kept.1 = Some(reserved);
+        }
+        Ok(self)
+    }
+
     /// Builds an answer with this body and another status.
     ///
     /// # Errors
@@ -137,14 +190,20 @@ impl Reply {
             tracing::error!(%error, "an answer that is no JSON");
             Code::Internal
         })?;
-        Ok(Self::new(status, JSON, Body::from(body)))
+        Ok(Self::new(status, JSON, body))
     }
 
     /// Builds the HTTP response. Answers can contain secrets, so no intermediary may cache them.
     pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(self.body);
+        let length = self.body.size_hint().exact();
+        let body = match self.kept {
+            (None, None) => self.body,
+            kept => in_pieces(self.body, kept),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
+        headers.extend(length.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         let disposition = self
             .file_name
@@ -155,5 +214,59 @@ impl Reply {
         headers.extend(self.headers);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
+    }
+}
+
+/// Returns the body in pieces that a connection takes one by one, so that what is `kept` is dropped when nearly all of
+/// it was sent. Of one piece the connection would be the owner at once.
+fn in_pieces(body: Body, kept: impl Send + 'static) -> Body {
+    let begin = (body.into_data_stream(), Bytes::new(), kept);
+    Body::from_stream(stream::try_unfold(
+        begin,
+        |(mut body, mut rest, kept)| async move {
+            if rest.is_empty() {
+                let Some(next) = body.try_next().await? else {
+                    return Ok(None);
+                };
+                rest = next;
+            }
+            let piece = rest.split_to(rest.len().min(PIECE));
+            Ok::<_, axum::Error>(Some((piece, (body, rest, kept))))
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SharedMemory;
+    use futures::StreamExt as _;
+
+    #[tokio::test]
+    async fn an_answer_is_counted_until_it_is_sent() {
+        let memory = SharedMemory::of_answers();
+        let reserved = || Reserved::none(&memory, "acct_1", "usr_1");
+        let reply = |length| {
+            Reply::file("a", JSON, vec![b'a'; length])
+                .unwrap()
+                .counted(reserved())
+        };
+        let short = reply(UNCOUNTED_MAX).unwrap();
+        assert_eq!(memory.taken(), 0);
+        let length = 3 * PIECE + 1;
+        let long = reply(length).unwrap().into_response();
+        assert_eq!(memory.taken(), length);
+        assert_eq!(long.headers()[header::CONTENT_LENGTH], "98305");
+        let mut pieces = long.into_body().into_data_stream();
+        let mut sent = 0;
+        while sent < length {
+            assert_eq!(memory.taken(), length, "{sent} of it are sent");
+            sent += pieces.next().await.unwrap().unwrap().len();
+        }
+        assert!(pieces.next().await.is_none());
+        assert_eq!((sent, memory.taken()), (length, 0));
+        let left = reply(length).unwrap().into_response();
+        drop((short, left));
+        assert_eq!(memory.taken(), 0, "its caller has left");
     }
 }

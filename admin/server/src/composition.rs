@@ -11,7 +11,7 @@ use archive::Archive;
 use crypto::seal::Keyring;
 use domain::plan::Plans;
 use endpoint::metrics::RequestMetrics;
-use endpoint::{Admission, BodyMemory};
+use endpoint::{Admission, LargeReads, SharedMemory};
 use people::PeopleState;
 use people::metrics::LoginMetrics;
 use settings::Settings;
@@ -142,7 +142,9 @@ fn admission(
         trusted_proxies: settings.network.trusted_proxies.clone(),
         public_url: settings.public_url(),
         session_idle: settings.session_idle(),
-        body_memory: BodyMemory::new(settings.admin.max_buffered_bytes),
+        body_memory: SharedMemory::of_bodies(settings.admin.max_buffered_bytes),
+        answer_memory: SharedMemory::of_answers(),
+        large_reads: LargeReads::default(),
         client_timeout: Duration::from_millis(settings.admin.client_timeout_ms),
         metrics: RequestMetrics::new(registrar).map_err(set_up)?,
     })

@@ -19,8 +19,10 @@ pub(crate) fn router(running: Arc<Running>) -> Router {
 }
 
 async fn metrics(State(running): State<Arc<Running>>) -> Response {
-    let (admission, memory) = (&running.admission, &running.admission.body_memory);
-    admission.metrics.body_memory(memory.taken(), memory.max());
+    let admission = &running.admission;
+    admission
+        .metrics
+        .memory(&admission.body_memory, &admission.answer_memory);
     match running.metrics.text() {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => {

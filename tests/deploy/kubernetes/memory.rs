@@ -86,6 +86,8 @@ fn what_an_admin_server_can_hold_fits_into_its_pod() {
         8.0 * figure(&row(ADMIN, "passwords"), "|", " MB each"),
         figure(&row(ADMIN, "what was read of the archive"), "|", " MB:"),
         figure(&row(ADMIN, "three segments in the making"), "|", " MB:"),
+        figure(&row(ADMIN, "longer answers to reads"), "|", " MB,"),
+        figure(&row(ADMIN, "exports and usage reports at work"), "|", " MB:"),
     ];
     let connection = figure(
         &row(ADMIN, "each of `admin.max_connections`"),

@@ -7,9 +7,12 @@ use crate::world::{World, problem, success, text};
 use domain::id::Kind;
 use domain::mode::Mode;
 use domain::period::Period;
+use domain::permission::Permission;
 use domain::timestamp::ms_from_iso;
-use harness::{Caller, SeedAccount, assert_fields};
+use futures::future::join_all;
+use harness::{Caller, RawClient, SeedAccount, assert_fields, eventually};
 use serde_json::json;
+use std::time::Duration;
 
 /// Maximum entries read for a page of calls, and rows at which a usage report stops.
 const PAGE_READS: u64 = 2_000;
@@ -20,6 +23,11 @@ const FILE_READS: u64 = 100_000;
 
 /// An account with `count` settled calls of one nano-USD, each in a run of its own.
 async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
+    settled_in(world, count, "run").await
+}
+
+/// Such an account, whose run ids begin with `run`.
+async fn settled_in(world: &World, count: u64, run: &str) -> (SeedAccount, Caller) {
     let (account, api) = world.account("enterprise").await;
     let now = clock::now_ms();
     let writer = AuditWriter::new(&world.store, &account, Mode::Live);
@@ -27,7 +35,7 @@ async fn settled(world: &World, count: u64) -> (SeedAccount, Caller) {
     for n in 0..count {
         let at_ms = now - count + n;
         let (id, period) = (Kind::Allow.mint(at_ms).unwrap(), Period::at(at_ms));
-        let memo = format!("acct_x bot run-{n} vk_01KAH3V9J80000000000000001 p1 gpt-4o");
+        let memo = format!("acct_x bot {run}-{n} vk_01KAH3V9J80000000000000001 p1 gpt-4o");
         let line = format!(
             "A settled 1 {id} H 2 {} {} 0 ,,,,,, {memo}",
             period.day, period.month
@@ -105,6 +113,56 @@ async fn a_cursor_holds_for_its_filters() {
     }
 }
 
+/// Entries whose export is longer than what the kernel takes for a caller who does not read.
+const LONG_TRAIL: u64 = 15_000;
+/// What an export counts as until it is sent, in bytes.
+const EXPORT_BYTES: u64 = 4 << 20;
+
+/// Waits until the answers that are not sent yet take so many bytes.
+async fn unsent(world: &World, bytes: u64) {
+    eventually("the memory of answers", Duration::from_secs(60), async || {
+        let taken: u64 = world.admin.metric("tollgate_admin_answer_memory_bytes")?;
+        (taken == bytes).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
+    let world =
+        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    let (account, api) = settled(&world, LONG_TRAIL).await;
+    let (_, other) = settled(&world, 10).await;
+    let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
+    let mut unread = Vec::new();
+    for _ in 0..2 {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        let head = "GET /v1/audit/export HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ";
+        assert!(client.send(format!("{head}{}\r\n\r\n", key.secret)).await);
+        unread.push(client);
+    }
+    unsent(&world, 2 * EXPORT_BYTES).await;
+    let files = [
+        "/v1/audit/export",
+        "/v1/calls/export",
+        "/v1/usage",
+        "/v1/usage?format=csv",
+        "/v1/transactions?format=csv",
+    ];
+    for reply in join_all(files.iter().map(|path| api.get(path))).await {
+        problem(&reply, 409, "CONFLICT");
+        assert_eq!(reply.header("retry-after"), Some("5"));
+    }
+    for path in files {
+        assert_eq!(other.get(path).await.status, 200, "{path}");
+    }
+    drop(unread);
+    unsent(&world, 0).await;
+    for path in files {
+        assert_eq!(api.get(path).await.status, 200, "{path}");
+    }
+}
+
 #[tokio::test]
 #[ignore = "long: make verify runs it"]
 async fn reports_and_files_stop_at_their_bounds() {
@@ -118,7 +176,7 @@ async fn reports_and_files_stop_at_their_bounds() {
     }
     for (count, status) in [(FILE_READS, 200), (FILE_READS + 1, 400)] {
         let (_, api) = settled(&world, count).await;
-        for path in ["/v1/usage?format=csv", "/v1/calls/export"] {
+        for path in ["/v1/usage?format=csv&groupBy=run", "/v1/calls/export"] {
             let reply = api.get(path).await;
             assert_eq!(
                 reply.status,
@@ -128,4 +186,12 @@ async fn reports_and_files_stop_at_their_bounds() {
             );
         }
     }
+    // Rows of 128 bytes and a run id of 206 that take more than 16 MiB together.
+    let (_, api) = settled_in(&world, 55_000, &"r".repeat(200)).await;
+    problem(
+        &api.get("/v1/usage?format=csv&groupBy=run").await,
+        400,
+        "VALIDATION",
+    );
+    assert_eq!(api.get("/v1/usage?format=csv").await.status, 200, "one row");
 }

@@ -73,6 +73,7 @@ fn export() -> Doc {
         .file(CONTENT_TYPE, "The entries.", LINE)
         .response_header(SIZE_HEADER, count(0), "Number of entries of the trail when the export began.")
         .response_header(HEAD_HEADER, endpoint::doc::field::is("PreviousHash"), "The hash of the last of them.")
+        .errors(&[Code::Conflict])
 }
 
 fn checkpoint() -> Doc {

@@ -5,6 +5,7 @@ use super::view::{COLUMNS, CallView};
 use crate::spreadsheet;
 use endpoint::doc::field::flag;
 use endpoint::doc::{Doc, Section};
+use endpoint::problem::Code;
 
 const PARTIAL: &str = "Whether there are calls that were not read; `total` does not count them.";
 
@@ -34,4 +35,5 @@ fn export() -> Doc {
     filtered(doc)
         .description("A CSV file, the last recorded first. Refused if it would read more than 100,000 records. An apostrophe precedes text that a spreadsheet would read as a formula, also after `;`, a tab or a line break in a cell.")
         .file(spreadsheet::CONTENT_TYPE, "The calls.", spreadsheet::header(&COLUMNS))
+        .errors(&[Code::Conflict])
 }

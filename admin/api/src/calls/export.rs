@@ -17,9 +17,10 @@ pub(crate) const EXPORT_MAX: u64 = 100_000;
 /// Streams the export.
 ///
 /// # Errors
-/// 400, also if there are more than [`EXPORT_MAX`] entries to read; 503.
+/// 400, also if there are more than [`EXPORT_MAX`] entries to read; 409 or 503 without a turn; 503.
 pub async fn export(call: Call) -> Answer {
     let filter = CallFilter::of_query(&call.query(&filter::names())?)?;
+    let read = call.large_read().await?;
     call_trail::for_call(&call).seal().await?;
     let selection = filter.selection(call.state.store.clock_spread_ms());
     let entries = call_trail::for_call(&call).count_calls(&selection).await?;
@@ -30,7 +31,7 @@ pub async fn export(call: Call) -> Answer {
         );
         return Err(Problem::validation(message));
     }
-    CsvFile::new(&call, "calls").stream(&COLUMNS, rows(call, filter))
+    CsvFile::new(&call, "calls").stream(read, &COLUMNS, rows(call, filter))
 }
 
 /// The rows of the calls, some hundred in each chunk. An error is the last item.

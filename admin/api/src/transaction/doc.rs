@@ -23,6 +23,7 @@ fn filtered(doc: Doc) -> Doc {
         .query("format", words(FORMATS).with("x-default", FORMATS[0]), "The form of the answer. A CSV file has all of them, without `limit`, `offset` and `cursor`, and is refused where there are more than 100,000.")
         .lists::<TransactionView<'_>>("transactions", "A page of transactions, the newest first; or a file with all of them.")
         .file(spreadsheet::CONTENT_TYPE, "A page of transactions, the newest first; or a file with all of them.", spreadsheet::header(&COLUMNS))
+        .errors(&[Code::Conflict])
 }
 
 fn list() -> Doc {

@@ -74,8 +74,9 @@ impl Export {
     /// Streams the file.
     ///
     /// # Errors
-    /// 400 if there are more than [`EXPORT_MAX`] transactions; 503.
+    /// 400 if there are more than [`EXPORT_MAX`] transactions; 409 or 503 without a turn; 503.
     pub(super) async fn stream(self) -> Answer {
+        let read = self.call.large_read().await?;
         let first = self.read(START).await?;
         if first.total > EXPORT_MAX {
             let message = format!(
@@ -85,7 +86,7 @@ impl Export {
             );
             return Err(Problem::validation(message));
         }
-        CsvFile::new(&self.call, RECORDS).stream(&COLUMNS, self.chunks(first))
+        CsvFile::new(&self.call, RECORDS).stream(read, &COLUMNS, self.chunks(first))
     }
 
     /// The rows, a step in each chunk. An error is the last item.

@@ -34,7 +34,7 @@ fn over_time() -> Doc {
         .with("maxLength", MODEL_MAX)
         .example("gpt-4o");
     Doc::new("GET /usage", "getUsage", "Add up calls, tokens and cost over time")
-        .description("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records.")
+        .description("Proxied calls, added up from the audit trail. A call counts in the interval of its approval, so that days agree with what Cap counted. One answer reads at most 20,000 records and stops at 2,000 rows; where `partial` is true, go on with `nextCursor` and add the rows. A CSV file is always whole, and refused where it would read more than 100,000 records, or have more than 16 MiB of rows. An account can have two usage reports or exports under way; more wait for at most five seconds.")
         .query("groupBy", words(Group::ALL.map(Group::as_str)).with("x-default", Group::Model.as_str()), "Grouping of the rows. Calls without a run id share the row whose `group` is null.")
         .query("interval", words(Interval::ALL.map(Interval::as_str)).with("x-default", Interval::Day.as_str()), "How long an interval is, in UTC: spans of at most 400 days by the day, and 31 by the hour.")
         .query("from", time(), "The first interval is the one with this moment; 30 days before `to` without it.")
@@ -47,4 +47,5 @@ fn over_time() -> Doc {
         .query("cursor", cursor(), "The `nextCursor` of the answer before this one, with the same parameters.")
         .response::<UsageView<'_>>(200, "The usage, or a file with its rows.")
         .file(spreadsheet::CONTENT_TYPE, "The usage, or a file with its rows.", spreadsheet::header(&COLUMNS))
+        .errors(&[Code::Conflict])
 }

@@ -1,5 +1,6 @@
 //! `GET /usage`: calls, tokens and cost by model, agent, virtual key or run, over time. Computed from the audit trail
-//! for each request, which reads a bounded number of entries; the answer tells whether some were not read.
+//! for each request, in a [turn](endpoint::LargeReads), which reads a bounded number of entries; the answer tells
+//! whether some were not read.
 //!
 //! A call counts in the interval of its approval, to which its cost is charged (decision D37), and a denial in that of
 //! its entry: days agree with the counters of Cap. Entries are in the order in which calls ended, so those up to
@@ -13,11 +14,12 @@ use self::span::{Interval, Span};
 use self::sums::{Group, Sums, UsageRow, UsageTotals};
 use crate::call_trail::{self, LATE_MS};
 use crate::calls::filter::{self, CallFilter};
+use crate::spreadsheet::CsvFile;
 use crate::state::Call;
 use domain::call_record::KINDS;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
-use endpoint::{Answer, Paging, Problem, Reply};
+use endpoint::{ANSWER_MAX, Answer, Paging, Problem, Reply};
 use history::trail::calls::{CallSelection, CallsPosition, LateCalls, STEP_MAX};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,6 +33,8 @@ use utoipa::ToSchema;
 const READ_MAX: usize = 20_000;
 /// Maximum number of entries of the trail that are read for a CSV file, which is always complete.
 const CSV_READ_MAX: usize = 100_000;
+/// Most memory of the rows of a CSV file, in bytes.
+const CSV_BYTES_MAX: usize = ANSWER_MAX;
 /// Number of rows from which on no more entries are read.
 const ROWS_MAX: usize = 2000;
 /// Parameters that select calls.
@@ -77,8 +81,8 @@ struct UsageQuery {
 struct AddBounds {
     /// Entries that are read.
     entries: usize,
-    /// Number of rows from which on no more entries are read.
-    rows: usize,
+    /// Whether these are as many rows as the answer takes.
+    is_full: fn(&Sums) -> bool,
 }
 
 /// The result of adding up.
@@ -93,7 +97,7 @@ struct Added {
 /// `GET /usage`
 ///
 /// # Errors
-/// 400, also if a CSV file would be incomplete; 503.
+/// 400, also if a CSV file would be incomplete; 409 or 503 without a turn; 503.
 pub async fn get(call: Call) -> Answer {
     let known = [
         &FILTERS[..],
@@ -104,6 +108,7 @@ pub async fn get(call: Call) -> Answer {
     let as_csv = filter::word(&query, "format", ["json", "csv"])?.is_some_and(|word| word == "csv");
     let usage_query = UsageQuery::of_query(&call, &query).await?;
     let paging = call.paging(&query, "usage")?;
+    let read = call.large_read().await?;
     if !as_csv {
         return answer(&call, &usage_query, &paging).await;
     }
@@ -118,20 +123,23 @@ pub async fn get(call: Call) -> Answer {
             CallsPosition::START,
             AddBounds {
                 entries: CSV_READ_MAX,
-                rows: usize::MAX,
+                is_full: |sums| sums.bytes() > CSV_BYTES_MAX,
             },
         )
         .await?;
-    if added.rest.is_some() {
+    let bytes = added.sums.bytes();
+    if added.rest.is_some() || bytes > CSV_BYTES_MAX {
+        let mib = CSV_BYTES_MAX >> 20;
         let message = format!(
-            "from and to must enclose at most {CSV_READ_MAX} records for format=csv, which is always whole; give a shorter span."
+            "from and to must enclose at most {CSV_READ_MAX} records and {mib} MiB of rows for format=csv, which \
+             is always whole; give a shorter span."
         );
         return Err(Problem::validation(message));
     }
     let names = usage_query.names(&call, &added.sums).await?;
-    let file = csv::write(&added.sums.rows(&names))?;
-    let name = format!("usage_{}_{}.csv", call.caller.account, call.caller.mode);
-    Reply::file(&name, crate::spreadsheet::CONTENT_TYPE, file)
+    let file = CsvFile::new(&call, "usage");
+    let reply = file.stream(read, &csv::COLUMNS, csv::chunks(added.sums, names))?;
+    Ok(reply.taking(bytes))
 }
 
 async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answer {
@@ -145,7 +153,7 @@ async fn answer(call: &Call, usage_query: &UsageQuery, paging: &Paging) -> Answe
             place,
             AddBounds {
                 entries: READ_MAX,
-                rows: ROWS_MAX,
+                is_full: |sums| sums.len() >= ROWS_MAX,
             },
         )
         .await?;
@@ -212,7 +220,7 @@ impl UsageQuery {
         let mut read = 0;
         while let Some(start) = added
             .rest
-            .filter(|_| read < bounds.entries && added.sums.len() < bounds.rows)
+            .filter(|_| read < bounds.entries && !(bounds.is_full)(&added.sums))
         {
             let most = STEP_MAX.min(bounds.entries - read);
             let step = trail.calls(&selection, start, most).await?;

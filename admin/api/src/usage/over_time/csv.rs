@@ -1,8 +1,14 @@
 //! A usage report as a CSV file, with exact amounts.
 
-use super::sums::UsageRow;
-use crate::spreadsheet::{lines, names, optional};
+use super::sums::{Sums, UsageRow};
+use crate::spreadsheet::{lines, optional};
+use bytes::Bytes;
 use endpoint::Problem;
+use futures::{Stream, stream};
+use store::names::Names;
+
+/// Number of rows that are written at a time.
+const CHUNK: usize = 500;
 
 /// Makes the cell of a row.
 pub(crate) type Cell = fn(&UsageRow<'_>) -> String;
@@ -21,12 +27,21 @@ pub(crate) const COLUMNS: [(&str, Cell); 10] = [
     ("costUsd", |row| row.amounts.cost_usd.to_string()),
 ];
 
-/// Returns header and rows.
-///
-/// # Errors
-/// 500 if it cannot be written.
-pub(super) fn write(rows: &[UsageRow<'_>]) -> Result<Vec<u8>, Problem> {
-    let header = names(&COLUMNS).map(str::to_owned);
-    let rows = rows.iter().map(|row| COLUMNS.map(|(_, cell)| cell(row)));
-    lines(std::iter::once(header).chain(rows))
+/// The rows, some hundred in each chunk. An error is the last item.
+pub(super) fn chunks(
+    sums: Sums,
+    names: Names,
+) -> impl Stream<Item = Result<Bytes, Problem>> + Send + 'static {
+    let begin = (sums.sorted().into_iter(), names);
+    stream::try_unfold(begin, |(mut sorted, names)| async move {
+        let rows: Vec<_> = sorted.by_ref().take(CHUNK).collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let cells = rows.iter().map(|((at_ms, group), amounts)| {
+            let row = UsageRow::new(*at_ms, group.as_deref(), *amounts, &names);
+            COLUMNS.map(|(_, cell)| cell(&row))
+        });
+        Ok(Some((Bytes::from(lines(cells)?), (sorted, names))))
+    })
 }

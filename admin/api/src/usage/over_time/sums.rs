@@ -6,7 +6,9 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use store::names::Names;
 use utoipa::ToSchema;
 
@@ -81,12 +83,19 @@ pub(crate) struct UsageRow<'a> {
     cost_nanos: String,
 }
 
+/// The start of an interval, and a group.
+type Place = (u64, Option<String>);
+
 /// Sums by start of the interval and group.
 #[derive(Debug)]
 pub(super) struct Sums {
     group: Group,
-    rows: BTreeMap<(u64, Option<String>), Amounts>,
+    rows: BTreeMap<Place, Amounts>,
+    bytes: usize,
 }
+
+/// The memory of a row without the text of its group, in bytes.
+const ROW_BYTES: usize = 128;
 
 impl Group {
     /// The group of a call. One without a run id has one of its own, which is no group.
@@ -133,6 +142,7 @@ impl Sums {
         Self {
             group,
             rows: BTreeMap::new(),
+            bytes: 0,
         }
     }
 
@@ -142,13 +152,24 @@ impl Sums {
         if amounts == Amounts::default() {
             return;
         }
-        let row = self.rows.entry((at_ms, self.group.key_of(call))).or_default();
+        let row = match self.rows.entry((at_ms, self.group.key_of(call))) {
+            Entry::Occupied(row) => row.into_mut(),
+            Entry::Vacant(row) => {
+                self.bytes += ROW_BYTES + row.key().1.as_ref().map_or(0, String::len);
+                row.insert(Amounts::default())
+            }
+        };
         *row = row.plus(amounts);
     }
 
     /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Returns the memory of the rows, in bytes.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the groups.
@@ -170,18 +191,29 @@ impl Sums {
     /// Returns the rows, the earliest interval first, and within it the highest cost first.
     pub(super) fn rows<'a>(&'a self, names: &'a Names) -> Vec<UsageRow<'a>> {
         let mut rows: Vec<_> = self.rows.iter().collect();
-        rows.sort_by_key(|((at_ms, _), amounts)| (*at_ms, std::cmp::Reverse(amounts.cost_usd)));
-        let rows = rows.into_iter().map(|((at_ms, group), amounts)| UsageRow {
-            at: iso_from_ms(*at_ms),
-            group: group.as_deref(),
-            name: group
-                .as_ref()
-                .and_then(|group| names.get(group))
-                .map(String::as_str),
-            amounts: *amounts,
+        rows.sort_by_key(|((at_ms, _), amounts)| (*at_ms, Reverse(amounts.cost_usd)));
+        let rows = rows.into_iter();
+        rows.map(|((at_ms, group), amounts)| UsageRow::new(*at_ms, group.as_deref(), *amounts, names))
+            .collect()
+    }
+
+    /// Returns the sums in the order of [`Self::rows`].
+    pub(super) fn sorted(self) -> Vec<(Place, Amounts)> {
+        let mut sums: Vec<_> = self.rows.into_iter().collect();
+        sums.sort_by_key(|((at_ms, _), amounts)| (*at_ms, Reverse(amounts.cost_usd)));
+        sums
+    }
+}
+
+impl<'a> UsageRow<'a> {
+    pub(super) fn new(at_ms: u64, group: Option<&'a str>, amounts: Amounts, names: &'a Names) -> Self {
+        Self {
+            at: iso_from_ms(at_ms),
+            group,
+            name: group.and_then(|group| names.get(group)).map(String::as_str),
+            amounts,
             cost_nanos: amounts.cost_usd.get().to_string(),
-        });
-        rows.collect()
+        }
     }
 }
 
@@ -211,6 +243,11 @@ mod tests {
         sums.add(1000, &approved("estimated", 200, "", "vk_1 p1 o3"));
         sums.add(2000, &approved("voided", 0, "", "vk_1 p1 o3"));
         sums.add(2000, &call(&format!("D daily_limit {id} 5"), "vk_1 p1 gpt-4o"));
+        assert_eq!(
+            sums.bytes(),
+            3 * ROW_BYTES + "o3gpt-4ogpt-4o".len(),
+            "once for each row"
+        );
         let names = Names::new();
         let rows = sums.rows(&names);
         let shown: Vec<_> = rows

@@ -1,0 +1,138 @@
+//! Turns of reads that go through many records: an account has a few under way on a server, and waits for more. Else
+//! one viewer's reads would take the cores and the memory from every account.
+
+use crate::problem::{Code, Problem};
+use axum::http::header::RETRY_AFTER;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use turns::{Turn, Turns};
+
+/// Maximum number of concurrent large reads of an account, files that are being sent included.
+const AT_ONCE: usize = 2;
+/// Maximum number of those at work for all accounts; a file that is being sent is not counted, since its reader could
+/// be slow.
+const AT_WORK: usize = 4;
+/// Maximum number of large reads of an account with those that wait. Each holds a connection.
+const WAITING_MAX: usize = 32;
+/// Longest wait for a turn.
+const TURN: Duration = Duration::from_secs(5);
+/// Value of `Retry-After`, in seconds.
+const RETRY: &str = "5";
+
+/// The large reads of a server.
+#[derive(Debug)]
+pub struct LargeReads {
+    accounts: Turns,
+    at_work: Arc<Semaphore>,
+    /// Longest wait for a turn.
+    wait: Duration,
+}
+
+/// A turn, which ends when it is dropped.
+#[derive(Debug)]
+pub struct LargeRead {
+    _of_account: (OwnedSemaphorePermit, Turn),
+    _at_work: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for LargeReads {
+    fn default() -> Self {
+        Self {
+            accounts: Turns::new(AT_ONCE, WAITING_MAX),
+            at_work: Arc::new(Semaphore::new(AT_WORK)),
+            wait: TURN,
+        }
+    }
+}
+
+impl LargeReads {
+    /// Waits for a turn of the account.
+    ///
+    /// # Errors
+    /// 409 if none of the account's is free, 503 if none of the server's is.
+    pub async fn begin(&self, account: &str) -> Result<LargeRead, Problem> {
+        let until = Instant::now() + self.wait;
+        let turn = self.accounts.enter(account).map_err(|_full| account_busy())?;
+        let permit = timeout_at(until, turn.acquire()).await.ok().flatten();
+        let permit = permit.ok_or_else(account_busy)?;
+        let at_work = timeout_at(until, Arc::clone(&self.at_work).acquire_owned()).await;
+        let at_work = at_work.ok().and_then(Result::ok).ok_or_else(|| {
+            let message = "This server is busy with other large reads. Try again shortly.";
+            Problem::new(Code::ServiceUnavailable, message).header(RETRY_AFTER, RETRY)
+        })?;
+        Ok(LargeRead {
+            _of_account: (permit, turn),
+            _at_work: Some(at_work),
+        })
+    }
+}
+
+impl LargeRead {
+    /// Ends the part that counts for all accounts: what is left goes as fast as its reader.
+    pub(crate) fn sending(self) -> Self {
+        Self {
+            _at_work: None,
+            ..self
+        }
+    }
+}
+
+fn account_busy() -> Problem {
+    let message = format!(
+        "{AT_ONCE} exports or usage reports of this account are under way already. Try again when one has ended."
+    );
+    Problem::new(Code::Conflict, message).header(RETRY_AFTER, RETRY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn large_reads(wait: Duration) -> LargeReads {
+        LargeReads {
+            wait,
+            ..LargeReads::default()
+        }
+    }
+
+    async fn refused(reads: &LargeReads, account: &str) -> Code {
+        reads.begin(account).await.unwrap_err().code()
+    }
+
+    #[tokio::test]
+    async fn an_account_leaves_turns_to_others() {
+        let reads = large_reads(Duration::from_millis(20));
+        let mut held = Vec::new();
+        for account in ["acct_1", "acct_1", "acct_2", "acct_2"] {
+            held.push(reads.begin(account).await.unwrap());
+        }
+        assert_eq!(refused(&reads, "acct_1").await, Code::Conflict);
+        assert_eq!(refused(&reads, "acct_3").await, Code::ServiceUnavailable);
+        // A file that is being sent counts for its account alone.
+        let sent = held.remove(0).sending();
+        drop(reads.begin("acct_3").await.unwrap());
+        assert_eq!(refused(&reads, "acct_1").await, Code::Conflict);
+        drop(sent);
+        drop(reads.begin("acct_1").await.unwrap());
+        drop(held);
+        assert_eq!(reads.accounts.names(), 0, "nothing is remembered");
+    }
+
+    #[tokio::test]
+    async fn a_read_waits_for_its_turn_in_a_line_that_ends() {
+        let reads = large_reads(Duration::from_secs(60));
+        let first = reads.begin("a").await.unwrap();
+        let _second = reads.begin("a").await.unwrap();
+        let mut waiting: Vec<_> = (AT_ONCE..WAITING_MAX)
+            .map(|_| Box::pin(reads.begin("a")))
+            .collect();
+        for read in &mut waiting {
+            assert!(futures::poll!(read).is_pending());
+        }
+        assert_eq!(refused(&reads, "a").await, Code::Conflict, "at once");
+        drop(first);
+        assert!(waiting.remove(0).await.is_ok());
+    }
+}
