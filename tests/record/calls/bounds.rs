@@ -127,6 +127,55 @@ async fn unsent(world: &World, bytes: u64) {
     .await;
 }
 
+/// A connection that has sent this request.
+async fn asked(world: &World, path: &str, key: &str) -> RawClient {
+    let mut client = RawClient::connect(world.admin.addr()).await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
+    assert!(client.send(request).await);
+    client
+}
+
+/// Commands that the store has executed.
+async fn commands(world: &World) -> u64 {
+    let info: String = world
+        .store
+        .command(redis::cmd("INFO").arg("stats"))
+        .await
+        .unwrap();
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("total_commands_processed:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Callers who leave, and how long a server is watched after that.
+const LEAVING: u64 = 20;
+const WATCHED: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn a_report_whose_caller_has_left_ends() {
+    let world =
+        World::start_with(|options| options.env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "1000000")).await;
+    let (account, api) = settled(&world, LONG_TRAIL).await;
+    let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
+    assert_eq!(api.get("/v1/usage?format=csv").await.status, 200);
+    let before = commands(&world).await;
+    assert_eq!(api.get("/v1/usage?format=csv").await.status, 200);
+    let whole = commands(&world).await - before;
+    let before = commands(&world).await;
+    for _ in 0..LEAVING {
+        let client = asked(&world, "/v1/usage?format=csv", &key.secret).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        drop(client);
+    }
+    tokio::time::sleep(WATCHED).await;
+    let executed = commands(&world).await - before;
+    assert!(
+        executed < LEAVING * whole / 2,
+        "{executed} commands, and {whole} for one report"
+    );
+}
+
 #[tokio::test]
 async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
     let world =
@@ -136,10 +185,7 @@ async fn files_that_nobody_reads_hold_the_turns_of_their_account_alone() {
     let key = account.issue(Mode::Live, &[Permission::Read], &[], None).await;
     let mut unread = Vec::new();
     for _ in 0..2 {
-        let mut client = RawClient::connect(world.admin.addr()).await;
-        let head = "GET /v1/audit/export HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ";
-        assert!(client.send(format!("{head}{}\r\n\r\n", key.secret)).await);
-        unread.push(client);
+        unread.push(asked(&world, "/v1/audit/export", &key.secret).await);
     }
     unsent(&world, 2 * EXPORT_BYTES).await;
     let files = [
