@@ -239,6 +239,14 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
             "metadata must have at most",
         ),
         (
+            // 16,353 bytes as sent; each number would be kept as 1000000000000000.0.
+            format!(
+                r#"{{"agent":"{bot}","amount":1,"metadata":{{"a":[1e15{}]}}}}"#,
+                ",1e15".repeat(3_268)
+            ),
+            "metadata must have at most 16384 bytes as it is kept",
+        ),
+        (
             format!(r#"{{"agent":"{bot}","amount":1,"metadata":{deep}}}"#),
             "metadata is not valid",
         ),

@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Parses a JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels.
+    /// Parses a JSON object of at most `OBJECT_MAX` bytes, as sent and as kept, and `OBJECT_DEPTH_MAX` levels.
     ///
     /// # Errors
     /// 400 with the field.
@@ -230,8 +230,20 @@ impl<'a> Fields<'a> {
                 return bad(format!("must have at most {OBJECT_MAX} bytes"));
             }
             match serde_json::from_str(json) {
-                Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => Ok(object),
-                Ok(Value::Object(_)) => bad(format!("must be nested at most {OBJECT_DEPTH_MAX} deep")),
+                Ok(Value::Object(fields)) => {
+                    let object = Value::Object(fields);
+                    if depth(&object) > OBJECT_DEPTH_MAX {
+                        return bad(format!("must be nested at most {OBJECT_DEPTH_MAX} deep"));
+                    }
+                    // A double such as 1e15 is kept with all of its digits, at more than four times its length.
+                    if object.to_string().len() > OBJECT_MAX {
+                        let numbers = "with numbers such as 1e15 written as 1000000000000000.0";
+                        return bad(format!(
+                            "must have at most {OBJECT_MAX} bytes as it is kept, {numbers}"
+                        ));
+                    }
+                    Ok(object)
+                }
                 Ok(_) => bad("must be a JSON object".to_owned()),
                 Err(error) => bad(format!("is not valid: {error}")),
             }
@@ -265,7 +277,7 @@ impl<'a> Fields<'a> {
 
 /// The currencies, which have the same value in the ledger (decision D4); the first is the default.
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
-/// Longest free-form object of a body as sent, in bytes.
+/// Longest free-form object of a body, as sent and as kept, in bytes.
 pub const OBJECT_MAX: usize = 16 * 1024;
 /// Maximum number of levels of objects and lists in it, including its own. Records and events nest it in other objects,
 /// and JSON parsers, including ours, support some 127 levels.

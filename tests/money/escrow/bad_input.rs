@@ -78,6 +78,13 @@ async fn bad_bodies() {
     let deep = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
     for (rest, named) in [
         (format!(r#""amount":1,"conditions":{deep}"#), "conditions"),
+        (
+            format!(
+                r#""amount":1,"conditions":{{"a":[1e15{}]}}"#,
+                ",1e15".repeat(1_000)
+            ),
+            "conditions must have at most 16384 bytes as it is kept",
+        ),
         (r#""amount":1,"conditions":{"n":1e400}"#.to_owned(), "conditions"),
     ] {
         let body = format!(r#"{{"fromWalletId":{from},"toWalletId":{to},{rest}}}"#);

@@ -170,3 +170,34 @@ fn absent_and_null_differ_where_a_field_can_be_cleared() {
     let nullable = ["name", "null", "absent"].map(|name| read(name).nullable());
     assert_eq!(nullable, [Some(Some("a".to_owned())), Some(None), None]);
 }
+
+#[test]
+fn an_object_is_bounded_as_it_is_sent_and_as_it_is_kept() {
+    let read = |object: String| {
+        let body = format!("{{\"x\":{object}}}");
+        let found = Fields::parse(body.as_bytes()).unwrap().object("x");
+        found
+            .map(FieldValue::value)
+            .map_err(|error| error.message().to_owned())
+    };
+    let text = |length: usize| format!("{{\"a\":\"{}\"}}", "y".repeat(length - 8));
+    assert!(read(text(OBJECT_MAX)).is_ok());
+    assert_eq!(
+        read(text(OBJECT_MAX + 1)).unwrap_err(),
+        "x must have at most 16384 bytes."
+    );
+    // Each number is kept in 18 bytes, with the comma or bracket behind it in 19.
+    let numbers = |count: usize| format!("{{\"a\":[{}1e15]}}", "1e15,".repeat(count - 1));
+    let most = (OBJECT_MAX - "{\"a\":[}".len()) / 19;
+    let kept = read(numbers(most)).unwrap().unwrap().to_string();
+    assert!(
+        (OBJECT_MAX - 19..=OBJECT_MAX).contains(&kept.len()),
+        "{}",
+        kept.len()
+    );
+    let error = read(numbers(most + 1)).unwrap_err();
+    assert!(
+        error.starts_with("x must have at most 16384 bytes as it is kept"),
+        "{error}"
+    );
+}
