@@ -14,6 +14,7 @@ mod escrow_parties;
 mod events;
 mod intent_links;
 mod intents;
+mod large_records;
 mod refusals;
 mod spend;
 mod spend_limits;

@@ -12,7 +12,7 @@ use archive::Archive;
 use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
 use domain::intent::State;
 use std::sync::Arc;
-use store::intent::IntentRecord;
+use store::intent::{IntentRecord, Texts};
 use store::keys::{IntentIndex, Realm};
 use store::page::{Page, Part};
 use store::{Store, StoreError};
@@ -66,12 +66,21 @@ impl<'a> Intents<'a> {
         index: IntentIndex<'_>,
         page: Page<'_>,
     ) -> Result<Part<IntentRecord>, StoreError> {
+        self.page((index, Texts::With), page).await
+    }
+
+    /// Like [`Intents::list`]; without texts, intents in the store are brief.
+    async fn page(
+        &self,
+        (index, texts): (IntentIndex<'_>, Texts),
+        page: Page<'_>,
+    ) -> Result<Part<IntentRecord>, StoreError> {
         if index == IntentIndex::State(State::PendingApproval.as_str()) {
-            return IntentRecord::waiting(self.store, &self.realm, page).await;
+            return IntentRecord::waiting(self.store, &self.realm, page, texts).await;
         }
         for _ in 0..ATTEMPTS {
             let segments = self.segments().await?;
-            let part = walk::Walk::new(self, index, page.limit, &segments)
+            let part = walk::Walk::new(self, (index, texts), page.limit, &segments)
                 .page(page.start)
                 .await;
             // Intents that were archived meanwhile would be missing from the page.

@@ -10,10 +10,12 @@ mod list;
 mod lists;
 mod old;
 mod outcome;
+mod texts;
 
 pub use list::{IntentPosition, Listed};
 pub use lists::IntentLists;
 pub use old::SEGMENTS_AT_ONCE;
+pub use texts::Texts;
 
 use self::outcome::{Outcome, decided, events, heads};
 use crate::keys::Realm;
@@ -53,6 +55,9 @@ pub struct IntentRecord {
     pub note: Option<String>,
     /// The request's other fields, as JSON.
     pub request: String,
+    /// Run of a spend, empty without one; `None` for other kinds and for records of an earlier version, whose `request`
+    /// names it.
+    pub run: Option<String>,
     /// Id of the policy that allowed a spend.
     pub policy: Option<String>,
     /// Transaction id, `txn_…`, if money moved.
@@ -196,6 +201,7 @@ impl IntentRecord {
             decision,
             note: get("note").cloned(),
             request: get("request")?.clone(),
+            run: get("run").cloned(),
             policy: get("policy").cloned(),
             transaction: get("txn").cloned(),
             balance: match get("balance").map(String::as_str) {

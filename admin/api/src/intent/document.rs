@@ -265,7 +265,7 @@ fn blocked(record: &IntentRecord) -> Option<Reason> {
 }
 
 /// What is kept of the request of a spend; nothing of other kinds. A request that cannot be read is logged.
-pub(super) fn stored(record: &IntentRecord) -> Stored {
+fn stored(record: &IntentRecord) -> Stored {
     let stored = (record.kind == Kind::Spend).then(|| Stored::parse(&record.request));
     stored.and_then(Result::ok).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use futures::future::try_join_all;
 use serde::Serialize;
 use store::agent::survey::{AgentSummary, Survey};
 use store::call::{kept_calls, open_holds};
-use store::intent::IntentRecord;
+use store::intent::{IntentRecord, Texts};
 use store::keys::USER;
 use store::page::Page;
 use store::threshold::LimitUsage;
@@ -133,7 +133,7 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSummary]) -> ItemsOfKind {
 async fn approvals(call: &Call) -> Result<ItemsOfKind, Problem> {
     let page = Page::at(0, SHOWN_MAX);
     let realm = call.realm();
-    let waiting = IntentRecord::waiting(&call.state.store, &realm, page).await?;
+    let waiting = IntentRecord::waiting(&call.state.store, &realm, page, Texts::Without).await?;
     let total = waiting.total;
     let items = waiting.records.into_iter().map(|intent| Item {
         kind: "approval_waiting",

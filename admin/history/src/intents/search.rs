@@ -1,9 +1,10 @@
-//! One page of the intents of a list that fit a filter without an index: a bounded number of intents is read for it.
+//! One page of the intents of a list that fit a filter without an index: a bounded number of intents is read for it,
+//! and the texts of those only that are on the page.
 
 use super::Intents;
 use store::StoreError;
 use store::filtered_page::FilteredPage;
-use store::intent::IntentRecord;
+use store::intent::{IntentRecord, Texts};
 use store::keys::IntentIndex;
 use store::page::{Page, Part, Start};
 
@@ -17,8 +18,8 @@ const LATE_MS: u64 = 600_000;
 
 impl Intents<'_> {
     /// The intents of a list that fit, newest first. None of a time before `since_ms` fits, so the search ends where
-    /// the list is older. A page with a next position may be short or empty; its total counts the matches up to its
-    /// end.
+    /// the list is older. `fits` judges a brief intent, and returns `None` if it needs the texts. A page with a next
+    /// position may be short or empty; its total counts the matches up to its end.
     ///
     /// # Errors
     /// As [`Intents::list`].
@@ -26,7 +27,7 @@ impl Intents<'_> {
         &self,
         (index, since_ms): (IntentIndex<'_>, Option<u64>),
         page: Page<'_>,
-        fits: impl Fn(&IntentRecord) -> bool,
+        fits: impl Fn(&IntentRecord) -> Option<bool>,
     ) -> Result<FilteredPage<IntentRecord>, StoreError> {
         let (mut skip, mut next) = match page.start {
             Start::Offset(offset) => (offset, None),
@@ -45,7 +46,11 @@ impl Intents<'_> {
             let count = step.records.len();
             read += count;
             next = step.next.filter(|_| !step.records.last().is_some_and(is_over));
-            for record in step.records.into_iter().filter(&fits) {
+            for record in step
+                .records
+                .into_iter()
+                .filter(|record| fits(record) == Some(true))
+            {
                 total += 1;
                 match skip {
                     0 => found.push(record),
@@ -58,6 +63,7 @@ impl Intents<'_> {
                 break;
             }
         }
+        self.add_texts(&mut found, |_| true).await?;
         Ok(FilteredPage {
             is_partial: next.is_some(),
             part: Part {
@@ -74,16 +80,36 @@ impl Intents<'_> {
         index: IntentIndex<'_>,
         mut page: Page<'_>,
         room: usize,
-        fits: impl Fn(&IntentRecord) -> bool,
+        fits: impl Fn(&IntentRecord) -> Option<bool>,
     ) -> Result<Part<IntentRecord>, StoreError> {
         loop {
-            let part = self.list(index, page).await?;
-            let mut matches = part.records.iter().enumerate().filter(|(_, record)| fits(record));
+            let mut part = self.page((index, Texts::Without), page).await?;
+            self.add_texts(&mut part.records, |record| fits(record).is_none())
+                .await?;
+            let matches = part.records.iter().enumerate();
+            let mut matches = matches.filter(|(_, record)| fits(record) == Some(true));
             let last = matches.nth(room.saturating_sub(1)).map(|(at, _)| at + 1);
             match last.filter(|end| *end < part.records.len()) {
                 Some(end) => page.limit = end,
                 None => return Ok(part),
             }
         }
+    }
+
+    /// Reads the texts of the brief intents that `needs` accepts, from the archive where an intent moved meanwhile.
+    async fn add_texts(
+        &self,
+        records: &mut [IntentRecord],
+        needs: impl Fn(&IntentRecord) -> bool,
+    ) -> Result<(), StoreError> {
+        IntentRecord::add_texts(self.store, &self.realm, records, &needs).await?;
+        let moved = records
+            .iter_mut()
+            .filter(|record| record.is_brief() && needs(record));
+        for record in moved.collect::<Vec<_>>() {
+            let whole = self.read(&record.id).await?;
+            *record = whole.ok_or_else(|| StoreError::unexpected("an intent that left the store"))?;
+        }
+        Ok(())
     }
 }

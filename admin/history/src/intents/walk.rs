@@ -6,7 +6,7 @@ use super::position::{Archived, Live, Position};
 use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
-use store::intent::{IntentPosition, IntentRecord, Listed};
+use store::intent::{IntentPosition, IntentRecord, Listed, Texts};
 use store::keys::IntentIndex;
 use store::page::{Part, Start};
 
@@ -18,6 +18,7 @@ const DRAINED_MAX: usize = 20;
 pub(super) struct Walk<'a> {
     intents: &'a Intents<'a>,
     index: IntentIndex<'a>,
+    texts: Texts,
     limit: usize,
     segments: &'a IntentSegments,
     records: Vec<IntentRecord>,
@@ -26,13 +27,14 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(super) fn new(
         intents: &'a Intents<'a>,
-        index: IntentIndex<'a>,
+        (index, texts): (IntentIndex<'a>, Texts),
         limit: usize,
         segments: &'a IntentSegments,
     ) -> Self {
         Self {
             intents,
             index,
+            texts,
             limit,
             segments,
             records: Vec::with_capacity(limit),
@@ -75,7 +77,7 @@ impl<'a> Walk<'a> {
         IntentRecord::newest(
             self.intents.store,
             &self.intents.realm,
-            self.index,
+            (self.index, self.texts),
             (offset, limit as u64),
         )
         .await
@@ -106,8 +108,14 @@ impl<'a> Walk<'a> {
         };
         let of = (live.id.as_str(), live.position);
         let room = self.room() as u64;
-        let listed =
-            IntentRecord::older(self.intents.store, &self.intents.realm, self.index, of, room).await?;
+        let listed = IntentRecord::older(
+            self.intents.store,
+            &self.intents.realm,
+            (self.index, self.texts),
+            of,
+            room,
+        )
+        .await?;
         let total = listed.total;
         if listed.goes_on {
             let next = match listed.records.is_empty() {

@@ -1,4 +1,5 @@
-//! Searches the escrows of an account by state and wallet. They have no index, so a page reads a bounded number.
+//! Searches the escrows of an account by state and wallet. They have no index, so a page judges a bounded number, by
+//! the fields that the filter needs, and reads its matches only.
 
 use super::{AT_ONCE, Escrow, EscrowStatus};
 use crate::filtered_page::{FilteredPage, Judge};
@@ -25,9 +26,9 @@ impl EscrowFilter {
         *self == Self::default()
     }
 
-    fn fits(&self, escrow: &Escrow) -> bool {
-        let is_party = |wallet: u64| [escrow.payer.wallet, escrow.payee.wallet].contains(&wallet);
-        self.status.is_none_or(|status| status == escrow.status) && self.wallet.is_none_or(is_party)
+    fn fits(&self, escrow_status: EscrowStatus, wallets: [u64; 2]) -> bool {
+        self.status.is_none_or(|status| status == escrow_status)
+            && self.wallet.is_none_or(|wallet| wallets.contains(&wallet))
     }
 }
 
@@ -38,22 +39,54 @@ struct Parties<'a> {
     filter: &'a EscrowFilter,
 }
 
+impl Parties<'_> {
+    /// Whether the escrow of a member of the list matches, and has the account as a party. Conditions and reason of a
+    /// dispute, which can be most of its record, stay in the store.
+    async fn accept(&self, member: &str) -> Result<bool, StoreError> {
+        let number = Escrow::number_of(member)?;
+        let Some(place) = Escrow::place(self.store, number).await? else {
+            return Ok(false);
+        };
+        let mut query = redis::cmd("HMGET");
+        let fields = ["id", "status", "from", "to", "to_account"];
+        query.arg(place.escrow(number)).arg(&fields);
+        type Found = (
+            Option<u64>,
+            Option<String>,
+            Option<u64>,
+            Option<u64>,
+            Option<String>,
+        );
+        let (id, status, payer, payee, account): Found = self.store.command(&query).await?;
+        let status = status.as_deref().and_then(EscrowStatus::parse);
+        match (id, status, payer, payee, account) {
+            // Never written because of a crash.
+            (None, ..) => Ok(false),
+            (Some(id), Some(status), Some(payer), Some(payee), Some(account)) => {
+                let realm = self.realm;
+                let is_party = [place.account(), account.as_str()].contains(&realm.account());
+                let is_listed = id == number && is_party && place.mode() == realm.mode();
+                Ok(is_listed && self.filter.fits(status, [payer, payee]))
+            }
+            _ => Err(StoreError::unexpected("escrow")),
+        }
+    }
+}
+
 impl Judge for Parties<'_> {
-    type Match = Escrow;
+    type Match = String;
     const CHUNK: usize = 100;
 
     fn scanned_max(&self) -> usize {
         SCANNED_MAX
     }
 
-    async fn matches(&self, members: &[Position]) -> Result<Vec<Option<Escrow>>, StoreError> {
-        let fits = |escrow: &Escrow| escrow.is_listed_in(self.realm) && self.filter.fits(escrow);
-        let numbers: Vec<String> = members.iter().map(|mark| mark.member.clone()).collect();
-        let reads = numbers
+    async fn matches(&self, members: &[Position]) -> Result<Vec<Option<String>>, StoreError> {
+        let members: Vec<String> = members.iter().map(|mark| mark.member.clone()).collect();
+        let judged = members
             .into_iter()
-            .map(|number| Escrow::of_member(self.store, number));
-        let read: Vec<Option<Escrow>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-        Ok(read.into_iter().map(|escrow| escrow.filter(fits)).collect())
+            .map(|member| async move { Ok(self.accept(&member).await?.then_some(member)) });
+        stream::iter(judged).buffered(AT_ONCE).try_collect().await
     }
 }
 
@@ -69,6 +102,8 @@ impl Escrow {
         let set = realm.escrows();
         let list = SortedSet::whole(store, &set);
         let parties = Parties { store, realm, filter };
-        list.filtered(page, &parties).await
+        let FilteredPage { part, is_partial } = list.filtered(page, &parties).await?;
+        let part = Self::of_members(store, realm, part).await?;
+        Ok(FilteredPage { part, is_partial })
     }
 }

@@ -1,9 +1,9 @@
 //! Lists intents in the store. Waiting ones are in a sorted set. The others are in lists of ids. The archiver removes
 //! ids from the middle of a list, so a position is the number that the intent got when it was added.
 
-use super::IntentRecord;
+use super::{IntentRecord, Texts};
 use crate::keys::{IntentIndex, Realm};
-use crate::page::{Page, Part, records};
+use crate::page::{Page, Part};
 use crate::search::Search;
 use crate::{Store, StoreError};
 use domain::intent::State;
@@ -47,22 +47,27 @@ impl IntentRecord {
     }
 
     /// Lists the intents that wait for approval, newest first.
-    pub async fn waiting(store: &Store, realm: &Realm, page: Page<'_>) -> Result<Part<Self>, StoreError> {
+    pub async fn waiting(
+        store: &Store,
+        realm: &Realm,
+        page: Page<'_>,
+        texts: Texts,
+    ) -> Result<Part<Self>, StoreError> {
         let set = realm.intents(IntentIndex::State(State::PendingApproval.as_str()));
-        let part = page.records(store, &set, |id| realm.intent(id)).await?;
-        let records = part.records.iter().map(|(_, fields)| Self::from_fields(fields));
-        let records: Option<Vec<Self>> = records.collect();
-        Ok(part.with(records.ok_or_else(|| StoreError::unexpected("intent record"))?))
+        let mut part = page.members(store, &set).await?;
+        let ids = std::mem::take(&mut part.records);
+        let records = Self::of_ids(store, realm, ids, texts).await?;
+        Ok(part.with(records))
     }
 
     /// Lists the newest intents of any other list: `limit` of them after `offset`.
     pub async fn newest(
         store: &Store,
         realm: &Realm,
-        index: IntentIndex<'_>,
+        listed: (IntentIndex<'_>, Texts),
         (offset, limit): (u64, u64),
     ) -> Result<Listed, StoreError> {
-        let list = List::new(store, realm, index);
+        let list = List::new(store, realm, listed);
         let total = list.length().await?;
         list.before(total.saturating_sub(offset), limit, total).await
     }
@@ -71,11 +76,11 @@ impl IntentRecord {
     pub async fn older(
         store: &Store,
         realm: &Realm,
-        index: IntentIndex<'_>,
+        listed: (IntentIndex<'_>, Texts),
         (id, position): (&str, IntentPosition),
         limit: u64,
     ) -> Result<Listed, StoreError> {
-        let list = List::new(store, realm, index);
+        let list = List::new(store, realm, listed);
         let total = list.length().await?;
         let end = list.first_at(position, total).await?;
         let end = match position.number {
@@ -91,15 +96,17 @@ struct List<'a> {
     store: &'a Store,
     realm: &'a Realm,
     index: IntentIndex<'a>,
+    texts: Texts,
     key: String,
 }
 
 impl<'a> List<'a> {
-    fn new(store: &'a Store, realm: &'a Realm, index: IntentIndex<'a>) -> Self {
+    fn new(store: &'a Store, realm: &'a Realm, (index, texts): (IntentIndex<'a>, Texts)) -> Self {
         Self {
             store,
             realm,
             index,
+            texts,
             key: realm.intents(index),
         }
     }
@@ -113,11 +120,8 @@ impl<'a> List<'a> {
         let start = end.saturating_sub(limit);
         let mut ids = self.ids(start, end).await?;
         ids.reverse();
-        let found = records(self.store, ids, |id| self.realm.intent(id)).await?;
-        let records = found.iter().map(|(_, fields)| IntentRecord::from_fields(fields));
-        let records: Option<Vec<IntentRecord>> = records.collect();
         Ok(Listed {
-            records: records.ok_or_else(|| StoreError::unexpected("intent record"))?,
+            records: IntentRecord::of_ids(self.store, self.realm, ids, self.texts).await?,
             total,
             goes_on: start > 0,
         })

@@ -1,12 +1,11 @@
 //! Runs that are paused: a spend of theirs waits for approval (decision D23).
 
-use crate::intent::IntentRecord;
+use crate::intent::{IntentRecord, Texts};
 use crate::keys::Realm;
 use crate::page::Page;
 use crate::run::{Run, RunStatus};
 use crate::{Store, StoreError};
 use domain::money::Nanos;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Waiting intents read in one round trip.
@@ -25,13 +24,6 @@ pub struct Waiting {
     pub last_ms: u64,
 }
 
-/// The relevant part of a spend's request.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Request {
-    run_id: Option<String>,
-}
-
 impl Waiting {
     /// Returns the paused runs of `agent`, by their ids.
     pub async fn of_agent(
@@ -46,10 +38,11 @@ impl Waiting {
                 None => Page::at(0, PAGE),
                 Some(position) => Page::after(position, PAGE),
             };
-            let part = IntentRecord::waiting(store, realm, page).await?;
-            for record in part.records.iter().filter(|record| record.agent == agent) {
-                let request: Option<Request> = serde_json::from_str(&record.request).ok();
-                if let Some(run) = request.and_then(|request| request.run_id) {
+            let mut part = IntentRecord::waiting(store, realm, page, Texts::Without).await?;
+            part.records.retain(|record| record.agent == agent);
+            IntentRecord::add_texts(store, realm, &mut part.records, IntentRecord::lacks_run).await?;
+            for record in &part.records {
+                if let Some(run) = record.run_id() {
                     found.entry(run).or_default().add(record);
                 }
             }

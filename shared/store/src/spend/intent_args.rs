@@ -44,7 +44,12 @@ impl<'a> IntentArgs<'a> {
                     spare_id: &once.spare_id,
                     head: "",
                     heads: new.heads(true, &REASONS),
-                    fields: new.fields(),
+                    // For filters, which leave the rest of the request in the store.
+                    fields: [
+                        new.fields(),
+                        ["run", spend.run.unwrap_or_default()].map(str::to_owned).to_vec(),
+                    ]
+                    .concat(),
                     event: "spend.requested",
                     why: None,
                     injection,

@@ -192,7 +192,10 @@ impl Request {
             ("first", self.first),
             ("reason", self.reason),
         ]);
+        let input: serde_json::Value = serde_json::from_str(&self.request).unwrap_or_default();
+        let run = input["runId"].as_str().unwrap_or_default().to_owned();
         let optional = [
+            ("run", (self.kind == "spend").then_some(run)),
             ("note", self.note.clone()),
             ("txn", self.txn.clone()),
             ("escrow", self.escrow.map(|number| number.to_string())),
