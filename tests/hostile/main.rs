@@ -9,6 +9,7 @@
 //! * [`runs`]: an account with many runs, ended and under way
 //! * [`changes`]: changes that wait for a confirmation
 //! * [`guard`]: an account within its budgets that still fills the store
+//! * [`lists`]: parallel lists of large records
 //! * [`arrivals`]: accounts that send very much to another one
 #![cfg(test)]
 
@@ -17,6 +18,7 @@ mod calls;
 mod changes;
 mod fixture;
 mod guard;
+mod lists;
 mod neighbours;
 mod records;
 mod runs;

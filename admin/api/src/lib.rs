@@ -21,6 +21,7 @@ mod dry_run;
 mod escrow;
 mod installation;
 mod intent;
+mod large_list;
 pub mod metrics;
 mod named;
 mod once;
@@ -42,6 +43,7 @@ mod webhook;
 
 pub use api_key::ApiKeyView;
 pub use deposit::{PLAIN as PLAIN_REFERENCE, other_state};
+pub use large_list::LargeLists;
 pub use spend::injection::Injections;
 pub use state::{ApiState, EdgeFacts, Spends, Verification};
 pub use wallet::name::{ATTEMPTS as WALLET_ATTEMPTS, FoundWallet, look_up as look_up_wallet};

@@ -1,6 +1,7 @@
 //! The state of the operations of this crate. What the steps before an operation use too, such as the plans and the
 //! health of the store, is in [`Admission`](endpoint::Admission).
 
+use crate::large_list::LargeLists;
 use crate::metrics::SpendMetrics;
 use crate::prices::Prices;
 use crate::spend::injection::Injections;
@@ -32,6 +33,8 @@ pub struct ApiState {
     pub archive: Arc<Archive>,
     /// Verification of trails.
     pub verification: Verification,
+    /// Limits the number of pages of large records that an account reads concurrently.
+    pub large_lists: LargeLists,
     /// Webhooks: checks receivers, and dispatches events.
     pub webhooks: Arc<Webhooks>,
 }

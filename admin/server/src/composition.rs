@@ -5,7 +5,7 @@ use crate::metrics::ServerMetrics;
 use crate::removed_plans;
 use api::metrics::SpendMetrics;
 use api::prices::Prices;
-use api::{ApiState, EdgeFacts, Spends, Verification};
+use api::{ApiState, EdgeFacts, LargeLists, Spends, Verification};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use crypto::seal::Keyring;
@@ -108,6 +108,7 @@ impl Server {
                 slots: Arc::default(),
                 checkpoint_every: Duration::from_millis(settings.audit.checkpoint_every_ms),
             },
+            large_lists: LargeLists::default(),
             webhooks,
         };
         Ok(Self {

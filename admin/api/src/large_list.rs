@@ -1,0 +1,82 @@
+//! Turns of an account at the lists whose records can be large, those of intents and escrows. A page of 200 of them
+//! takes up to 6 MB of this server's memory, and its bytes pass on the one connection to the store that all accounts
+//! share.
+
+use axum::http::header;
+use endpoint::{Code, Problem};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use turns::{Turn, Turns};
+
+/// Pages of one account that a server reads at the same time.
+const AT_ONCE: usize = 2;
+/// Requests of one account that wait for a turn or read a page.
+const REQUESTS_MAX: usize = 32;
+/// Longest wait for one's turn: less than the timeout of common clients.
+const WAIT: Duration = Duration::from_secs(10);
+/// Value of `Retry-After`, in seconds, without a turn.
+const RETRY_AFTER: &str = "1";
+
+/// The turns of accounts.
+#[derive(Debug)]
+pub struct LargeLists(Turns);
+
+impl Default for LargeLists {
+    fn default() -> Self {
+        Self(Turns::new(AT_ONCE, REQUESTS_MAX))
+    }
+}
+
+/// Permission to read a page, until it is dropped.
+pub(crate) struct ListTurn {
+    // Dropped first: the place in the queue outlasts the permit.
+    _permit: OwnedSemaphorePermit,
+    _place: Turn,
+}
+
+impl LargeLists {
+    /// Waits for the account's turn.
+    ///
+    /// # Errors
+    /// 429 if [`REQUESTS_MAX`] requests of the account are under way, or this one had no turn within [`WAIT`].
+    pub(crate) async fn turn(&self, account: &str) -> Result<ListTurn, Problem> {
+        let busy = || {
+            let message =
+                "The account reads more lists at once than a server does for one. Try again shortly.";
+            Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, RETRY_AFTER)
+        };
+        let place = self.0.enter(account).map_err(|_| busy())?;
+        let permit = tokio::time::timeout(WAIT, place.acquire()).await;
+        let permit = permit.ok().flatten().ok_or_else(busy)?;
+        Ok(ListTurn {
+            _permit: permit,
+            _place: place,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::join_all;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_reads_two_pages_at_once_and_waits_for_no_more_than_its_share() {
+        let lists = LargeLists::default();
+        let held = [lists.turn("a").await.unwrap(), lists.turn("a").await.unwrap()];
+        lists.turn("b").await.unwrap();
+        let waiting = join_all((AT_ONCE..REQUESTS_MAX + 1).map(|_| lists.turn("a")));
+        let refused = waiting.await;
+        let errors = refused.iter().filter_map(|turn| turn.as_ref().err());
+        assert!(
+            errors
+                .clone()
+                .all(|problem| problem.code() == Code::ApiKeyRateLimited)
+        );
+        assert_eq!(errors.count(), refused.len());
+        let [first, second] = held;
+        drop(first);
+        drop((lists.turn("a").await.unwrap(), second));
+        assert_eq!(lists.0.names(), 0, "nothing is remembered");
+    }
+}

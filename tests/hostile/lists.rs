@@ -1,0 +1,46 @@
+//! Parallel lists of the largest records: replies that a server has not taken yet count against the store's memory.
+
+use crate::fixture::{Fixture, Setup};
+use domain::mode::Mode;
+use serde_json::json;
+
+/// Spends with 16 kB of metadata each: 4.8 MB, of which a page of 200 has 3.2.
+const SPENDS: usize = 300;
+/// Requests in flight: the pages of half of them have 77 MB, the store 32.
+const AT_ONCE: usize = 48;
+const LISTS: u64 = 200;
+/// What the lists may add to the store's memory at its peak, in bytes; the neighbours' records are in it.
+const PEAK_MAX: u64 = 8 << 20;
+
+fn memory(fixture: &Fixture, name: &str) -> u64 {
+    let info: String = fixture.redis.command(&["INFO", "memory"]);
+    let number = info.lines().find_map(|line| line.strip_prefix(name));
+    number.expect("a line").parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_large_records_in_parallel() {
+    let setup = Setup {
+        megabytes: 32,
+        ..Setup::default()
+    };
+    let fixture = setup.start().await;
+    let caller = fixture.management(Mode::Live).await;
+    assert_eq!(caller.post("/v1/policies/bot", json!({})).await.status, 200);
+    let metadata = json!({ "note": "x".repeat(16_000) });
+    for _ in 0..SPENDS {
+        let spend = json!({ "agent": "bot", "amount": "0.01", "metadata": metadata });
+        assert_eq!(caller.post("/v1/spend", spend).await.status, 200);
+    }
+    let before = memory(&fixture, "used_memory:");
+    let answers = fixture
+        .attack_with(AT_ONCE, LISTS, async |at| {
+            let query = ["limit=200", "runId=none&limit=1"][at as usize % 2];
+            caller.get(&format!("/v1/intents?{query}")).await
+        })
+        .await;
+    Fixture::only(&answers, &[200, 429]);
+    assert!(answers[&200] > 0, "{answers:?}");
+    let peak = memory(&fixture, "used_memory_peak:") - before;
+    assert!(peak < PEAK_MAX, "{peak}");
+}
