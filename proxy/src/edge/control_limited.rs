@@ -1,5 +1,5 @@
 //! Limit on the frames of an HTTP/2 connection that belong to no request: SETTINGS, PING, PRIORITY, WINDOW_UPDATE,
-//! RST_STREAM and unknown ones. The library reads, and answers, as many of them as a caller sends, and other callers wait
+//! RST_STREAM and unknown ones. The library reads, and answers, as many of them as a caller sends, and others wait
 //! meanwhile. Enforced on the connection below HTTP; beyond the limit the connection ends.
 
 use super::delegate::delegate_connection;
