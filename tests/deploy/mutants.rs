@@ -43,7 +43,7 @@ fn the_crate_of_each_file_is_found() {
     let printed = started.wait_with_output().unwrap();
     assert!(printed.status.success());
     let packages = String::from_utf8(printed.stdout).unwrap();
-    assert_eq!(packages, "api\nchat\ndomain\nproxy\nsse\nstore\n");
+    assert_eq!(packages, "api\nchat\ndomain\nproxy\nsse\nstore\nworkers\n");
 }
 
 /// A slow test that was renamed would be run for each fault.

@@ -13,8 +13,9 @@
 -- Cost: O(log keys of the account + log runs of the account), and O(fields of the agent, of which there are some
 --   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
---   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, three in an
---   agent's first call of the month, and five more where a counter has reached 2^53
+--   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an
+--   agent's first call of the month, two more if it had a slot of another one, and five more where a counter has reached
+--   2^53
 -- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
@@ -189,9 +190,10 @@ else
 end
 if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
-  local last_field = agent[10] or month_field
-  local last_text = string.match(last_field, '%d+')
-  call('HSETNX', KEYS.agent, 's' .. last_text, '1')
+  if agent[10] then
+    local last_field = 's' .. string.match(agent[10], '%d+')
+    if call('HEXISTS', KEYS.agent, last_field) == 0 then call('HSET', KEYS.agent, last_field, '1') end
+  end
   call('HSET', KEYS.agent, 'slot', month_field)
   call('HINCRBY', KEYS.account, slots_field, '1')
 end
