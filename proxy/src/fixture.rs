@@ -10,7 +10,7 @@ use crate::edge::connections::Connections;
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::metrics::connections::ConnectionMetrics;
-use crate::pending::Pending;
+use crate::retry_queue::RetryQueue;
 use crate::server::components::{Components, Parts};
 use crate::upstream::{Upstream, Upstreams};
 use bytes::Bytes;
@@ -263,7 +263,7 @@ impl Fixture {
             prices: settings.prices().unwrap(),
             plans: settings.plans().unwrap(),
             upstreams,
-            pending: Arc::new(Pending::open(&folder, 9).unwrap()),
+            retry_queue: Arc::new(RetryQueue::open(&folder, 9).unwrap()),
             connections: Arc::new(Connections::new(9, 9, Vec::new(), of_callers)),
             settings,
         };

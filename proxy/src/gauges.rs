@@ -8,9 +8,9 @@ use crate::call::lost_writes_log::LostWritesLog;
 use crate::edge::connections::Connections;
 use crate::key_owners::KeyOwners;
 use crate::metrics::connections::ConnectionMetrics;
-use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
+use crate::retry_queue::RetryQueue;
 use crate::upstream::Upstreams;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
@@ -83,7 +83,7 @@ pub struct GaugeSources {
     /// Readiness.
     pub readiness: Readiness,
     /// Retry queue.
-    pub pending: Arc<Pending>,
+    pub retry_queue: Arc<RetryQueue>,
     /// `proxy.retry_queue_limit`
     pub retry_queue_limit: usize,
     /// Callers' connections.
@@ -112,11 +112,11 @@ impl Gauges {
         let caches = [owners, unknown, sources.views.len(), sources.provider_keys.len()];
         for (gauge, value) in [
             (&self.in_flight, sources.admission.in_flight()),
-            (&self.pending, sources.pending.len()),
-            (&self.pending_elsewhere, sources.pending.elsewhere()),
+            (&self.pending, sources.retry_queue.len()),
+            (&self.pending_elsewhere, sources.retry_queue.elsewhere()),
             (&self.pending_limit, sources.retry_queue_limit),
-            (&self.journal_lines, sources.pending.journal_lines()),
-            (&self.unwritten, sources.pending.unwritten()),
+            (&self.journal_lines, sources.retry_queue.journal_lines()),
+            (&self.unwritten, sources.retry_queue.unwritten()),
             (&self.ready, usize::from(sources.readiness.is_ready())),
             (&self.draining, usize::from(sources.admission.is_draining())),
             (&self.callers, sources.connections.open()),
@@ -133,7 +133,7 @@ impl Gauges {
         for (counter, count) in self.connections.iter().zip(sources.upstreams.connected()) {
             raise(counter, count);
         }
-        raise(&self.pending_dropped, sources.pending.dropped());
+        raise(&self.pending_dropped, sources.retry_queue.dropped());
         raise(&self.lost_writes, sources.lost_writes.refusals());
         self.process.update();
         self.logs.refresh();

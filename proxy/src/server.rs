@@ -18,7 +18,7 @@ use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
 use crate::edge::write_buffer::WAITING_MAX;
 use crate::ops::Ops;
-use crate::pending::Pending;
+use crate::retry_queue::RetryQueue;
 use crate::upstream::Upstreams;
 use bound::Bound;
 use cannot_start::CannotStart;
@@ -105,13 +105,13 @@ fn prepare(options: &Options, hangups: Signal) -> Result<(Server, Signals), Cann
 
     let conf = pingora_conf::configuration(&settings);
     let parts = parts(settings, connections, descriptors.provider)?;
-    let pending = Arc::clone(&parts.pending);
+    let retry_queue = Arc::clone(&parts.retry_queue);
     let (bound, successor) = addresses(options, &proxy, certificate.as_ref())?;
     log_start(options, &proxy, certificate.as_ref());
     let mut server = Server::new_with_opt_and_conf(pingora_conf::options(successor.is_some()), conf);
     let signals = Signals {
         state: Arc::clone(&state),
-        pending,
+        retry_queue,
         fds: Arc::default(),
         upgrade_socket: proxy.upgrade_socket,
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
@@ -202,7 +202,7 @@ fn parts(
     let plans = settings.plans()?;
     let upstreams = Upstreams::new(&settings, to_provider).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
-    let pending = Pending::open(dir, limit)
+    let retry_queue = RetryQueue::open(dir, limit)
         .map_err(|error| CannotStart::from_io(&format!("proxy.data_dir {}", dir.display()), &error))?;
     Ok(Parts {
         settings,
@@ -210,7 +210,7 @@ fn parts(
         prices,
         plans,
         upstreams,
-        pending: Arc::new(pending),
+        retry_queue: Arc::new(retry_queue),
         connections,
     })
 }

@@ -156,7 +156,7 @@ impl StoreHealth {
     }
 
     /// Returns whether the store that has just replied is this ledger. Checks it only if a connection broke.
-    pub async fn is_still(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
+    pub async fn is_same_ledger(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
         if self.lost_connections.since_check(&self.store) && !Box::pin(self.is_trusted()).await {
             return false;
         }

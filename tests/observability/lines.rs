@@ -204,7 +204,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
     let id = reply.header("x-service-allow-id").unwrap().to_owned();
     let logs = eventually("the settlement", SOON, async || {
         let logs = stage.edge.logs();
-        logs.contains("a settlement that waited was taken")
+        logs.contains("the store accepted a queued settlement")
             .then_some(logs)
     })
     .await;
@@ -222,7 +222,7 @@ async fn a_settlement_that_had_to_wait_is_logged_and_logged_again_when_it_was_ta
         [
             "a settlement has to wait",
             "call settled",
-            "a settlement that waited was taken"
+            "the store accepted a queued settlement"
         ]
     );
     assert_eq!(reported[1]["settlement"], "waits", "{:?}", reported[1]);

@@ -90,7 +90,7 @@ pub(super) async fn second_factor(
 fn open(people: &PeopleState, account: &str, user: &str, sealed: &str) -> Result<SecretString, Problem> {
     let owner = TotpSecretOf { account, user };
     people.keyring.open(&owner, sealed).map_err(|error| {
-        tracing::error!(account, user, %error, "a second factor does not open");
+        tracing::error!(account, user, %error, "a second factor cannot be decrypted");
         Code::ServiceUnavailable.into()
     })
 }
@@ -139,7 +139,7 @@ pub async fn begin(call: Call) -> Answer {
     })
     .await?;
     let picture = QrCode::new(&url).map_err(|error| {
-        tracing::error!(%error, "no picture of a second factor");
+        tracing::error!(%error, "the QR code of a second factor cannot be drawn");
         Code::Internal
     })?;
     let picture = picture

@@ -161,7 +161,7 @@ impl StoreHealth {
         if self.lacks_rights.swap(lacks, Ordering::AcqRel) != lacks {
             match lacks {
                 true => tracing::error!("{OTHER_USER}"),
-                false => tracing::info!("the store lets this user do what a management server does"),
+                false => tracing::info!("the store's user has all rights that a management server needs"),
             }
         }
     }
@@ -204,7 +204,7 @@ impl StoreHealth {
         };
         if **self.state.load() != state {
             match &state {
-                State::Trusted => tracing::info!("the store is sane"),
+                State::Trusted => tracing::info!("the store passed all checks"),
                 State::Unreachable(reason) => tracing::error!(reason, "the store cannot be reached"),
                 State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
             }

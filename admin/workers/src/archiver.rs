@@ -44,7 +44,7 @@ pub(super) struct Archiver {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     rotation: Rotation,
     paused: PausedChains,
     rounds: u32,
@@ -62,16 +62,16 @@ struct Rule {
 /// Archives until the server stops. Several servers may archive concurrently: of those that move the same entries, one
 /// succeeds.
 pub(super) async fn run(worker: Archiver, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&worker.base).await {
+    while rounds.next_while_trusted(&worker.base).await {
         let archived = run_round(&worker, &mut memory).await;
         worker.base.record(Worker::Archiver, archived);
     }
 }
 
 /// Fails only because of the store. A chain that cannot be archived is logged and counted.
-async fn run_round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(worker: &Archiver, memory: &mut RoundState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         batch.note(memory.rotation.renew(&worker.base.store).await);
@@ -108,7 +108,7 @@ async fn run_round(worker: &Archiver, memory: &mut Memory) -> Result<(), StoreEr
 }
 
 /// Returns the chains with work to do, among the reachable accounts of this round.
-async fn with_work(memory: &mut Memory, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
+async fn with_work(memory: &mut RoundState, rule: Rule, batch: &Batch<'_>) -> Vec<Realm> {
     let accounts = memory.rotation.next(ACCOUNTS);
     let realms = accounts
         .iter()

@@ -46,7 +46,7 @@ pub(super) struct Checkpointer {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     accounts: Vec<String>,
     /// Newest known checkpoint of each chain.
     known: HashMap<Realm, Known>,
@@ -67,9 +67,9 @@ struct Known {
 
 /// Writes checkpoints until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
-    while rounds.next_sound(&worker.base).await {
+    while rounds.next_while_trusted(&worker.base).await {
         let written = run_round(&worker, &mut memory).await;
         match &written {
             Ok(()) => worker
@@ -83,7 +83,7 @@ pub(super) async fn run(worker: Checkpointer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn run_round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), KeyError> {
+async fn run_round(worker: &Checkpointer, memory: &mut RoundState) -> Result<(), KeyError> {
     let batch = Batch::new(&worker.base.store);
     if let Some(ids) = batch.note(Account::ids(&worker.base.store).await) {
         memory.accounts = ids;
@@ -115,7 +115,7 @@ async fn run_round(worker: &Checkpointer, memory: &mut Memory) -> Result<(), Key
 }
 
 /// Returns the reachable chains whose size differs from that of their last checkpoint.
-async fn changed(memory: &Memory, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
+async fn changed(memory: &RoundState, batch: &Batch<'_>, ids: &[String]) -> Vec<Realm> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.name(mode));
     let mut answers = batch.many(&Read::of_accounts(ids, &fields)).await;
     let mut found = Vec::new();
@@ -206,7 +206,7 @@ async fn put(
 
 fn record_outcome(
     worker: &Checkpointer,
-    memory: &mut Memory,
+    memory: &mut RoundState,
     chain: Realm,
     updated: Result<(Known, bool), NotSigned>,
 ) {

@@ -24,7 +24,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
     let mut paused = PausedChains::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&base).await {
+    while rounds.next_while_trusted(&base).await {
         run_round(&webhooks, &mut paused).await;
     }
 }

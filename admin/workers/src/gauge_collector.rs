@@ -32,7 +32,7 @@ const ACCOUNTS: usize = 1000;
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     rotation: Rotation,
     /// Number of waiting approvals, by account; accounts without any have no entry.
     approvals: HashMap<String, u64>,
@@ -52,7 +52,7 @@ struct Count {
 
 /// Counts until the server stops, also while the store cannot be trusted. Every server counts for its own metrics.
 pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
     while rounds.next().await {
         match run_round(&base, &webhooks, &mut memory).await {
@@ -65,7 +65,7 @@ pub(super) async fn run(base: Arc<Base>, webhooks: Arc<Webhooks>, stopping: watc
     }
 }
 
-async fn run_round(base: &Base, webhooks: &Webhooks, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, webhooks: &Webhooks, memory: &mut RoundState) -> Result<(), StoreError> {
     let store = &base.store;
     let now_ms = server_clock::now_ms(store).await?;
     let buckets: Vec<Bucket> = Bucket::all().collect();
@@ -134,7 +134,7 @@ impl Count {
     }
 }
 
-async fn count_approvals(store: &Store, memory: &mut Memory) -> Result<(), StoreError> {
+async fn count_approvals(store: &Store, memory: &mut RoundState) -> Result<(), StoreError> {
     memory.rotation.renew(store).await?;
     let accounts = memory.rotation.next(ACCOUNTS);
     let state = IntentIndex::State(State::PendingApproval.as_str());

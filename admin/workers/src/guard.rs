@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(2);
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     usage: StoreUsage,
     lost: LostWrites,
     /// The next list of refused accounts.
@@ -46,15 +46,15 @@ pub(super) async fn refresh_copy(
 /// Runs the guard until the server stops. `guard_share` is the share of the store's memory from which on it counts as
 /// nearly full.
 pub(super) async fn run(base: Arc<Base>, guard_share: f64, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&base).await {
+    while rounds.next_while_trusted(&base).await {
         let done = run_round(&base, guard_share, &mut memory).await;
         base.record(Worker::Guard, done);
     }
 }
 
-async fn run_round(base: &Base, guard_share: f64, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, guard_share: f64, memory: &mut RoundState) -> Result<(), StoreError> {
     // First, and written at once: the rest takes longer, and fails while a server of the store is unreachable.
     let unwitnessed = memory.lost.check_next(&base.store).await;
     memory.list.lost = memory.lost.next();
@@ -69,7 +69,7 @@ async fn run_round(base: &Base, guard_share: f64, memory: &mut Memory) -> Result
     memory.write_list(&base.store).await
 }
 
-impl Memory {
+impl RoundState {
     /// Writes the list, unless both it and the last one are empty.
     async fn write_list(&mut self, store: &Store) -> Result<(), StoreError> {
         if !self.list.is_empty() || self.has_written_entries {

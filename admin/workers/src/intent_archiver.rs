@@ -36,7 +36,7 @@ pub(super) struct IntentArchiver {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     rotation: Rotation,
     /// For accounts and modes with many intents that must stay: how many of the oldest were already checked. After a
     /// restart the checks begin at the oldest again.
@@ -46,16 +46,16 @@ struct Memory {
 /// Archives until the server stops. Several servers may do so concurrently: of those that move the same intents, one
 /// succeeds.
 pub(super) async fn run(worker: IntentArchiver, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&worker.base).await {
+    while rounds.next_while_trusted(&worker.base).await {
         let archived = run_round(&worker, &mut memory).await;
         worker.base.record(Worker::IntentArchiver, archived);
     }
 }
 
 /// Fails only because of the store. An archive that fails is logged and counted.
-async fn run_round(worker: &IntentArchiver, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(worker: &IntentArchiver, memory: &mut RoundState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.base.store);
     batch.note(memory.rotation.renew(&worker.base.store).await);
     let age = Age {

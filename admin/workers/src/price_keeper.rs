@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Keeps tables until the server stops. Several servers may do so concurrently: a table has one text.
 pub(super) async fn run(base: Arc<Base>, archive: Arc<Archive>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&base).await {
+    while rounds.next_while_trusted(&base).await {
         let kept = run_round(&base.store, &archive).await;
         if kept.as_ref().is_err_and(|error| !error.is_server_failure()) {
             base.metrics.archiving_failed.inc();

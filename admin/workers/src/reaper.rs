@@ -24,7 +24,7 @@ const AT_ONCE: usize = 16;
 /// Sweeps until the server stops. Several servers may do so concurrently: a hold is kept once.
 pub(super) async fn run(base: Arc<Base>, stopping: watch::Receiver<bool>) {
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&base).await {
+    while rounds.next_while_trusted(&base).await {
         let swept = sweep_all(&base).await;
         match &swept {
             Ok(()) => base.metrics.sweeps_done.inc(),

@@ -31,7 +31,7 @@ impl Rounds {
 
     /// Waits for the next round in which the store can be trusted: other writes could contradict the data that an
     /// operator restores. The first is after a pause, in which the store is checked. Returns false if the server stops.
-    pub(super) async fn next_sound(&mut self, base: &Base) -> bool {
+    pub(super) async fn next_while_trusted(&mut self, base: &Base) -> bool {
         self.has_begun = true;
         while self.next().await {
             if base.health.is_trusted(&base.store) {

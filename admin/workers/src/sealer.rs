@@ -50,7 +50,7 @@ pub(super) struct TrailSealer {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     rotation: Rotation,
     /// The last sealed number of each account and mode that had one.
     sealed: HashMap<Realm, u64>,
@@ -70,7 +70,7 @@ struct Memory {
     rounds: u32,
 }
 
-impl Memory {
+impl RoundState {
     /// Records that a chain is sealed up to `sealed` and has lines up to `last`.
     fn sealed_to(&mut self, chain: &Realm, sealed: u64, last: u64) {
         match last.saturating_sub(sealed) {
@@ -111,9 +111,9 @@ impl Memory {
 
 /// Seals until the server stops. Several servers may do so concurrently.
 pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, worker.every);
-    while rounds.next_sound(&worker.base).await {
+    while rounds.next_while_trusted(&worker.base).await {
         let sealed = run_round(&worker, &mut memory).await;
         if sealed.is_err() {
             worker.base.metrics.seals_failed.inc();
@@ -123,7 +123,7 @@ pub(super) async fn run(worker: TrailSealer, stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn run_round(worker: &TrailSealer, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(worker: &TrailSealer, memory: &mut RoundState) -> Result<(), StoreError> {
     let batch = Batch::new(&worker.base.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
         batch.note(memory.rotation.renew(&worker.base.store).await);
@@ -192,7 +192,7 @@ const FIELDS: [ModeField; 4] = [
 ];
 
 /// Returns the accounts of this round: the busy ones, those with webhooks, and those whose turn it is.
-fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
+fn accounts_of_round(memory: &mut RoundState) -> Vec<String> {
     let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
     for _ in 0..WEBHOOK_ACCOUNTS.min(memory.webhook_order.len()) {
         memory.webhook_order.rotate_left(1);
@@ -207,7 +207,7 @@ fn accounts_of_round(memory: &mut Memory) -> Vec<String> {
 
 /// Returns the reachable chains with more lines than were sealed at the last read, or with events that were not
 /// dispatched, including coalesced ones whose minute is over at `now_ms` (none are without it).
-async fn find_grown(memory: &mut Memory, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
+async fn find_grown(memory: &mut RoundState, batch: &Batch<'_>, now_ms: Option<u64>) -> Vec<Grown> {
     let accounts = accounts_of_round(memory);
     let fields = Mode::ALL
         .map(|mode| FIELDS.map(|field| field.name(mode)))
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn of_a_chain_whose_end_was_never_read_no_line_counts_as_unsealed() {
         let chain = Realm::new("acct_0", Mode::Live);
-        let mut memory = Memory::default();
-        let count = |memory: &Memory| {
+        let mut memory = RoundState::default();
+        let count = |memory: &RoundState| {
             memory
                 .behind
                 .values()

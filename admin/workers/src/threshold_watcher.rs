@@ -51,7 +51,7 @@ struct UsageInputs {
 
 /// State from one round to the next.
 #[derive(Debug, Default)]
-struct Memory {
+struct RoundState {
     rotation: Rotation,
     /// The inputs with which each account was last read.
     read: HashMap<String, UsageInputs>,
@@ -65,9 +65,9 @@ struct Memory {
 
 /// Watches until the server stops.
 pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: watch::Receiver<bool>) {
-    let mut memory = Memory::default();
+    let mut memory = RoundState::default();
     let mut rounds = Rounds::new(stopping, EVERY);
-    while rounds.next_sound(&base).await {
+    while rounds.next_while_trusted(&base).await {
         let watched = run_round(&base, &plans.load_full(), &mut memory).await;
         if watched.is_err() {
             base.metrics.thresholds.failed.inc();
@@ -79,7 +79,7 @@ pub(super) async fn run(base: Arc<Base>, plans: Arc<ArcSwap<Plans>>, stopping: w
     }
 }
 
-async fn run_round(base: &Base, plans: &Plans, memory: &mut Memory) -> Result<(), StoreError> {
+async fn run_round(base: &Base, plans: &Plans, memory: &mut RoundState) -> Result<(), StoreError> {
     let store = &base.store;
     memory.rotation.renew(store).await?;
     let at_ms = server_clock::now_ms(store).await?;
@@ -98,7 +98,7 @@ async fn run_round(base: &Base, plans: &Plans, memory: &mut Memory) -> Result<()
     Ok(())
 }
 
-impl Memory {
+impl RoundState {
     fn keep(&mut self, account: String, basis: UsageInputs, usages: &[LimitUsage]) {
         match usages.is_empty() {
             true => drop(self.reached.remove(&account)),
@@ -121,7 +121,7 @@ impl Memory {
 async fn find_changed(
     store: &Store,
     plans: &Plans,
-    memory: &mut Memory,
+    memory: &mut RoundState,
     period: Period,
 ) -> Result<(), StoreError> {
     let accounts = memory.rotation.next(ACCOUNTS);

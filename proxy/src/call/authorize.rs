@@ -4,9 +4,9 @@
 use crate::account_views::AccountViews;
 use crate::call::lost_writes_log::LostWritesLog;
 use crate::key_owners::known_key::KnownKey;
-use crate::pending::Pending;
-use crate::pending::item::Origin;
 use crate::refused_accounts::RefusedAccounts;
+use crate::retry_queue::RetryQueue;
+use crate::retry_queue::item::Origin;
 use crate::store_health::StoreHealth;
 use crate::tables::plans::{PlanLimits, PlanTable};
 use domain::denial::Denial;
@@ -57,7 +57,7 @@ pub struct Authorizer {
     /// Accounts that may not create records.
     pub refused: Arc<RefusedAccounts>,
     /// Queue of voids.
-    pub pending: Arc<Pending>,
+    pub retry_queue: Arc<RetryQueue>,
     /// Accounts of which the store lost writes.
     pub lost_writes: Arc<LostWritesLog>,
 }
@@ -113,7 +113,7 @@ impl Authorizer {
             match outcome {
                 // Ids are random, so a known id means that an earlier execution of this call used it and its reply was
                 // lost.
-                Outcome::KnownId => self.pending.void(name.clone(), &origin),
+                Outcome::KnownId => self.retry_queue.void(name.clone(), &origin),
                 _ if is_rejection_of_key(&outcome) => key.record_rejection(),
                 _ => {}
             }
@@ -182,7 +182,7 @@ impl Authorizer {
             );
         }
         if charge.is_some() && error.may_have_run() {
-            self.pending.void(name.clone(), &origin);
+            self.retry_queue.void(name.clone(), &origin);
         }
         NoDecision
     }

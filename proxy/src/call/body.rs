@@ -67,7 +67,7 @@ impl BodyReader {
             .get_header(EXPECT)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
         {
-            // Whoever does not read fills the connection's buffer. A part of this may have been written then.
+            // If the caller does not read, this can block after a part of it was written.
             if timeout_at(deadline, pin!(session.write_continue_response()))
                 .await
                 .is_err()

@@ -3,9 +3,9 @@
 
 use super::rejection::Rejection;
 use crate::metrics::ledger::LedgerMetrics;
-use crate::pending::Pending;
-use crate::pending::item::Origin;
 use crate::reply::denied::Denied;
+use crate::retry_queue::RetryQueue;
+use crate::retry_queue::item::Origin;
 use crate::store_health::StoreHealth;
 use domain::decision::denial_id;
 use domain::denial::Denial;
@@ -77,22 +77,22 @@ impl Settlement {
 pub struct HoldSettler {
     store: Store,
     health: Arc<StoreHealth>,
-    pending: Arc<Pending>,
+    retry_queue: Arc<RetryQueue>,
     metrics: LedgerMetrics,
 }
 
 impl HoldSettler {
-    /// Creates a settler; `pending` is the retry queue.
+    /// Creates a settler; `retry_queue` is the retry queue.
     pub const fn new(
         store: Store,
         health: Arc<StoreHealth>,
-        pending: Arc<Pending>,
+        retry_queue: Arc<RetryQueue>,
         metrics: LedgerMetrics,
     ) -> Self {
         Self {
             store,
             health,
-            pending,
+            retry_queue,
             metrics,
         }
     }
@@ -124,7 +124,7 @@ impl HoldSettler {
         };
         let error = match settle.execute(&keys, None, &self.store).await {
             Ok(Settled::Missing) => None,
-            Ok(settled) if self.health.is_still(&origin.ledger).await => {
+            Ok(settled) if self.health.is_same_ledger(&origin.ledger).await => {
                 self.metrics.settled(settled, &settle);
                 return Settlement::Accepted(settled);
             }
@@ -137,7 +137,7 @@ impl HoldSettler {
             "a settlement has to wait"
         );
         self.metrics.settlement_waits();
-        self.pending.settle(settle, &origin);
+        self.retry_queue.settle(settle, &origin);
         Settlement::Waits
     }
 
@@ -223,7 +223,7 @@ mod tests {
                 "{reply} {is_lost}"
             );
             let waiting = usize::from(outcome == Settlement::Waits);
-            assert_eq!(fixture.pending.len(), waiting, "{reply} {is_lost}");
+            assert_eq!(fixture.retry_queue.len(), waiting, "{reply} {is_lost}");
             assert_eq!(
                 fixture.arguments(&SETTLE)[0],
                 ["allow_1", "1000", "7", "settled", "", "", ""]

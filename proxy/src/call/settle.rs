@@ -55,7 +55,7 @@ impl Settler {
         let SentCall { hold, answer } = sent;
         trace.end_stage(&self.metrics, Stage::Upstream);
         let (end, result) = end_of(&answer);
-        // Time-outs are results of approved calls.
+        // A time-out is counted as the result of an approved call.
         if let Err(Failure::Unreachable(at)) = answer {
             self.metrics.broke_off(at);
         }

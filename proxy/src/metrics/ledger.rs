@@ -52,7 +52,7 @@ impl LedgerMetrics {
             tracing::warn!(
                 decision.id = settle.name.allow_id,
                 result = settled.as_str(),
-                "a settlement met no hold of its own: `missing` behind a lost reply means that it was settled the first time"
+                "no matching hold for a settlement: `missing` after a lost reply means that the first attempt settled it"
             );
         }
     }

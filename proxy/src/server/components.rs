@@ -29,10 +29,10 @@ use crate::gauges::GaugeSources;
 use crate::key_owners::KeyOwners;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
-use crate::pending::Pending;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::refused_accounts::RefusedAccounts;
+use crate::retry_queue::RetryQueue;
 use crate::routes::Offered;
 use crate::store_health::StoreHealth;
 use crate::tables;
@@ -67,7 +67,7 @@ pub struct Parts {
     /// The clients of the providers.
     pub upstreams: Upstreams,
     /// The retry queue, with what earlier processes left.
-    pub pending: Arc<Pending>,
+    pub retry_queue: Arc<RetryQueue>,
     /// The callers' connections.
     pub connections: Arc<Connections>,
 }
@@ -90,7 +90,7 @@ pub struct Components {
     pub prices: Arc<Prices>,
     pub provider_keys: Arc<ProviderKeys>,
     pub upstreams: Arc<Upstreams>,
-    pub pending: Arc<Pending>,
+    pub retry_queue: Arc<RetryQueue>,
     pub stops: Option<Arc<Stops>>,
 }
 
@@ -131,7 +131,7 @@ impl Components {
             )),
             provider_keys,
             upstreams: Arc::new(parts.upstreams),
-            pending: parts.pending,
+            retry_queue: parts.retry_queue,
             stops: proxy.stop_frozen_streams.then(Arc::default),
             settings,
             store,
@@ -175,7 +175,7 @@ impl Components {
             plans: Arc::clone(&self.plans),
             views: Arc::clone(&self.views),
             refused: Arc::clone(&self.refused),
-            pending: Arc::clone(&self.pending),
+            retry_queue: Arc::clone(&self.retry_queue),
             lost_writes: Arc::clone(&self.lost_writes),
         });
         let denials = Arc::new(Denials {
@@ -273,7 +273,7 @@ impl Components {
         HoldSettler::new(
             self.store.clone(),
             Arc::clone(&self.health),
-            Arc::clone(&self.pending),
+            Arc::clone(&self.retry_queue),
             self.metrics.ledger.clone(),
         )
     }
@@ -293,7 +293,7 @@ impl Components {
         GaugeSources {
             admission: Arc::clone(&self.admission),
             readiness: self.readiness(),
-            pending: Arc::clone(&self.pending),
+            retry_queue: Arc::clone(&self.retry_queue),
             retry_queue_limit: self.settings.proxy.retry_queue_limit,
             connections: Arc::clone(&self.connections),
             blocked: Arc::clone(&self.blocked),
@@ -329,9 +329,10 @@ impl Components {
             hangups,
         ));
         let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
-        let delivery = Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
+        let delivery =
+            Arc::clone(&self.retry_queue).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
         tokio::spawn(delivery);
-        tokio::spawn(Arc::clone(&self.pending).follow_others());
+        tokio::spawn(Arc::clone(&self.retry_queue).follow_others());
         tokio::spawn(store_metrics.follow(self.store.clone()));
         telemetry::export(&self.settings.telemetry, "tollgate-proxy");
     }

@@ -2,8 +2,8 @@
 //! Items that cannot be written to the journal are logged, and the exit code reports them.
 
 use crate::admission::Admission;
-use crate::pending::Pending;
-use crate::pending::item::Item;
+use crate::retry_queue::RetryQueue;
+use crate::retry_queue::item::Item;
 use pingora::server::ShutdownWatch;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -30,7 +30,7 @@ const SPANS_WITHIN: Duration = Duration::from_secs(1);
 /// [`PENDING_WITHIN`] and [`SPANS_WITHIN`].
 pub async fn exit_when_drained(
     admission: Arc<Admission>,
-    pending: Arc<Pending>,
+    retry_queue: Arc<RetryQueue>,
     within: Duration,
     mut shutdown: ShutdownWatch,
 ) {
@@ -45,7 +45,7 @@ pub async fn exit_when_drained(
     loop {
         quiet(&admission, deadline).await;
         let pending_deadline = *pending_deadline.get_or_insert_with(|| Instant::now() + PENDING_WITHIN);
-        while !pending.is_empty() && Instant::now() < pending_deadline {
+        while !retry_queue.is_empty() && Instant::now() < pending_deadline {
             sleep(CHECK_EVERY).await;
         }
         drop(timeout(SPANS_WITHIN, telemetry::span::flush()).await);
@@ -66,18 +66,18 @@ pub async fn exit_when_drained(
         );
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(pending = pending.len(), took_ms, "drained");
+    tracing::info!(retry_queue = retry_queue.len(), took_ms, "drained");
     // Otherwise a call that is cut off may queue an item until the last instant.
     if cut_off == 0 {
-        pending.close();
+        retry_queue.close();
     }
-    exit(pending);
+    exit(retry_queue);
 }
 
-/// Ends the process, once the journal has what it lacks. A disk that hangs is waited for [`JOURNAL_WITHIN`].
-pub fn exit(pending: Arc<Pending>) -> ! {
+/// Writes the items that the journal lacks, within [`JOURNAL_WITHIN`], then ends the process.
+pub fn exit(retry_queue: Arc<RetryQueue>) -> ! {
     let (sender, caught_up) = mpsc::channel();
-    std::thread::spawn(move || sender.send(pending.catch_up()));
+    std::thread::spawn(move || sender.send(retry_queue.catch_up()));
     let is_saved = match caught_up.recv_timeout(JOURNAL_WITHIN) {
         Ok(lost) => {
             report_lost(&lost);

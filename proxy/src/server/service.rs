@@ -13,8 +13,8 @@ use crate::edge::state::EdgeState;
 use crate::gauges::{Exposition, Gauges};
 use crate::metrics::Metrics;
 use crate::ops::OpsState;
-use crate::pending::Pending;
 use crate::readiness::Readiness;
+use crate::retry_queue::RetryQueue;
 use async_trait::async_trait;
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::listening::Service;
@@ -70,7 +70,7 @@ pub struct EdgeService {
 struct Started {
     readiness: Readiness,
     admission: Arc<Admission>,
-    pending: Arc<Pending>,
+    retry_queue: Arc<RetryQueue>,
     drain_within: Duration,
 }
 
@@ -113,7 +113,7 @@ impl EdgeService {
             readiness: components.readiness(),
             drain_within: Duration::from_millis(components.settings.proxy.drain_ms),
             admission: components.admission,
-            pending: components.pending,
+            retry_queue: components.retry_queue,
         })
     }
 
@@ -129,7 +129,7 @@ impl EdgeService {
             if tokio::time::Instant::now() > deadline {
                 let reason = started.readiness.reason();
                 tracing::error!(reason, "not taken over, the running process goes on");
-                not_taken_over(&started.pending);
+                not_taken_over(&started.retry_queue);
             }
             tokio::time::sleep(READY_CHECK_EVERY).await;
         }
@@ -137,16 +137,16 @@ impl EdgeService {
             Ok(()) => tracing::info!("taken over"),
             Err(error) => {
                 tracing::error!(error, "not taken over, the running process goes on");
-                not_taken_over(&started.pending);
+                not_taken_over(&started.retry_queue);
             }
         }
     }
 }
 
 /// Ends a process that failed to take over. It served no call, so its journal has only items taken over from others.
-fn not_taken_over(pending: &Pending) -> ! {
+fn not_taken_over(retry_queue: &RetryQueue) -> ! {
     telemetry::flush();
-    pending.close();
+    retry_queue.close();
     std::process::exit(NOT_TAKEN_OVER);
 }
 
@@ -172,13 +172,13 @@ impl ServiceWithDependents for EdgeService {
         self.take_over(&started).await;
         let Started {
             admission,
-            pending,
+            retry_queue,
             drain_within,
             ..
         } = started;
         tokio::spawn(drain::exit_when_drained(
             admission,
-            pending,
+            retry_queue,
             drain_within,
             shutdown.clone(),
         ));

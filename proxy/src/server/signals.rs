@@ -2,7 +2,7 @@
 
 use super::{drain, handover};
 use crate::edge::state::EdgeState;
-use crate::pending::Pending;
+use crate::retry_queue::RetryQueue;
 use async_trait::async_trait;
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use pingora::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
@@ -31,7 +31,7 @@ pub struct Signals {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
     /// What an end at once must not lose.
-    pub pending: Arc<Pending>,
+    pub retry_queue: Arc<RetryQueue>,
     /// Set when the edge has started.
     pub fds: Arc<OnceLock<Fds>>,
     /// `proxy.upgrade_socket`
@@ -50,14 +50,14 @@ struct Listened {
 }
 
 impl Listened {
-    fn new(pending: Arc<Pending>) -> std::io::Result<Self> {
+    fn new(retry_queue: Arc<RetryQueue>) -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         // A separate task, since the signal may come at any time: during a hand-over, or while calls finish and this
         // function no longer waits for signals. The task lives as long as the process.
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
-                drain::exit(pending);
+                drain::exit(retry_queue);
             }
         });
         Ok(Self {
@@ -70,10 +70,10 @@ impl Listened {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let mut signals = match Listened::new(Arc::clone(&self.pending)) {
+        let mut signals = match Listened::new(Arc::clone(&self.retry_queue)) {
             Ok(signals) => signals,
             Err(error) => {
-                tracing::error!(%error, "signals cannot be heard");
+                tracing::error!(%error, "signal handlers cannot be installed");
                 return std::future::pending().await;
             }
         };

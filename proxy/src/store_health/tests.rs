@@ -123,16 +123,16 @@ async fn the_ledger_is_the_one_that_the_store_is_now() {
     let ledger = health.read_ledger().await.unwrap();
     assert_eq!(ledger.epoch, EPOCH);
     let checks = fixture.count("INFO");
-    assert!(health.is_still(&ledger).await);
+    assert!(health.is_same_ledger(&ledger).await);
     assert_eq!(fixture.count("INFO"), checks, "no connection broke");
     fixture.lose_a_connection().await;
-    assert!(health.is_still(&ledger).await, "checked, and the same");
+    assert!(health.is_same_ledger(&ledger).await, "checked, and the same");
     fixture.on_command(|command| (command[0] == "HGETALL").then(|| record("another")));
-    assert!(health.is_still(&ledger).await, "not known yet");
+    assert!(health.is_same_ledger(&ledger).await, "not known yet");
     fixture.lose_a_connection().await;
-    assert!(!health.is_still(&ledger).await);
+    assert!(!health.is_same_ledger(&ledger).await);
     assert_eq!(health.read_ledger().await.unwrap().epoch, "another");
-    assert!(!health.is_still(&ledger).await);
+    assert!(!health.is_same_ledger(&ledger).await);
     // The store has no record.
     fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
     assert!(health.read_ledger().await.is_none());

@@ -64,7 +64,7 @@ impl ReceivedAnswer {
     /// is.
     ///
     /// # Errors
-    /// The decoded body of a success is longer.
+    /// The decoded body of a success is longer than expected.
     pub fn inspect(self, sent_key: &str, expected: Expected) -> Result<WholeAnswer, Failure> {
         let Self {
             status,

@@ -15,9 +15,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 
 /// The rows of all buckets.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<BTreeMap<Bucket, NoRoom>>);
+pub(super) struct NoRoomAccounts(Mutex<BTreeMap<Bucket, NoRoom>>);
 
-impl Memory {
+impl NoRoomAccounts {
     /// Removes and returns the rows of a bucket.
     pub(super) fn take(&self, bucket: Bucket) -> NoRoom {
         let mut all = self.0.lock();
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn rows_are_counted_by_mode_and_forgotten_with_their_end() {
         let now = Instant::now();
-        let memory = Memory::default();
+        let memory = NoRoomAccounts::default();
         let bucket = Bucket::all().next().unwrap();
         let mut rows = memory.take(bucket);
         for (id, mode) in [("a", Mode::Test), ("b", Mode::Live), ("c", Mode::Test)] {

@@ -31,7 +31,7 @@ async fn another_plan_is_sent_again_and_not_for_ever() {
 async fn a_lost_reply_to_a_request_without_a_charge_is_not_voided() {
     let fixture = Fixture::with_decision(Reply::Close).await;
     assert!(authorized(&fixture).await.is_err());
-    assert_eq!(fixture.pending.len(), 0);
+    assert_eq!(fixture.retry_queue.len(), 0);
 }
 
 #[tokio::test]

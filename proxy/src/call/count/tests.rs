@@ -79,7 +79,7 @@ async fn a_request_that_is_no_call_is_counted_or_denied() {
         let counted = fixture.pipeline().counter.count(&fixture.key()).await;
         assert_eq!(counted.err().map(denial), expected, "{reply}");
         // Nothing was charged, so nothing is voided.
-        assert_eq!(fixture.pending.len(), 0, "{reply}");
+        assert_eq!(fixture.retry_queue.len(), 0, "{reply}");
         assert_eq!(
             fixture.arguments(&AUTHORIZE)[0].last().unwrap(),
             "",

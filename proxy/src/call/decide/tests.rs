@@ -16,7 +16,7 @@ async fn decided(reply: Reply) -> (Result<Approval, Rejection>, usize) {
     let fixture = Fixture::with_decision(reply).await;
     let decider = fixture.pipeline().decider;
     let decided = decider.decide(&fixture.key(), &fixture.request()).await;
-    (decided, fixture.pending.len())
+    (decided, fixture.retry_queue.len())
 }
 
 fn denied(rejection: Rejection) -> Denied {
@@ -141,7 +141,7 @@ async fn a_call_without_an_estimate_is_never_approved() {
             .message
             .is_some_and(|message| message.contains("beyond any amount"));
         assert_eq!(says_so, (expected, voids) == (Denial::ServiceUnavailable, 0));
-        assert_eq!(fixture.pending.len(), voids, "{reply:?}");
+        assert_eq!(fixture.retry_queue.len(), voids, "{reply:?}");
         let asked = fixture.arguments(&AUTHORIZE);
         assert_eq!((asked.len(), asked[0][10].as_str()), (1, "-"), "{reply:?}");
     }

@@ -61,7 +61,7 @@ impl Extender {
         hold: &mut OpenHold,
         to: Nanos,
     ) -> Result<(), NotExtended> {
-        if !self.health.is_still(&hold.origin.ledger).await {
+        if !self.health.is_same_ledger(&hold.origin.ledger).await {
             return Err(NotExtended::NoDecision);
         }
         let mut view = self.views.get(&hold.name.account);

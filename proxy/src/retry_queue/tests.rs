@@ -11,55 +11,58 @@ use std::path::PathBuf;
 fn items_that_could_not_be_written_are_written_once_there_is_room() {
     let Some(dir) = small_file_folder() else {
         let dir = fresh("behind");
-        let test = "pending::tests::items_that_could_not_be_written_are_written_once_there_is_room";
+        let test = "retry_queue::tests::items_that_could_not_be_written_are_written_once_there_is_room";
         run_with_small_files(test, &dir);
-        let left = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+        let left = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
         let left: Vec<Item> = left.queue().items().cloned().collect();
         assert_eq!(left, [item("allow_last")], "for the next process");
         return std::fs::remove_dir_all(dir).unwrap();
     };
-    let pending = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+    let retry_queue = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
     let mut pushed = 0;
-    while pending.lacking().is_empty() {
+    while retry_queue.lacking().is_empty() {
         pushed += 1;
-        pending.push(item(&format!("allow_{pushed}")));
+        retry_queue.push(item(&format!("allow_{pushed}")));
     }
-    pending.push(item("allow_last"));
-    let lost = pending.catch_up();
+    retry_queue.push(item("allow_last"));
+    let lost = retry_queue.catch_up();
     assert!(lost.contains(&item("allow_last")) && lost.len() == 2, "{lost:?}");
-    assert_eq!((pending.len(), pending.journal_lines()), (pushed + 1, pushed - 1));
+    assert_eq!(
+        (retry_queue.len(), retry_queue.journal_lines()),
+        (pushed + 1, pushed - 1)
+    );
     // The store accepts all items except the last, so that a new file has room for the rest.
-    let accepted = pending.queue().batch(pushed, |_| true).0;
+    let accepted = retry_queue.queue().batch(pushed, |_| true).0;
     for (position, _) in accepted {
-        pending.queue().remove(position);
+        retry_queue.queue().remove(position);
     }
-    assert_eq!(pending.catch_up(), []);
-    assert_eq!(written(&pending), [item("allow_last")]);
-    pending.close();
+    assert_eq!(retry_queue.catch_up(), []);
+    assert_eq!(written(&retry_queue), [item("allow_last")]);
+    retry_queue.close();
 }
 
 /// Items of a process that ended are in its file until the own file has them, and in both no longer than necessary.
 #[test]
 fn kept_journals_are_removed_once_their_items_are_written() {
     let dir = fresh("kept");
-    let pending = Pending::open(&dir, 9).unwrap();
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
     let mut left = Journal::open(&dir).unwrap();
     left.append([&item("allow_1")]).unwrap();
     drop(left);
     {
-        let mut others = pending.others.lock();
+        let mut others = retry_queue.others.lock();
         let found = others.as_mut().unwrap().read(9).unwrap();
         others.as_mut().unwrap().keep(found);
     }
-    pending.lacking().in_kept_files(&[item("allow_1")]);
-    pending.queue().push(item("allow_1"));
+    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
+    retry_queue.queue().push(item("allow_1"));
     let files = || std::fs::read_dir(&dir).unwrap().count();
-    pending.remove_kept_files();
+    retry_queue.remove_kept_files();
     assert_eq!(files(), 2, "the own journal lacks it");
-    assert_eq!(pending.catch_up(), []);
-    pending.remove_kept_files();
+    assert_eq!(retry_queue.catch_up(), []);
+    retry_queue.remove_kept_files();
     assert_eq!(files(), 1);
-    assert_eq!(written(&pending), [item("allow_1")]);
+    assert_eq!(written(&retry_queue), [item("allow_1")]);
     std::fs::remove_dir_all(dir).unwrap();
 }
 
@@ -71,9 +74,9 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
         let mut journal = Journal::open(&dir).unwrap();
         journal.append(&ids().collect::<Vec<_>>()).unwrap();
         drop(journal);
-        let test = "pending::tests::items_that_do_not_fit_on_the_disk_stay_in_the_old_journal";
+        let test = "retry_queue::tests::items_that_do_not_fit_on_the_disk_stay_in_the_old_journal";
         run_with_small_files(test, &dir);
-        let left = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+        let left = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
         assert_eq!(
             left.len(),
             ids().count(),
@@ -82,9 +85,13 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
         return std::fs::remove_dir_all(dir).unwrap();
     };
-    let pending = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
+    let retry_queue = RetryQueue::open(&dir, SMALL_FILE_BYTES).unwrap();
     assert_eq!(
-        (pending.len(), pending.journal_lines(), pending.dropped()),
+        (
+            retry_queue.len(),
+            retry_queue.journal_lines(),
+            retry_queue.dropped()
+        ),
         (ids().count(), 0, 0)
     );
     let mut beside = OtherJournals::beside(&dir.join("none"));
@@ -96,8 +103,8 @@ fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
 }
 
 /// Returns the items that other processes would take over if this process were killed now.
-fn written(pending: &Pending) -> Vec<Item> {
-    let path = pending.journal().path().to_owned();
+fn written(retry_queue: &RetryQueue) -> Vec<Item> {
+    let path = retry_queue.journal().path().to_owned();
     let text = std::fs::read_to_string(path).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -109,25 +116,25 @@ fn written(pending: &Pending) -> Vec<Item> {
 fn waiting_items_are_in_the_journal_which_stays_short() {
     const LIMIT: usize = 3;
     let dir = fresh("long");
-    let pending = Pending::open(&dir, LIMIT).unwrap();
+    let retry_queue = RetryQueue::open(&dir, LIMIT).unwrap();
     let mut longest = 0;
     for at in 0..5 * LIMIT {
-        if pending.len() == LIMIT {
-            let first = pending.queue().batch(1, |_| true).0;
-            pending.queue().remove(first[0].0);
+        if retry_queue.len() == LIMIT {
+            let first = retry_queue.queue().batch(1, |_| true).0;
+            retry_queue.queue().remove(first[0].0);
         }
-        pending.push(item(&format!("allow_{at}")));
-        let waits: Vec<Item> = pending.queue().items().cloned().collect();
-        let written = written(&pending);
+        retry_queue.push(item(&format!("allow_{at}")));
+        let waits: Vec<Item> = retry_queue.queue().items().cloned().collect();
+        let written = written(&retry_queue);
         assert!(written.ends_with(&waits), "{at}: {written:?}");
-        assert_eq!(pending.journal_lines(), written.len());
+        assert_eq!(retry_queue.journal_lines(), written.len());
         longest = longest.max(written.len());
     }
     assert_eq!(longest, JOURNAL_LINES_PER_ITEM * LIMIT);
-    let waits: Vec<Item> = pending.queue().items().cloned().collect();
+    let waits: Vec<Item> = retry_queue.queue().items().cloned().collect();
     // The process's lock on the file ends.
-    drop(pending);
-    let next = Pending::open(&dir, 9).unwrap();
+    drop(retry_queue);
+    let next = RetryQueue::open(&dir, 9).unwrap();
     let taken_over: Vec<Item> = next.queue().items().cloned().collect();
     assert!(taken_over.ends_with(&waits), "{taken_over:?}");
     std::fs::remove_dir_all(dir).unwrap();
@@ -137,13 +144,13 @@ fn waiting_items_are_in_the_journal_which_stays_short() {
 fn a_process_that_ends_leaves_a_journal_only_if_items_wait_and_takes_over_none() {
     let dir = fresh("closed");
     let files = || std::fs::read_dir(&dir).unwrap().count();
-    let pending = Pending::open(&dir, 3).unwrap();
-    pending.push(item("allow_1"));
-    assert!(!pending.is_empty());
-    pending.close();
+    let retry_queue = RetryQueue::open(&dir, 3).unwrap();
+    retry_queue.push(item("allow_1"));
+    assert!(!retry_queue.is_empty());
+    retry_queue.close();
     assert_eq!(files(), 1, "for the next process");
-    drop(pending);
-    let next = Pending::open(&dir, 3).unwrap();
+    drop(retry_queue);
+    let next = RetryQueue::open(&dir, 3).unwrap();
     assert_eq!((next.len(), files()), (1, 1));
     let first = next.queue().batch(1, |_| true).0;
     next.queue().remove(first[0].0);
@@ -161,39 +168,47 @@ fn a_process_that_ends_leaves_a_journal_only_if_items_wait_and_takes_over_none()
 #[test]
 fn an_item_that_does_not_fit_is_counted_and_not_written() {
     let dir = fresh("too-many");
-    let pending = Pending::open(&dir, 2).unwrap();
+    let retry_queue = RetryQueue::open(&dir, 2).unwrap();
     for id in ["allow_1", "allow_2", "allow_3"] {
-        pending.push(item(id));
+        retry_queue.push(item(id));
     }
     assert_eq!(
-        (pending.len(), pending.dropped(), pending.journal_lines()),
+        (
+            retry_queue.len(),
+            retry_queue.dropped(),
+            retry_queue.journal_lines()
+        ),
         (2, 1, 2)
     );
-    assert_eq!(written(&pending), [item("allow_1"), item("allow_2")]);
+    assert_eq!(written(&retry_queue), [item("allow_1"), item("allow_2")]);
     std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn only_deliverable_items_prevent_a_take_over() {
     let dir = fresh("elsewhere");
-    let pending = Pending::open(&dir, 3).unwrap();
-    pending.push(item("allow_1"));
+    let retry_queue = RetryQueue::open(&dir, 3).unwrap();
+    retry_queue.push(item("allow_1"));
     let leave = |ids: &[&str]| {
         let mut left = Journal::open(&dir).unwrap();
         left.append(&ids.iter().map(|id| item(id)).collect::<Vec<_>>())
             .unwrap();
     };
     leave(&["allow_2"]);
-    pending.take_over().unwrap();
-    assert_eq!(pending.len(), 1, "its store does not reply");
-    pending.elsewhere.store(1, Ordering::Relaxed);
-    pending.take_over().unwrap();
-    assert_eq!((pending.len(), pending.elsewhere()), (2, 1));
-    assert_eq!(written(&pending), [item("allow_1"), item("allow_2")]);
-    pending.elsewhere.store(2, Ordering::Relaxed);
+    retry_queue.take_over().unwrap();
+    assert_eq!(retry_queue.len(), 1, "its store does not reply");
+    retry_queue.elsewhere.store(1, Ordering::Relaxed);
+    retry_queue.take_over().unwrap();
+    assert_eq!((retry_queue.len(), retry_queue.elsewhere()), (2, 1));
+    assert_eq!(written(&retry_queue), [item("allow_1"), item("allow_2")]);
+    retry_queue.elsewhere.store(2, Ordering::Relaxed);
     leave(&["allow_3", "allow_4"]);
-    pending.take_over().unwrap();
-    assert_eq!((pending.len(), pending.dropped()), (3, 0), "no more than fits");
+    retry_queue.take_over().unwrap();
+    assert_eq!(
+        (retry_queue.len(), retry_queue.dropped()),
+        (3, 0),
+        "no more than fits"
+    );
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2, "the rest stays");
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -209,19 +224,19 @@ fn leave(dir: &Path, items: &[Item], text: &[u8]) -> PathBuf {
 }
 
 /// Opens a queue with these items, all of another ledger, so that they do not prevent a take-over.
-fn with_elsewhere(dir: &Path, limit: usize, ids: &[&str]) -> Pending {
-    let pending = Pending::open(dir, limit).unwrap();
+fn with_elsewhere(dir: &Path, limit: usize, ids: &[&str]) -> RetryQueue {
+    let retry_queue = RetryQueue::open(dir, limit).unwrap();
     for id in ids {
-        pending.push(item(id));
+        retry_queue.push(item(id));
     }
-    pending.elsewhere.store(ids.len(), Ordering::Relaxed);
-    pending
+    retry_queue.elsewhere.store(ids.len(), Ordering::Relaxed);
+    retry_queue
 }
 
 /// Returns the queued items, and makes all of them items of another ledger.
-fn all_elsewhere(pending: &Pending) -> Vec<Item> {
-    let items: Vec<Item> = pending.queue().items().cloned().collect();
-    pending.elsewhere.store(items.len(), Ordering::Relaxed);
+fn all_elsewhere(retry_queue: &RetryQueue) -> Vec<Item> {
+    let items: Vec<Item> = retry_queue.queue().items().cloned().collect();
+    retry_queue.elsewhere.store(items.len(), Ordering::Relaxed);
     items
 }
 
@@ -232,15 +247,15 @@ fn is_unlocked(path: &Path) -> bool {
 #[test]
 fn a_full_queue_leaves_journals_untouched_for_others() {
     let dir = fresh("no-room");
-    let pending = with_elsewhere(&dir, 2, &["allow_1", "allow_2"]);
+    let retry_queue = with_elsewhere(&dir, 2, &["allow_1", "allow_2"]);
     let left = leave(&dir, &[settlement("allow_3")], b"");
     let before = std::fs::read(&left).unwrap();
-    pending.take_over().unwrap();
+    retry_queue.take_over().unwrap();
     assert!(left.exists(), "its settlement is lost");
     assert_eq!(std::fs::read(&left).unwrap(), before);
     assert!(is_unlocked(&left));
-    assert_eq!((pending.len(), pending.dropped()), (2, 0));
-    let other = Pending::open(&dir, 9).unwrap();
+    assert_eq!((retry_queue.len(), retry_queue.dropped()), (2, 0));
+    let other = RetryQueue::open(&dir, 9).unwrap();
     assert_eq!(all_elsewhere(&other), [settlement("allow_3")]);
     std::fs::remove_dir_all(dir).unwrap();
 }
@@ -250,7 +265,7 @@ fn a_full_queue_leaves_journals_untouched_for_others() {
 #[test]
 fn a_long_journal_is_taken_over_in_parts_settlements_first() {
     let dir = fresh("parts");
-    let pending = with_elsewhere(&dir, 3, &["allow_1"]);
+    let retry_queue = with_elsewhere(&dir, 3, &["allow_1"]);
     let voids = [item("allow_2"), item("allow_3"), item("allow_4")];
     let settlements = [
         settlement("allow_5"),
@@ -261,13 +276,13 @@ fn a_long_journal_is_taken_over_in_parts_settlements_first() {
     let left = leave(&dir, &mixed, b"");
     let only_settlement = leave(&dir, &settlements[2..], b"");
     let take_over = || {
-        pending.take_over().unwrap();
-        let taken = all_elsewhere(&pending);
+        retry_queue.take_over().unwrap();
+        let taken = all_elsewhere(&retry_queue);
         let files = std::fs::read_dir(&dir).unwrap().count();
         // The store accepts them.
-        let batch = pending.queue().batch(9, |_| true).0;
-        batch.iter().for_each(|(at, _)| pending.queue().remove(*at));
-        pending.elsewhere.store(0, Ordering::Relaxed);
+        let batch = retry_queue.queue().batch(9, |_| true).0;
+        batch.iter().for_each(|(at, _)| retry_queue.queue().remove(*at));
+        retry_queue.elsewhere.store(0, Ordering::Relaxed);
         (taken, files)
     };
     let (taken, files) = take_over();
@@ -286,7 +301,7 @@ fn a_long_journal_is_taken_over_in_parts_settlements_first() {
     );
     assert!(taken.iter().all(|item| !next.contains(item)), "each once");
     assert!(!left.exists() && !only_settlement.exists());
-    assert_eq!((take_over(), pending.dropped()), ((vec![], 1), 0));
+    assert_eq!((take_over(), retry_queue.dropped()), ((vec![], 1), 0));
     std::fs::remove_dir_all(dir).unwrap();
 }
 
@@ -294,40 +309,40 @@ fn a_long_journal_is_taken_over_in_parts_settlements_first() {
 fn lines_of_a_newer_version_stay_for_it() {
     const NEWER: &[u8] = b"{\"do\":\"newer\",\"name\":[]}\n";
     let dir = fresh("newer");
-    let pending = Pending::open(&dir, 9).unwrap();
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
     let left = leave(&dir, &[settlement("allow_1")], NEWER);
     let mut file = std::fs::OpenOptions::new().append(true).open(&left).unwrap();
     let void = serde_json::to_string(&item("allow_2")).unwrap();
     file.write_all(format!("{void}\n{{\"do\":\"vo").as_bytes())
         .unwrap();
     for _ in 0..2 {
-        pending.take_over().unwrap();
+        retry_queue.take_over().unwrap();
         assert_eq!(
-            all_elsewhere(&pending),
+            all_elsewhere(&retry_queue),
             [settlement("allow_1"), item("allow_2")],
             "what can be read is taken over once"
         );
         assert_eq!(std::fs::read(&left).unwrap(), NEWER, "without the torn line");
         assert!(is_unlocked(&left), "a newer version may take it over");
     }
-    assert_eq!(pending.dropped(), 0);
+    assert_eq!(retry_queue.dropped(), 0);
     std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn kept_journals_outlast_a_take_over_that_finds_nothing() {
     let dir = fresh("kept-on");
-    let pending = Pending::open(&dir, 9).unwrap();
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
     let kept = leave(&dir, &[item("allow_1")], b"");
     {
-        let mut others = pending.others.lock();
+        let mut others = retry_queue.others.lock();
         let found = others.as_mut().unwrap().read(9).unwrap();
         others.as_mut().unwrap().keep(found);
     }
-    pending.lacking().in_kept_files(&[item("allow_1")]);
-    pending.queue().push(item("allow_1"));
-    all_elsewhere(&pending);
-    pending.take_over().unwrap();
+    retry_queue.lacking().in_kept_files(&[item("allow_1")]);
+    retry_queue.queue().push(item("allow_1"));
+    all_elsewhere(&retry_queue);
+    retry_queue.take_over().unwrap();
     assert!(kept.exists(), "the own journal lacks its item");
     std::fs::remove_dir_all(dir).unwrap();
 }

@@ -254,7 +254,7 @@ pub(super) mod tests {
         let Some(dir) = small_file_folder() else {
             let dir = fresh("torn");
             run_with_small_files(
-                "pending::journal::tests::an_incomplete_write_spoils_no_other",
+                "retry_queue::journal::tests::an_incomplete_write_spoils_no_other",
                 &dir,
             );
             return std::fs::remove_dir_all(dir).unwrap();

@@ -44,7 +44,7 @@ const JOURNAL_LINES_PER_ITEM: usize = 2;
 
 /// The retry queue.
 #[derive(Debug)]
-pub struct Pending {
+pub struct RetryQueue {
     queue: Mutex<Queue>,
     journal: Mutex<Journal>,
     /// Locked after the journal.
@@ -60,7 +60,7 @@ pub struct Pending {
     wake: Notify,
 }
 
-impl Pending {
+impl RetryQueue {
     /// Opens a queue of at most `limit` items with a journal in `dir`, and takes over the journals of processes that
     /// ended.
     ///
@@ -69,7 +69,7 @@ impl Pending {
     pub fn open(dir: &Path, limit: usize) -> std::io::Result<Self> {
         let journal = Journal::open(dir)?;
         let others = OtherJournals::beside(journal.path());
-        let pending = Self {
+        let retry_queue = Self {
             queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
             lacking: Mutex::default(),
@@ -79,8 +79,8 @@ impl Pending {
             elsewhere: AtomicUsize::new(0),
             wake: Notify::new(),
         };
-        pending.take_over()?;
-        Ok(pending)
+        retry_queue.take_over()?;
+        Ok(retry_queue)
     }
 
     /// Queues a settlement for the ledger of its hold.
@@ -252,11 +252,11 @@ impl Pending {
         let mut ticks = tokio::time::interval(TAKE_OVER_EVERY);
         loop {
             ticks.tick().await;
-            let pending = Arc::clone(&self);
+            let retry_queue = Arc::clone(&self);
             let taken_over = tokio::task::spawn_blocking(move || {
-                pending.catch_up();
-                pending.remove_kept_files();
-                pending.take_over()
+                retry_queue.catch_up();
+                retry_queue.remove_kept_files();
+                retry_queue.take_over()
             });
             if let Ok(Err(error)) = taken_over.await {
                 tracing::error!(%error, "proxy.data_dir cannot be read");

@@ -5,7 +5,7 @@
 //! if the script finds that the account's version is at least that of the hold's approval (decision D52). An item on
 //! which the store's script fails repeatedly is given up: otherwise the queue would never become empty.
 
-use super::Pending;
+use super::RetryQueue;
 use super::item::Item;
 use super::queue::{Position, Queue};
 use crate::metrics::Metrics;
@@ -94,7 +94,7 @@ struct Repeated {
 
 impl ScriptErrors {
     /// Records an error; `script_error` is its text if the script failed. Returns whether the item is given up.
-    fn is_final(&mut self, item: &Item, script_error: Option<String>, now: Instant) -> bool {
+    fn record(&mut self, item: &Item, script_error: Option<String>, now: Instant) -> bool {
         let Some(error) = script_error else {
             self.forget(item);
             return false;
@@ -140,7 +140,7 @@ impl Delivery {
     }
 
     /// Delivers one batch. Items on a server that does not reply are left for the next one.
-    pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> BatchOutcome {
+    pub(super) async fn deliver_batch(&mut self, retry_queue: &RetryQueue) -> BatchOutcome {
         let lost_connections = LostConnections::count();
         let Some(ledger) = self.health.read_ledger().await else {
             return BatchOutcome::NotDelivered;
@@ -150,33 +150,37 @@ impl Delivery {
         lacking_writes.retain(|_, again| *again > now);
         let is_deliverable =
             |item: &Item| item.is_of(&ledger.epoch) && !lacking_writes.contains_key(item.account());
-        let (batch, undeliverable) = pending.queue().batch(BATCH_MAX, is_deliverable);
-        pending.elsewhere.store(undeliverable, Ordering::Relaxed);
+        let (batch, undeliverable) = retry_queue.queue().batch(BATCH_MAX, is_deliverable);
+        retry_queue.elsewhere.store(undeliverable, Ordering::Relaxed);
         if batch.is_empty() {
             return BatchOutcome::NothingDeliverable;
         }
         let replies = self.deliver_all(batch).await;
         // A reply is certain only if it came from the ledger that was checked before the batch.
-        let is_certain = self.is_still(&ledger, lost_connections).await;
+        let is_certain = self.is_same_ledger(&ledger, lost_connections).await;
         let mut result = BatchOutcome::NotDelivered;
         let now = Instant::now();
         for (position, item, reply) in replies {
-            let outcome = self
-                .history
-                .apply(&mut pending.queue(), (position, &item), reply, is_certain, now);
+            let outcome = self.history.apply(
+                &mut retry_queue.queue(),
+                (position, &item),
+                reply,
+                is_certain,
+                now,
+            );
             match outcome {
                 Outcome::Accepted(accepted) => {
                     result = BatchOutcome::Delivered;
                     record(&self.metrics, &item, accepted);
                 }
-                Outcome::GivenUp => drop(pending.dropped.fetch_add(1, Ordering::Relaxed)),
+                Outcome::GivenUp => drop(retry_queue.dropped.fetch_add(1, Ordering::Relaxed)),
                 Outcome::Waiting => {}
             }
         }
-        let queue = pending.queue();
+        let queue = retry_queue.queue();
         if queue.is_empty() {
             self.history.uncertain.clear();
-            pending.journal().clear();
+            retry_queue.journal().clear();
         }
         result
     }
@@ -202,7 +206,7 @@ impl Delivery {
                     Err(StoreError::LacksWrites) => {
                         tracing::error!(
                             account = item.account(),
-                            "the store lost writes of this account; what waits for it waits on"
+                            "the store lost writes of this account; its settlements and voids stay queued"
                         );
                         let again = Instant::now() + LACKING_WRITES_PAUSE;
                         lacking_writes().insert(item.account().to_owned(), again);
@@ -220,7 +224,7 @@ impl Delivery {
     /// Returns whether the store is `ledger`, and no connection to it broke since `lost_connections` was read. In a
     /// cluster a lost connection does not count: it concerns one node. If a replica that lacks writes replaced the
     /// master, the script detects it.
-    async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
+    async fn is_same_ledger(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
         let now = self.health.read_ledger().await;
         now.is_some_and(|now| now.epoch == ledger.epoch)
             && !LostConnections::since(lost_connections, &self.store)
@@ -252,7 +256,7 @@ impl History {
                 queue.put_back(position);
                 Outcome::Waiting
             }
-            Some(Err(error)) if self.script_errors.is_final(item, error.broken_script(), now) => {
+            Some(Err(error)) if self.script_errors.record(item, error.broken_script(), now) => {
                 let said = error.broken_script();
                 tracing::error!(
                     ?item,
@@ -288,7 +292,7 @@ fn record(metrics: &Metrics, item: &Item, accepted: Accepted) {
     match (accepted, item.to_settle()) {
         (Accepted::Settled(settled), Some(settle)) => {
             metrics.ledger.settled(settled, &settle);
-            tracing::info!(decision.id = id, charged.usd = %settle.cost, "a settlement that waited was taken");
+            tracing::info!(decision.id = id, charged.usd = %settle.cost, "the store accepted a queued settlement");
         }
         (Accepted::Voided(voided), _) => {
             metrics.ledger.voided(voided);

@@ -82,23 +82,27 @@ fn settlement(epoch: &str) -> Item {
 #[tokio::test]
 async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
     let fixture = Fixture::new().await;
-    let pending = &fixture.pending;
-    pending.push(void("allow_1"));
-    pending.push(settlement(EPOCH));
+    let retry_queue = &fixture.retry_queue;
+    retry_queue.push(void("allow_1"));
+    retry_queue.push(settlement(EPOCH));
     let mut delivery = delivery(&fixture);
     assert_eq!(
-        delivery.deliver_batch(pending).await,
+        delivery.deliver_batch(retry_queue).await,
         BatchOutcome::NotDelivered,
         "the store replies with errors"
     );
-    assert_eq!((pending.len(), pending.journal_lines()), (2, 2));
+    assert_eq!((retry_queue.len(), retry_queue.journal_lines()), (2, 2));
     fixture.on_command(|command| match () {
         () if runs(command, &SETTLE) => Some(text("settled")),
         () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
     });
-    assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::Delivered);
+    assert_eq!(delivery.deliver_batch(retry_queue).await, BatchOutcome::Delivered);
     assert_eq!(
-        (pending.len(), pending.journal_lines(), pending.dropped()),
+        (
+            retry_queue.len(),
+            retry_queue.journal_lines(),
+            retry_queue.dropped()
+        ),
         (0, 0, 0)
     );
     assert_eq!(
@@ -118,24 +122,27 @@ async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
 #[tokio::test]
 async fn items_of_another_ledger_or_of_lost_writes_wait() {
     let fixture = Fixture::new().await;
-    let pending = &fixture.pending;
+    let retry_queue = &fixture.retry_queue;
     fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
-    pending.push(settlement("another"));
+    retry_queue.push(settlement("another"));
     let mut delivery = delivery(&fixture);
     assert_eq!(
-        delivery.deliver_batch(pending).await,
+        delivery.deliver_batch(retry_queue).await,
         BatchOutcome::NothingDeliverable
     );
-    assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
-    pending.push(settlement(EPOCH));
-    assert_eq!(delivery.deliver_batch(pending).await, BatchOutcome::NotDelivered);
+    assert_eq!((retry_queue.len(), retry_queue.elsewhere()), (1, 1));
+    retry_queue.push(settlement(EPOCH));
+    assert_eq!(
+        delivery.deliver_batch(retry_queue).await,
+        BatchOutcome::NotDelivered
+    );
     // The account is not tried again immediately.
     assert_eq!(
-        delivery.deliver_batch(pending).await,
+        delivery.deliver_batch(retry_queue).await,
         BatchOutcome::NothingDeliverable
     );
     assert_eq!(fixture.arguments(&SETTLE).len(), 1);
-    assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
+    assert_eq!((retry_queue.len(), retry_queue.elsewhere()), (2, 2));
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn only_identical_script_errors_are_final() {
     let mut record = |error: Option<&str>, times: u32| {
         let are_final = (0..times).map(|_| {
             now += SCRIPT_ERRORS_FOR;
-            errors.is_final(&item, error.map(str::to_owned), now)
+            errors.record(&item, error.map(str::to_owned), now)
         });
         are_final.collect::<Vec<_>>()
     };
@@ -196,13 +203,13 @@ fn only_identical_script_errors_are_final() {
 #[test]
 fn errors_in_quick_succession_are_not_final() {
     let (mut errors, item, first) = (ScriptErrors::default(), void("allow_1"), Instant::now());
-    let mut is_final = |after| errors.is_final(&item, Some("one".to_owned()), first + after);
+    let mut is_given_up = |after| errors.record(&item, Some("one".to_owned()), first + after);
     for _ in 0..2 * SCRIPT_ERRORS_MAX {
-        assert!(!is_final(Duration::ZERO));
+        assert!(!is_given_up(Duration::ZERO));
     }
-    assert!(!is_final(SCRIPT_ERRORS_FOR - Duration::from_nanos(1)));
-    assert!(is_final(SCRIPT_ERRORS_FOR));
-    assert!(!is_final(SCRIPT_ERRORS_FOR), "it is forgotten");
+    assert!(!is_given_up(SCRIPT_ERRORS_FOR - Duration::from_nanos(1)));
+    assert!(is_given_up(SCRIPT_ERRORS_FOR));
+    assert!(!is_given_up(SCRIPT_ERRORS_FOR), "it is forgotten");
 }
 
 #[test]
