@@ -14,8 +14,8 @@
 --   hundred) once a day; up to 10 calls for a denial, 7 for one that is counted, 11 for an approval, two more in the
 --   first call of a key's minute, three in the first denials beyond its rate, eight in a run's first of a minute of the
 --   clock, three more in a new run, two where its indexes have ended runs, one in a run that had ended, two in an
---   agent's first call of the month, two more if it had a slot of another one, and five more where a counter has reached
---   2^53
+--   agent's first call of the month, two more if it had a slot of another one, and five more where a counter has
+--   reached 2^53
 -- From other files: `denial` and CEILING (cap.lua), `today` and `month` (period.lua).
 -- Counters are int64, but Lua's numbers are doubles, exact for integers below 2^53 only. So this script copies the
 -- numbers of a reply or an audit line as text.
@@ -191,7 +191,8 @@ end
 if not has_slot then
   -- `slot` for that version. What it kept of another month must not be lost.
   if agent[10] then
-    local last_field = 's' .. string.match(agent[10], '%d+')
+    local last_text = string.match(agent[10], '%d+')
+    local last_field = 's' .. last_text
     if call('HEXISTS', KEYS.agent, last_field) == 0 then call('HSET', KEYS.agent, last_field, '1') end
   end
   call('HSET', KEYS.agent, 'slot', month_field)
