@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Lines of one source in a second.
-pub const LINES_PER_SECOND: u32 = 20;
+pub const LINES_PER_SECOND: u32 = 50;
 /// Slots that all sources share, so that their number costs no memory. Which ones meet in a slot is random.
 const SLOTS: usize = 1024;
 const SECOND: Duration = Duration::from_secs(1);
