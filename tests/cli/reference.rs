@@ -4,13 +4,11 @@
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --workspace --test cli reference` writes the page anew.
 
 use crate::{cli, commands};
-use harness::{Cli, Redis};
+use harness::{Cli, Redis, compare_written};
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/cli.md");
-const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
+const FILE: &str = "docs/reference/cli.md";
 
 const HEAD: &str = "\
 # Command line
@@ -145,15 +143,7 @@ fn page(cli: &Cli) -> String {
 fn docs_cli_md_is_what_help_says() {
     let redis = Redis::shared();
     let page = page(&cli(&redis));
-    if std::env::var_os(REWRITE).is_some() {
-        std::fs::write(FILE, &page).unwrap();
-    }
-    let kept = std::fs::read_to_string(Path::new(FILE)).unwrap_or_default();
-    let different = kept.lines().zip(page.lines()).find(|(kept, page)| kept != page);
-    assert!(
-        kept == page,
-        "docs/reference/cli.md is not what --help says; {REWRITE}=1 writes it anew: {different:?}"
-    );
+    compare_written(FILE, &page, "cli reference");
 }
 
 #[test]

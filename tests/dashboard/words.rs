@@ -7,13 +7,13 @@ use domain::call_record::DENIED;
 use domain::entry::HoldOutcome;
 use domain::event::EventName;
 use domain::reason::{Denial, TITLES};
+use harness::compare_written;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/admin/dashboard/web/js/reasons.js");
+const FILE: &str = "admin/dashboard/web/js/reasons.js";
 /// Outcome of a call that has not ended, which has no entry.
 const OPEN: &str = "open";
-const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 
 fn module() -> String {
     let mut text = "/**\n * Labels for reasons and checks. Written by tests/dashboard/words.rs from shared/domain/src/reason.rs.\n */\n\n\
@@ -38,12 +38,7 @@ fn module() -> String {
 
 #[test]
 fn the_dashboard_has_the_words_of_the_table() {
-    let module = module();
-    if std::env::var_os(REWRITE).is_some() {
-        std::fs::write(FILE, &module).unwrap();
-    }
-    let found = std::fs::read_to_string(FILE).unwrap();
-    assert_eq!(found, module, "{REWRITE}=1 writes {FILE} anew");
+    compare_written(FILE, &module(), "dashboard words");
 }
 
 /// Returns the text between `start` and `end` in a module of the dashboard.

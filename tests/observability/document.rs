@@ -5,11 +5,11 @@
 
 use crate::scrape::{Family, Scrape};
 use crate::stage::Stage;
+use harness::{REPOSITORY, compare_written};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/observability.md");
-const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
+const FILE: &str = "docs/reference/observability.md";
 const BEGIN: &str = "<!-- metrics: written by the test -->\n";
 const END: &str = "<!-- end of metrics -->";
 
@@ -101,17 +101,9 @@ async fn every_metric_is_in_the_document() {
     let mut tables = format!("{BEGIN}\n### Both\n\n{}", table(&both));
     let _ = write!(tables, "\n### The edge\n\n{}", table(&edge));
     let _ = write!(tables, "\n### The admin server\n\n{}\n", table(&admin));
-    let kept = std::fs::read_to_string(FILE).unwrap();
+    let kept = std::fs::read_to_string(format!("{REPOSITORY}/{FILE}")).unwrap();
     let (head, rest) = kept.split_once(BEGIN).expect("the place of the tables");
     let (_, tail) = rest.split_once(END).expect("the end of the tables");
     let page = format!("{head}{tables}{END}{tail}");
-    if std::env::var_os(REWRITE).is_some() {
-        std::fs::write(FILE, &page).unwrap();
-    }
-    let kept = std::fs::read_to_string(FILE).unwrap();
-    let different = kept.lines().zip(page.lines()).find(|(kept, page)| kept != page);
-    assert!(
-        kept == page,
-        "docs/reference/observability.md is not what /metrics says; {REWRITE}=1 writes it anew: {different:?}"
-    );
+    compare_written(FILE, &page, "observability document");
 }

@@ -1,39 +1,17 @@
 //! The files in docs/reference/openapi are those that the code generates, follow OpenAPI 3.1, and every example follows
 //! its schema.
 
-use harness::{REPOSITORY, python_package};
+use harness::{REPOSITORY, compare_written, python_package};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::Command;
 
-/// Set to anything, it makes the tests write the files instead of comparing them.
-const WRITE: &str = "TOLLGATE_WRITE_OPENAPI";
+const FOLDER: &str = "docs/reference/openapi";
 /// Checks a document against the schema that the OpenAPI Initiative publishes; it is part of the package.
 const VALIDATOR: &str = "openapi-spec-validator==0.9.0";
 
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(REPOSITORY)
-        .join("docs/reference/openapi")
-        .join(name)
-}
-
 #[track_caller]
 fn compare(name: &str, generated: &str) {
-    let file = file(name);
-    if std::env::var_os(WRITE).is_some() {
-        std::fs::write(&file, generated).unwrap();
-    }
-    let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    let differs = kept
-        .lines()
-        .zip(generated.lines())
-        .position(|(kept, generated)| kept != generated);
-    assert!(
-        kept == generated,
-        "docs/reference/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
-         {WRITE}=1 cargo test --workspace --test openapi documents",
-        differs.map_or(kept.lines().count(), |at| at) + 1
-    );
+    compare_written(&format!("{FOLDER}/{name}"), generated, "openapi documents");
 }
 
 #[test]
@@ -58,7 +36,7 @@ fn both_documents_follow_openapi_3_1() {
         assert_eq!(document["openapi"], "3.1.0");
         let output = Command::new(validator.join("bin/openapi-spec-validator"))
             .args(["--schema", "3.1"])
-            .arg(file(name))
+            .arg(format!("{REPOSITORY}/{FOLDER}/{name}"))
             .output()
             .unwrap();
         let message =

@@ -1,7 +1,7 @@
 //! Recordings of calls: placeholders replace values that differ from run to run (ids, secrets, times, hashes, ports),
 //! equal values by the same placeholder.
 
-use harness::{Caller, Reply, eventually};
+use harness::{Caller, REWRITE_DOCS, Reply, eventually, rewrites_docs};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const SOON: Duration = Duration::from_secs(30);
 /// Silence of a log after which it counts as complete.
 const QUIET: Duration = Duration::from_secs(1);
@@ -202,7 +201,7 @@ fn compare(name: &str, now: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/recorded")
         .join(name);
-    if std::env::var_os(REWRITE).is_some() {
+    if rewrites_docs() {
         std::fs::write(&path, now).unwrap();
         return;
     }
@@ -219,7 +218,7 @@ fn compare(name: &str, now: &str) {
         .collect();
     assert!(
         different.is_empty() && before.len() == now.len(),
-        "{name}: {} calls were recorded and {} made; the first that differ ({REWRITE}=1 records them anew):\n{}",
+        "{name}: {} calls were recorded and {} made; the first that differ ({REWRITE_DOCS}=1 records them anew):\n{}",
         before.len(),
         now.len(),
         different.join("\n")

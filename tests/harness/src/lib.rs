@@ -51,6 +51,7 @@ mod seeded_random;
 mod session;
 mod upstream;
 mod wire;
+mod written;
 
 pub use cli::{Cli, CliOutput, words};
 pub use client::{Caller, chat_body, http_client};
@@ -83,6 +84,7 @@ pub use session::{SessionCaller, cookie_of};
 pub use store::Store;
 pub use upstream::{Answer, End, Feed, Played, Recorded, Script, Upstream};
 pub use wire::{Gate, GateSide, Wire};
+pub use written::{REWRITE_DOCS, compare_written, rewrites_docs};
 
 #[cfg(test)]
 mod upstream_tests;
