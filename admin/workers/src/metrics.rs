@@ -90,7 +90,7 @@ telemetry::metrics! {
         pub store_sane: gauge("store_sane"),
         /// 1 while changes of money are confirmed by a disk or replicas (store.durability).
         pub store_durable: gauge("store_durable"),
-        /// 1 where store.durability is aof or replicas(n): changes of money are refused while that cannot be met.
+        /// 1 where store.durability is aof or replicas(n): without it, changes of money are refused or not confirmed.
         pub store_durability_required: gauge("store_durability_required"),
         /// 1 while the store has replicas and store.durability waits for none.
         pub store_exposed: gauge("store_exposed"),

@@ -22,7 +22,8 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// Returns whether changes of money are refused while a server cannot guarantee this durability.
+    /// Returns whether the operator requires it: while a server cannot guarantee it, changes of money are refused
+    /// (`aof`) or not confirmed (`replicas(n)`).
     pub const fn is_required(self) -> bool {
         matches!(self, Self::Aof | Self::Replicas(_))
     }

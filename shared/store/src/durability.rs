@@ -161,7 +161,8 @@ impl Status {
         }
     }
 
-    /// Returns whether changes of money are refused.
+    /// Returns whether a required durability is lacking: changes of money are refused (`aof`) or not confirmed
+    /// (`replicas(n)`).
     pub const fn refuses(&self) -> bool {
         self.requested.is_required() && self.lacks.is_some()
     }
@@ -184,7 +185,7 @@ impl Status {
                 "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back what callers were told was done"
             ),
             (Some(why), _) => format!(
-                "store.durability = {requested} cannot be met, and changes of money are refused: {why}; change the store's configuration, or store.durability"
+                "store.durability = {requested} cannot be met, and changes of money are refused (aof) or not confirmed (replicas): {why}; change the store's configuration, or store.durability"
             ),
         }
     }
