@@ -76,6 +76,28 @@ fn the_lines_for_the_store_give_it_a_directory() {
     }
 }
 
+/// A store starts with the lines for `redis.conf` that a document shows (fenced as `conf`).
+#[test]
+fn a_store_starts_with_the_lines_that_a_document_adds() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for document in documents() {
+        for block in text(&document).split("```conf\n").skip(1) {
+            let lines = block.split("```").next().unwrap();
+            let file = dir.path().join(format!("{count}.conf")).display().to_string();
+            std::fs::write(&file, lines).unwrap();
+            let store = Redis::start_with(&["--include", &file]);
+            for line in lines.lines().filter(|line| !line.starts_with('#')) {
+                let (name, value) = line.split_once(' ').unwrap();
+                let set: Vec<String> = store.command(&["CONFIG", "GET", name]);
+                assert_eq!(set, [name, value], "{document}: {line}");
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 1, "scale-out.md has one");
+}
+
 /// No other document has a line of its own to install `redis.conf`.
 #[test]
 fn redis_conf_is_installed_by_one_line() {
