@@ -45,7 +45,7 @@ impl Drop for CallPermit {
 impl AccountUsage {
     /// Counts one more call; `None` if `max` calls of the account are in progress.
     pub fn try_begin_call(self: &Arc<Self>, max: usize) -> Option<CallPermit> {
-        take(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
+        add_within(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
     }
 }
 
@@ -76,18 +76,19 @@ impl AccountUsages {
     }
 }
 
-/// Adds `more` unless the sum would exceed `max`. Returns whether it was added.
-pub fn take(taken: &AtomicUsize, more: usize, max: usize) -> bool {
-    if taken.fetch_add(more, Ordering::SeqCst).saturating_add(more) <= max {
-        return true;
-    }
-    taken.fetch_sub(more, Ordering::SeqCst);
-    false
+/// Adds `more` unless the sum would exceed `max`. Returns whether it was added. The sum never passes `max`, also for a
+/// moment: otherwise an addition that is refused could make another one fail.
+pub fn add_within(taken: &AtomicUsize, more: usize, max: usize) -> bool {
+    let sum = |taken: usize| taken.checked_add(more).filter(|&sum| sum <= max);
+    taken
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, sum)
+        .is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn abandoned_usages_are_forgotten_and_those_in_use_are_not() {
@@ -110,5 +111,25 @@ mod tests {
         assert!(one.try_begin_call(3).is_some(), "one has ended");
         drop(calls);
         assert_eq!(one.calls.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn an_addition_that_is_refused_makes_no_other_fail() {
+        let taken = AtomicUsize::new(1);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    assert!(!add_within(&taken, 10, 10));
+                }
+            });
+            for _ in 0..100_000 {
+                assert!(add_within(&taken, 9, 10), "there is room");
+                taken.fetch_sub(9, Ordering::SeqCst);
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        assert!(!add_within(&taken, usize::MAX, usize::MAX));
+        assert_eq!(taken.load(Ordering::SeqCst), 1);
     }
 }

@@ -8,7 +8,7 @@
 //! The rest is common. An account gets at most a quarter of the common part and of the small part. Beyond that, its
 //! bodies wait for the reserve or for its own earlier bodies; bodies of other accounts never wait for them.
 
-use crate::account_usage::{AccountUsage, take};
+use crate::account_usage::{AccountUsage, add_within};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
@@ -103,7 +103,7 @@ impl BufferBudget {
     /// Counts `bytes` for an account; `None` beyond its share of the common part.
     fn take_large(&self, account: &Arc<AccountUsage>, bytes: usize) -> Option<AccountBytes> {
         let max = self.common_units * UNIT / ACCOUNT_DIVISOR;
-        take(&account.large, bytes, max).then(|| AccountBytes {
+        add_within(&account.large, bytes, max).then(|| AccountBytes {
             account: Arc::clone(account),
             bytes,
         })
@@ -143,10 +143,10 @@ impl Reservation {
             return false;
         }
         let (more, budget) = (needed - self.bytes, &self.budget);
-        if !take(&self.account.small, more, budget.small_max / ACCOUNT_DIVISOR) {
+        if !add_within(&self.account.small, more, budget.small_max / ACCOUNT_DIVISOR) {
             return false;
         }
-        if !take(&budget.small, more, budget.small_max) {
+        if !add_within(&budget.small, more, budget.small_max) {
             self.account.small.fetch_sub(more, Ordering::SeqCst);
             return false;
         }

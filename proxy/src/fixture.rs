@@ -6,11 +6,13 @@
 use crate::buffer_budget::Reservation;
 use crate::call::body::Body;
 use crate::call::call_request::{CallRequest, Run};
+use crate::call::hold::OpenHold;
 use crate::edge::connections::Connections;
 use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::metrics::connections::ConnectionMetrics;
 use crate::retry_queue::RetryQueue;
+use crate::retry_queue::item::Origin;
 use crate::server::components::{Components, Parts};
 use crate::upstream::{Upstream, Upstreams};
 use bytes::Bytes;
@@ -27,6 +29,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::Store;
 use store::call::authorize::{AUTHORIZE, AccountView};
+use store::call::hold::{AsOf, HoldName};
 use store::keys::STORE;
 use store::lookup::VirtualKeyOwner;
 use store::script::Script;
@@ -397,6 +400,30 @@ impl Fixture {
     }
 
     /// The key of the call.
+    /// An open hold of [`ESTIMATE`].
+    pub async fn open_hold(&self) -> OpenHold {
+        let name = HoldName {
+            account: "acct_1".to_owned(),
+            agent: "bot".to_owned(),
+            run: "r".to_owned(),
+            allow_id: "allow_1".to_owned(),
+        };
+        let as_of = AsOf {
+            generation: 1,
+            version: 8,
+        };
+        OpenHold {
+            keys: Box::new(name.keys()),
+            name,
+            origin: Origin {
+                ledger: self.health.read_ledger().await.unwrap(),
+                as_of,
+            },
+            estimate: Nanos::from_stored(ESTIMATE),
+            extension: None,
+        }
+    }
+
     pub fn key(&self) -> Arc<KnownKey> {
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         Arc::new(KnownKey::new(owner, Arc::default()))

@@ -319,7 +319,7 @@ impl StoreHealth {
     }
 
     /// Performs the background check. Only this check ends the denial of every call.
-    async fn check(&self) {
+    pub async fn check(&self) {
         let is_known = self.record.load().is_some();
         let lost_connections = LostConnections::count();
         let checked = sanity::check(&self.store).await;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use store::keys::{AccountKeys, Realm};
 use store::once::{KEY_MAX, is_key};
 use store::script::change::Scope;
+use telemetry::PacedLine;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -324,7 +325,16 @@ fn unknown_parameter(name: &str, known: &[&str]) -> Problem {
 
 /// Returns the error for an account whose plan is not in the table, so that nothing can be decided (decision D7).
 pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
-    tracing::error!(plan = name, account, "the account's plan is not in plans.file");
+    // No rate is counted without a plan, so nothing else bounds these lines.
+    static LINE: PacedLine = PacedLine::new();
+    if let Some(left_out) = LINE.due() {
+        tracing::error!(
+            plan = name,
+            account,
+            left_out,
+            "the account's plan is not in plans.file"
+        );
+    }
     let message = format!(
         "The account's plan `{name}` is not in this installation's table of plans, so nothing can be decided until its operator has corrected the table."
     );

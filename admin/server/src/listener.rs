@@ -20,6 +20,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
+use prometheus::IntGauge;
 use request_body::RequestBody;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -79,7 +80,7 @@ pub(super) async fn serve(
                 continue;
             }
         };
-        metrics.open.inc();
+        let open = CountedConnection::new(&metrics.open);
         let connection = one(
             stream,
             Peer(peer),
@@ -88,14 +89,29 @@ pub(super) async fn serve(
             (slot, bursts.connection(), metrics.clone()),
             stopping.clone(),
         );
-        let open = metrics.open.clone();
         connections.spawn(async move {
             connection.await;
-            open.dec();
+            drop(open);
         });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+/// Counts an open connection until it is dropped, also by a panic.
+struct CountedConnection(IntGauge);
+
+impl CountedConnection {
+    fn new(open: &IntGauge) -> Self {
+        open.inc();
+        Self(open.clone())
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// Serves one connection. A broken connection is not logged: its requests are logged separately.

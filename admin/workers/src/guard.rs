@@ -63,7 +63,13 @@ async fn run_round(base: &Base, guard_share: f64, memory: &mut RoundState) -> Re
     let written = memory.write_list(&base.store).await;
     lost::update_witnesses(&base.store, unwitnessed).await;
     written?;
-    memory.list.room = memory.usage.read_next(&base.store, guard_share).await?;
+    let mut room = memory.usage.read_next(&base.store, guard_share).await?;
+    if !memory.usage.is_complete() {
+        // Accounts that another server refuses stay refused until this one has read them.
+        let written = refused::read(&base.store).await?;
+        room.extend(written.room);
+    }
+    memory.list.room = room;
     metrics.refused_accounts.set(level(memory.list.room.len() as u64));
     memory.usage.set_metrics(metrics);
     memory.write_list(&base.store).await

@@ -161,37 +161,13 @@ impl HoldSettler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{ESTIMATE, Fixture, Reply, record, runs, text};
-    use store::call::hold::AsOf;
+    use crate::fixture::{Fixture, Reply, record, runs, text};
     use store::call::settle::SETTLE;
-
-    async fn hold(fixture: &Fixture) -> OpenHold {
-        let name = HoldName {
-            account: "acct_1".to_owned(),
-            agent: "bot".to_owned(),
-            run: "r".to_owned(),
-            allow_id: "allow_1".to_owned(),
-        };
-        let as_of = AsOf {
-            generation: 1,
-            version: 8,
-        };
-        OpenHold {
-            keys: Box::new(name.keys()),
-            name,
-            origin: Origin {
-                ledger: fixture.health.read_ledger().await.unwrap(),
-                as_of,
-            },
-            estimate: Nanos::from_stored(ESTIMATE),
-            extension: None,
-        }
-    }
 
     /// Settles while the store replies with `reply`, or closes the connection if `reply` is empty. If `is_lost`,
     /// another connection breaks before.
     async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> Settlement {
-        let hold = hold(fixture).await;
+        let hold = fixture.open_hold().await;
         fixture.on_command(move |command| match command[0].as_str() {
             "EVALSHA" if reply.is_empty() => Some(Reply::Close),
             "EVALSHA" => runs(command, &SETTLE).then(|| text(reply)),

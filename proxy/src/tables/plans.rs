@@ -4,6 +4,7 @@ use arc_swap::ArcSwap;
 use domain::plan::{Plan, Plans};
 use std::collections::HashMap;
 use std::sync::Arc;
+use telemetry::PacedLine;
 
 /// A plan with the data that answers show.
 #[derive(Debug, Clone)]
@@ -41,8 +42,17 @@ impl PlanTable {
             return Some(Arc::clone(&self.unknown));
         }
         let plan = self.plans.load().get(name).cloned();
-        if plan.is_none() {
-            tracing::error!(plan = name, account, "the account's plan is not in plans.file");
+        // No rate is counted without a plan, so nothing else bounds these lines.
+        static LINE: PacedLine = PacedLine::new();
+        if plan.is_none()
+            && let Some(left_out) = LINE.due()
+        {
+            tracing::error!(
+                plan = name,
+                account,
+                left_out,
+                "the account's plan is not in plans.file"
+            );
         }
         plan
     }

@@ -33,15 +33,32 @@ impl LostConnections {
         self.0.load(Ordering::Acquire) != NEVER
     }
 
-    /// Returns whether a connection broke since the last full check that the store passed, or whether it passed none.
-    /// Always false in a cluster, where the next background check is soon enough: an unreachable node must not delay
-    /// the accounts of the others.
+    /// Returns whether the store passed no full check yet, or whether a connection broke since the last one. A broken
+    /// connection does not count in a cluster, where the next background check is soon enough: an unreachable node must
+    /// not delay the accounts of the others.
     pub fn since_check(&self, store: &Store) -> bool {
-        Self::since(self.0.load(Ordering::Acquire), store)
+        !self.has_passed() || Self::since(self.0.load(Ordering::Acquire), store)
     }
 
     /// Like [`since_check`](Self::since_check), for the caller's own [`count`](Self::count).
     pub fn since(before: u64, store: &Store) -> bool {
         before != Self::count() && !store.is_cluster()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_store_without_a_passed_check_has_to_be_checked() {
+        for url in ["redis://127.0.0.1:1", "redis-cluster://127.0.0.1:1"] {
+            let store = Store::open(url, Duration::from_millis(1)).unwrap();
+            let lost_connections = LostConnections::default();
+            assert!(lost_connections.since_check(&store), "{url}");
+            lost_connections.record_passed(LostConnections::count());
+            assert!(!lost_connections.since_check(&store), "{url}");
+        }
     }
 }

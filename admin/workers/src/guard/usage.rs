@@ -5,12 +5,14 @@ use crate::metrics::RoomMetrics;
 use crate::rotation::Rotation;
 use domain::budget::{Budget, Budgets};
 use domain::mode::Mode;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use std::collections::{BTreeMap, HashMap};
 use store::account::refused::{Cause, REFUSED_MAX};
 use store::account::usage::Usage;
-use store::keys::Realm;
+use store::connection::batch::Batch;
+use store::keys::{AccountKeys, Realm};
 use store::{Store, StoreError, server_info};
+use telemetry::error_chain;
 
 /// Number of accounts read in one round.
 const ACCOUNTS: usize = 1000;
@@ -26,6 +28,8 @@ const LEAST_PART: u64 = 100;
 pub(super) struct StoreUsage {
     rotation: Rotation,
     accounts: HashMap<String, AccountUsage>,
+    /// Accounts whose usage was read or could not be read, until every account had a turn.
+    turns: usize,
 }
 
 /// Store usage of one account.
@@ -40,25 +44,39 @@ struct AccountUsage {
 }
 
 impl StoreUsage {
-    /// Reads the usage of the next accounts. Returns the accounts to refuse.
+    /// Reads the usage of the next accounts. One whose usage cannot be read keeps the last one. Returns the accounts to
+    /// refuse.
     pub(super) async fn read_next(
         &mut self,
         store: &Store,
         guard_share: f64,
     ) -> Result<BTreeMap<String, Cause>, StoreError> {
         self.rotation.renew(store).await?;
-        let accounts = stream::iter(self.rotation.next(ACCOUNTS));
-        let reads = accounts.map(|account| async move {
-            let usage = AccountUsage::read(store, &account).await?;
-            Ok::<_, StoreError>((account, usage))
+        let accounts = self.rotation.next(ACCOUNTS);
+        self.turns = self.turns.saturating_add(accounts.len());
+        let batch = Batch::new(store);
+        let reads = stream::iter(accounts).map(async |account| {
+            let bucket = AccountKeys::new(&account).bucket();
+            let usage = batch.run(bucket, AccountUsage::read(store, &account)).await?;
+            Some((account, usage))
         });
         let mut reads = reads.buffer_unordered(AT_ONCE);
-        while let Some((account, usage)) = reads.try_next().await? {
-            self.accounts.insert(account, usage);
+        while let Some(read) = reads.next().await {
+            self.accounts.extend(read);
+        }
+        drop(reads);
+        if let Err(error) = batch.end() {
+            tracing::warn!(error = %error_chain(&error), "the use of the store by some accounts cannot be read");
         }
         let info = server_info::read(store).await?;
         let is_nearly_full = info.memory_fullest >= guard_share && info.memory_max > 0;
         Ok(refused(&self.accounts, is_nearly_full, info.memory_max))
+    }
+
+    /// Returns whether every account had a turn. Until then accounts that another server found to be refused are not
+    /// known here.
+    pub(super) fn is_complete(&self) -> bool {
+        self.turns >= self.rotation.len()
     }
 
     /// Sets the gauges of the highest used shares.
@@ -131,6 +149,17 @@ mod tests {
             .iter()
             .map(|(id, bytes)| ((*id).to_owned(), seen(*bytes)))
             .collect()
+    }
+
+    #[test]
+    fn the_list_of_another_server_counts_until_every_account_had_a_turn() {
+        let mut usage = StoreUsage::default();
+        usage.rotation.merge(vec!["a".to_owned(), "b".to_owned()]);
+        assert!(!usage.is_complete());
+        usage.turns = 1;
+        assert!(!usage.is_complete());
+        usage.turns = 2;
+        assert!(usage.is_complete());
     }
 
     fn names(list: &BTreeMap<String, Cause>) -> Vec<&str> {

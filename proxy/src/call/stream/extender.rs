@@ -61,7 +61,8 @@ impl Extender {
         hold: &mut OpenHold,
         to: Nanos,
     ) -> Result<(), NotExtended> {
-        if !self.health.is_same_ledger(&hold.origin.ledger).await {
+        let health = &self.health;
+        if !health.is_still_trusted().await || !health.is_same_ledger(&hold.origin.ledger).await {
             return Err(NotExtended::NoDecision);
         }
         let mut view = self.views.get(&hold.name.account);
@@ -118,4 +119,65 @@ fn reply_lost(error: &StoreError, hold: &mut OpenHold, to: Nanos) -> NotExtended
         hold.extension = Some(to);
     }
     NotExtended::NoDecision
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{ESTIMATE, Fixture, Reply, info, record, runs, text};
+    use store::call::extend::EXTEND;
+
+    /// Raises a hold while the store gives these replies, after a background check if `is_checked`. Returns how often
+    /// the script was executed, too.
+    async fn extended(
+        on_command: fn(&[String]) -> Option<Reply>,
+        is_checked: bool,
+    ) -> (Result<(), NotExtended>, usize) {
+        let fixture = Fixture::with_decision(text("unused")).await;
+        let extender = Extender {
+            store: fixture.store.clone(),
+            health: Arc::clone(&fixture.health),
+            plans: Arc::clone(&fixture.plans),
+            views: Arc::clone(&fixture.views),
+            hold_life: Duration::from_secs(1),
+        };
+        fixture.health.check().await;
+        let mut hold = fixture.open_hold().await;
+        fixture.on_command(on_command);
+        if is_checked {
+            fixture.health.check().await;
+        }
+        let key = fixture.key();
+        let to = Nanos::from_stored(2 * ESTIMATE);
+        let result = extender.extend(&key.owner, &mut hold, to).await;
+        let is_raised = hold.estimate == to;
+        assert_eq!(is_raised, result.is_ok());
+        (result, fixture.arguments(&EXTEND).len())
+    }
+
+    #[tokio::test]
+    async fn a_hold_is_raised_in_the_ledger_that_has_it_while_that_is_trusted() {
+        let raises = |command: &[String]| runs(command, &EXTEND).then(|| text("extended 1 9 free"));
+        assert_eq!(extended(raises, true).await, (Ok(()), 1));
+        let has_lost_writes = |command: &[String]| match command[0].as_str() {
+            "INFO" => Some(info(1)),
+            _ => runs(command, &EXTEND).then(|| text("extended 1 9 free")),
+        };
+        let not_executed = (Err(NotExtended::NoDecision), 0);
+        assert_eq!(
+            extended(has_lost_writes, true).await,
+            not_executed,
+            "known to be untrusted"
+        );
+        assert_eq!(
+            extended(has_lost_writes, false).await,
+            (Ok(()), 1),
+            "not known yet"
+        );
+        let other = |command: &[String]| match command[0].as_str() {
+            "HGETALL" => Some(record("another")),
+            _ => runs(command, &EXTEND).then(|| text("extended 1 9 free")),
+        };
+        assert_eq!(extended(other, true).await, not_executed, "another ledger");
+    }
 }
