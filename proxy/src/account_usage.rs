@@ -1,5 +1,5 @@
-//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, work on large
-//! bodies, and calls to the provider.
+//! Use of shared resources by one account: memory of request bodies, which `buffer_budget` bounds, and of answers, work
+//! on large bodies, and calls to the provider.
 
 use crate::large_bodies::AccountQueue;
 use parking_lot::Mutex;
@@ -21,6 +21,8 @@ pub struct AccountUsage {
     pub large_requests: AccountQueue,
     /// Large answers that wait to be read.
     pub large_answers: AccountQueue,
+    /// Bytes of its whole answers that are not sent to their callers yet.
+    pub unsent: AtomicUsize,
     /// Calls in progress to the provider.
     calls: AtomicUsize,
 }

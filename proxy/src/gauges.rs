@@ -11,6 +11,7 @@ use crate::metrics::connections::ConnectionMetrics;
 use crate::provider_keys::ProviderKeys;
 use crate::readiness::Readiness;
 use crate::retry_queue::RetryQueue;
+use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::Upstreams;
 use std::sync::Arc;
 use store::blocked::BlockedCopy;
@@ -60,6 +61,8 @@ telemetry::metrics! {
         body_bytes: gauge("body_memory_bytes"),
         /// Limit of the memory of request bodies (proxy.max_buffered_bytes).
         body_bytes_max: gauge("body_memory_max_bytes"),
+        /// Memory of answers over 16 KiB that wait for their callers, without streams.
+        unsent_answers: gauge("unsent_answers_bytes"),
         /// Entries of caches: owners of keys, hashes that no key has, accounts' versions, opened provider keys.
         caches: gauges("cache_entries", "cache", CACHES),
         /// Exchanges with the provider, by connection: new or reused.
@@ -92,6 +95,8 @@ pub struct GaugeSources {
     pub blocked: Arc<BlockedCopy>,
     /// Memory of bodies.
     pub budget: Arc<BufferBudget>,
+    /// Memory of answers that wait for their callers.
+    pub unsent_answers: Arc<UnsentAnswers>,
     /// `proxy.max_buffered_bytes`
     pub max_buffered_bytes: usize,
     /// Cache of key owners.
@@ -124,6 +129,7 @@ impl Gauges {
             (&self.blocked_kept, sources.blocked.kept()),
             (&self.body_bytes, sources.budget.taken()),
             (&self.body_bytes_max, sources.max_buffered_bytes),
+            (&self.unsent_answers, sources.unsent_answers.bytes()),
         ] {
             gauge.set(level(value));
         }

@@ -27,6 +27,7 @@ mod routes;
 mod server;
 mod store_health;
 mod tables;
+mod unsent_answers;
 mod upstream;
 
 pub use server::run;

@@ -10,8 +10,9 @@
 //! * [`late`]: settlements that the store does not accept at once; [`other_ledgers`]: settlements that reach another
 //!   ledger
 //! * [`provider`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
-//! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers with
-//!   too many connections, headers or requests; [`shortages`]: a machine without free descriptors
+//! * [`neighbours`], [`unread_answers`]: accounts that fill the memory for bodies, and for answers; [`connections`],
+//!   [`heads`], [`floods_h2`]: callers with too many connections, headers or requests; [`shortages`]: a machine without
+//!   free descriptors
 //! * [`hang_ups`], [`hang_ups_h2`]: callers that disconnect; [`process`]: the edge is stopped or killed
 //! * [`secrets`]: no key is written anywhere under any of these; [`memory`]: memory is returned after a load
 //! * [`torture`]: all faults at once
@@ -47,3 +48,4 @@ mod store_down;
 mod store_login;
 mod store_wrong;
 mod torture;
+mod unread_answers;

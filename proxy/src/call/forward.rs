@@ -11,6 +11,7 @@ use super::stream::OpenStream;
 use crate::account_usage::CallPermit;
 use crate::large_bodies::LargeBodies;
 use crate::metrics::Metrics;
+use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::failure::{NoAnswer, bad_answer};
 use crate::upstream::headers::HeaderLines;
 use crate::upstream::whole_answer::Expected;
@@ -41,6 +42,8 @@ pub struct Forwarder {
     pub metrics: Arc<Metrics>,
     /// Reads large answers.
     pub large_answers: LargeBodies,
+    /// Counts the memory of answers that callers take slowly.
+    pub unsent_answers: Arc<UnsentAnswers>,
 }
 
 impl Forwarder {
@@ -49,8 +52,8 @@ impl Forwarder {
     ///
     /// # Errors
     /// 503 if nothing could be sent: the stored key is not a valid header value, this machine has no descriptor, memory
-    /// or port for a connection (decision D69), or the account has too many calls in progress. The estimate is then
-    /// released.
+    /// or port for a connection (decision D69), or the account has too many calls in progress or too much memory of
+    /// unsent answers. The estimate is then released.
     pub async fn forward(
         &self,
         approval: Approval,
@@ -67,7 +70,12 @@ impl Forwarder {
             return Err(self.holds.release_unsent(hold).await);
         };
         let Body { bytes, reservation } = body;
-        let Some(permit) = reservation.account().try_begin_call(self.account_calls_max) else {
+        let account = reservation.account();
+        let admitted = self.unsent_answers.admits(account);
+        let Some(permit) = admitted
+            .then(|| account.try_begin_call(self.account_calls_max))
+            .flatten()
+        else {
             return Err(self.not_sent(hold).await);
         };
         let path = upstream.identity().path(request.endpoint, &request.model);
@@ -126,12 +134,15 @@ impl Forwarder {
             bytes_max: upstream.max_response_bytes(),
         };
         let account = permit.end();
-        if !answer.is_large() {
-            return answer.inspect(sent_key.expose_secret(), expected);
-        }
-        let inspect = move || answer.inspect(sent_key.expose_secret(), expected);
-        let inspected = self.large_answers.execute(&account.large_answers, inspect).await;
-        inspected.unwrap_or(Err(bad_answer("its answer could not be read")))
+        let mut inspected = if answer.is_large() {
+            let inspect = move || answer.inspect(sent_key.expose_secret(), expected);
+            let inspected = self.large_answers.execute(&account.large_answers, inspect).await;
+            inspected.unwrap_or(Err(bad_answer("its answer could not be read")))?
+        } else {
+            answer.inspect(sent_key.expose_secret(), expected)?
+        };
+        inspected.body = self.unsent_answers.count(account, inspected.body);
+        Ok(inspected)
     }
 }
 

@@ -39,6 +39,7 @@ use crate::tables;
 use crate::tables::plans::PlanTable;
 use crate::tables::price_offers::PriceOffers;
 use crate::tables::prices::Prices;
+use crate::unsent_answers::UnsentAnswers;
 use crate::upstream::Upstreams;
 use connections::allocator;
 use crypto::seal::Keyring;
@@ -80,6 +81,7 @@ pub struct Components {
     pub admission: Arc<Admission>,
     pub connections: Arc<Connections>,
     pub budget: Arc<BufferBudget>,
+    pub unsent_answers: Arc<UnsentAnswers>,
     pub owners: Arc<KeyOwners>,
     pub views: Arc<AccountViews>,
     pub health: Arc<StoreHealth>,
@@ -116,6 +118,7 @@ impl Components {
                 proxy.max_buffered_bytes,
                 proxy.max_body_bytes + HEAD_BYTES_MAX,
             )),
+            unsent_answers: Arc::new(UnsentAnswers::new(proxy.max_buffered_bytes)),
             health: Arc::new(health),
             owners,
             blocked: Arc::default(),
@@ -211,6 +214,7 @@ impl Components {
                 holds,
                 metrics: Arc::clone(&self.metrics),
                 large_answers: large_bodies(),
+                unsent_answers: Arc::clone(&self.unsent_answers),
             },
             streams: Arc::new(self.streams(Arc::clone(&settler))),
             settler,
@@ -298,6 +302,7 @@ impl Components {
             connections: Arc::clone(&self.connections),
             blocked: Arc::clone(&self.blocked),
             budget: Arc::clone(&self.budget),
+            unsent_answers: Arc::clone(&self.unsent_answers),
             max_buffered_bytes: self.settings.proxy.max_buffered_bytes,
             owners: Arc::clone(&self.owners),
             views: Arc::clone(&self.views),
