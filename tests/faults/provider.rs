@@ -215,6 +215,31 @@ async fn answers_without_a_believable_usage_pass_and_keep_the_estimate() {
     .await;
 }
 
+/// `usage_tokens_max` of the upstream: 12 tokens of [`answer`] are at it.
+#[tokio::test]
+async fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
+    let stage = Setup::default()
+        .env("UPSTREAM__USAGE_TOKENS_MAX", 12)
+        .start()
+        .await;
+    let usage = |prompt: u64, completion: u64| {
+        Answer::chat_with_usage(json!({ "prompt_tokens": prompt, "completion_tokens": completion }))
+    };
+    // Behind them `each` makes a call whose usage is at the bound.
+    each(
+        &stage,
+        vec![
+            ("a prompt beyond the bound", usage(13, 12), kept()),
+            ("a completion beyond the bound", usage(12, 13), kept()),
+        ],
+    )
+    .await;
+    let ignored = stage
+        .edge
+        .metric_sum("tollgate_proxy_upstream_ignored_usages_total");
+    assert_eq!(ignored, Some(2));
+}
+
 #[tokio::test]
 async fn silent_providers_are_504_and_stay_charged() {
     let stage = Setup::default().env("UPSTREAM__TIMEOUT_MS", 1000).start().await;

@@ -229,11 +229,65 @@ async fn each_end_is_charged_by_the_rule() {
 }
 
 fn log_line(stage: &Stage, allow_id: &str) -> Option<Value> {
+    log_line_of(stage, "call settled", allow_id)
+}
+
+fn log_line_of(stage: &Stage, message: &str, allow_id: &str) -> Option<Value> {
     let logs = stage.edge.logs();
     let mut lines = logs
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.find(|line| line["message"] == "call settled" && line["decision.id"] == allow_id)
+    lines.find(|line| line["message"] == message && line["decision.id"] == allow_id)
+}
+
+/// `usage_tokens_max` of the upstream. A usage with more is as one that no call has, and is logged and counted.
+#[tokio::test]
+async fn a_usage_beyond_the_bound_of_the_upstream_is_none() {
+    const TOKENS_MAX: u64 = 3_000;
+    let stage =
+        Stage::with(|options| options.env("TOLLGATE_UPSTREAM__USAGE_TOKENS_MAX", TOKENS_MAX.to_string()))
+            .await;
+    let script = Script::new().send(chunk("four"));
+    for (what, frames, cost, ignored) in [
+        ("at the bound", vec![TOKENS_MAX], TOKENS_MAX, 0),
+        ("beyond it", vec![TOKENS_MAX + 1], HELD, 1),
+        (
+            "beyond it, then at it",
+            vec![TOKENS_MAX + 1, TOKENS_MAX],
+            TOKENS_MAX,
+            0,
+        ),
+        (
+            "at it, then beyond it",
+            vec![TOKENS_MAX, TOKENS_MAX + 1],
+            TOKENS_MAX,
+            1,
+        ),
+    ] {
+        let before = stage.metric("tollgate_proxy_upstream_ignored_usages_total").await;
+        let actor = stage.actor("enterprise", open_cap()).await;
+        let frames = frames.into_iter();
+        let script = frames.fold(script.clone(), |script, tokens| script.send(usage_frame(tokens)));
+        stage.provider_streams(script.event("[DONE]"));
+        let mut stream = stage.open(&actor, json!({})).await;
+        let id = stream.header("x-service-allow-id").unwrap().to_owned();
+        assert!(stream.rest().await.ends_with("data: [DONE]\n\n"), "{what}");
+        assert_eq!(actor.settled().await, cost, "{what}");
+        let after = stage.metric("tollgate_proxy_upstream_ignored_usages_total").await;
+        assert_eq!(after - before, ignored, "{what}");
+        if ignored > 0 {
+            let line = eventually("the log line", SOON, async || {
+                log_line_of(&stage, "a reported usage is ignored", &id)
+            })
+            .await;
+            assert_eq!(line["level"], "WARN", "{line}");
+            let error = "it has 3001 tokens, more than usage_tokens_max of the upstream";
+            assert_eq!(
+                (&line["upstream"], &line["error"]),
+                (&json!("openai"), &json!(error))
+            );
+        }
+    }
 }
 
 /// The deadline of the whole stream, and that of the first byte, which ends a call before it is a stream.

@@ -3,7 +3,7 @@
 
 use super::call_request::CallRequest;
 use crate::metrics::UpstreamResult;
-use crate::upstream::usage;
+use crate::upstream::usage::BadUsage;
 use crate::upstream::{Failure, WholeAnswer};
 use domain::entry::HoldOutcome;
 use domain::measured::{Billing, CallEnd, Measured};
@@ -22,6 +22,8 @@ pub struct Bill {
     pub how: HoldOutcome,
     /// The usage that the provider reported, if any. Of a stream, only the usage that determined the cost.
     pub usage: Option<Usage>,
+    /// The reason why the latest usage that the provider reported does not count.
+    pub bad_usage: Option<BadUsage>,
     /// `service_tier` of the answer.
     pub tier_reported: Option<String>,
     /// Whether the cost includes a web search.
@@ -66,11 +68,12 @@ impl Bill {
         let Some(reported) = success.and_then(|answer| answer.reported.as_ref()) else {
             return Self::without_usage(estimate, HoldOutcome::Estimated);
         };
-        let usage = reported.usage;
+        let usage = reported.usage.unwrap_or_default();
         let tier = reported.service_tier.as_deref();
         let actual = usage.as_ref().and_then(|usage| request.actual_cost(usage, tier));
         Self {
             usage,
+            bad_usage: reported.usage.err(),
             tier_reported: tier.map(str::to_owned),
             ..Self::new(actual, request.counted_cost(reported.cost), estimate)
         }
@@ -80,7 +83,8 @@ impl Bill {
     /// The charge is then also at least the cost of the text seen, and of the usage so far.
     pub fn of_stream(request: &CallRequest, held: Nanos, filter: &Filter, end: CallEnd) -> Self {
         let json = filter.usage();
-        let usage = json.and_then(|json| usage::of_object(request.endpoint, json));
+        let reader = request.usage_reader();
+        let usage = json.and_then(|json| reader.tokens(json).ok());
         // The filter has the last cost, too. It is read again so that an invalid one is logged, once a stream.
         let last = json.and_then(|json| request.counted_cost(reported_cost(json)));
         let reported = last.max(filter.cost_nanos().map(Nanos::from_stored));
@@ -97,6 +101,7 @@ impl Bill {
         };
         Self {
             usage: usage.filter(|_| is_whole),
+            bad_usage: filter.bad_usage().and_then(|json| reader.tokens(json).err()),
             tier_reported: tier.map(str::to_owned),
             ..bill
         }
@@ -123,6 +128,7 @@ impl Bill {
             cost,
             how,
             usage: None,
+            bad_usage: None,
             tier_reported: None,
             web_search: false,
             reported_cost: None,

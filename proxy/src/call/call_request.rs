@@ -3,6 +3,7 @@
 use super::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::tables::prices::Prices;
+use crate::upstream::usage::UsageReader;
 use crate::upstream::{Upstream, Upstreams};
 use chat::{self, BodyError, BodyErrorKind, UsageSplice};
 use crypto::virtual_key::WellFormed;
@@ -97,6 +98,11 @@ impl CallRequest {
             web_search: self.counts.web_search,
             long_cache: self.counts.long_cache,
         })
+    }
+
+    /// Returns the rules by which the usage in the answer is read.
+    pub fn usage_reader(&self) -> UsageReader {
+        self.upstream.identity().usage_reader(self.endpoint)
     }
 
     /// Returns the cost that the provider reports, if the upstream's configuration uses reported costs. Logs an

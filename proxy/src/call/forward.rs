@@ -129,8 +129,7 @@ impl Forwarder {
         permit: CallPermit,
     ) -> Result<WholeAnswer, Failure> {
         let expected = Expected {
-            endpoint,
-            cost_counts: upstream.identity().reported_cost,
+            usage: upstream.identity().usage_reader(endpoint),
             bytes_max: upstream.max_response_bytes(),
         };
         let account = permit.end();

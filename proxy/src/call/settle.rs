@@ -132,6 +132,12 @@ impl Settler {
         self.metrics.approved(hold.estimate, bill.actual(), result);
         let upstream = request.upstream.identity().index;
         self.metrics.upstreams.answered(upstream, result, took);
+        if let Some(error) = bill.bad_usage {
+            self.metrics.upstreams.ignored_usage(upstream);
+            let upstream = &request.upstream.identity().provider;
+            let id = &hold.name.allow_id;
+            tracing::warn!(decision.id = %id, %upstream, model = %request.model, %error, "a reported usage is ignored");
+        }
         match exchange.stream {
             Some(_) => self.metrics.streams.ended(end, bill.usage.is_some(), took),
             None => self.metrics.whole_answer(took),

@@ -25,7 +25,7 @@ use crate::admission::{Admission, InFlight};
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
-use crate::upstream::{AnswerStream, SentKey, usage};
+use crate::upstream::{AnswerStream, SentKey};
 use bytes::Bytes;
 use end::StreamEnd;
 use extender::{Extender, NotExtended};
@@ -110,11 +110,11 @@ impl Streams {
         .set_on(&mut reply);
         let key = LazyCell::new(move || SentKey::new(provider_key.expose_secret()));
         let redact = Box::new(move |text: &[u8]| key.redact(text));
-        let read_usage = usage::found_usage(request.endpoint, request.upstream.identity().reported_cost);
+        let usage = request.usage_reader();
         let filter = Filter::new(
-            usage::format_of(request.endpoint),
+            usage.format(),
             request.stream.is_none_or(|stream| stream.usage_passes),
-            (redact, read_usage),
+            (redact, usage.of_events()),
         );
         let (sender, pieces) = handoff::pair();
         let call = StreamedCall {
@@ -263,7 +263,7 @@ impl StreamedCall {
         let knows_cost = settled.bill.actual().is_some();
         let comment = (wants_cost && knows_cost).then(|| cost_comment(&settled.charged_usd));
         let failure = end.events(
-            usage::format_of(request.endpoint),
+            request.usage_reader().format(),
             settled.bill.how,
             reader.filter().events(),
             (&settled.allow_id, &request.model),

@@ -34,6 +34,7 @@ pub struct UpstreamMetrics(Vec<OfUpstream>);
 struct OfUpstream {
     answers: [IntCounter; UpstreamResult::ALL.len()],
     time: Histogram,
+    ignored_usages: IntCounter,
 }
 
 impl UpstreamMetrics {
@@ -50,10 +51,16 @@ impl UpstreamMetrics {
             &ANSWER_TIME,
             &["upstream"],
         )?;
+        let ignored_usages = metrics.counter_family(
+            "upstream_ignored_usages_total",
+            "Approved calls whose reported usage did not count: implausible, or beyond usage_tokens_max.",
+            &["upstream"],
+        )?;
         let each = providers.map(|provider| OfUpstream {
             answers: UpstreamResult::ALL
                 .map(|result| answers.with_label_values(&[provider, result.as_str()])),
             time: time.with_label_values(&[provider]),
+            ignored_usages: ignored_usages.with_label_values(&[provider]),
         });
         Ok(Self(each.collect()))
     }
@@ -63,6 +70,13 @@ impl UpstreamMetrics {
         if let Some(of_upstream) = self.0.get(upstream) {
             of_upstream.answers[result as usize].inc();
             of_upstream.time.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Records a reported usage of this upstream that does not count.
+    pub fn ignored_usage(&self, upstream: usize) {
+        if let Some(of_upstream) = self.0.get(upstream) {
+            of_upstream.ignored_usages.inc();
         }
     }
 }
@@ -77,6 +91,8 @@ mod tests {
         let metrics = UpstreamMetrics::new(&registrar, ["openai", "azure"].into_iter()).unwrap();
         metrics.answered(1, UpstreamResult::Timeout, Duration::from_secs(3));
         metrics.answered(2, UpstreamResult::Success, Duration::ZERO);
+        metrics.ignored_usage(1);
+        metrics.ignored_usage(2);
         let text = registrar.text().unwrap();
         for line in [
             r#"x_upstream_answers_total{result="timeout",upstream="azure"} 1"#,
@@ -84,6 +100,8 @@ mod tests {
             r#"x_upstream_answers_total{result="2xx",upstream="azure"} 0"#,
             r#"x_upstream_answer_seconds_bucket{upstream="azure",le="5"} 1"#,
             r#"x_upstream_answer_seconds_count{upstream="openai"} 0"#,
+            r#"x_upstream_ignored_usages_total{upstream="azure"} 1"#,
+            r#"x_upstream_ignored_usages_total{upstream="openai"} 0"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -1,6 +1,7 @@
 //! Everything that follows from the name of an upstream: which key it receives and how, its paths, and the names under
 //! which its models are priced.
 
+use super::usage::UsageReader;
 use domain::measured::Endpoint;
 use http::StatusCode;
 use settings::UpstreamSettings;
@@ -35,6 +36,8 @@ pub struct Identity {
     pub price_prefix: String,
     /// Whether the cost that the provider reports is charged if it exceeds the cost by the price table.
     pub reported_cost: bool,
+    /// Most tokens of a prompt, and of a completion, that a usage can have.
+    pub usage_tokens_max: u64,
     /// Client errors (4xx) that the provider can bill, so that the estimate of a call stays charged.
     pub billed_statuses: Vec<u16>,
     /// Method by which the upstream is made to report the usage of a streamed chat completion.
@@ -57,6 +60,7 @@ impl Identity {
             },
             price_prefix: String::new(),
             reported_cost: settings.reported_cost,
+            usage_tokens_max: settings.usage_tokens_max,
             billed_statuses: Vec::new(),
             stream_usage: settings.stream_usage,
         }
@@ -77,6 +81,7 @@ impl Identity {
             },
             price_prefix: settings.price_prefix.clone(),
             reported_cost: settings.reported_cost,
+            usage_tokens_max: settings.usage_tokens_max,
             billed_statuses: settings.billed_statuses.clone(),
             stream_usage: settings.stream_usage,
         }
@@ -104,6 +109,15 @@ impl Identity {
     /// unless the provider bills it.
     pub fn releases(&self, status: StatusCode) -> bool {
         status.is_client_error() && !self.billed_statuses.contains(&status.as_u16())
+    }
+
+    /// Returns the rules by which the usage in answers of an endpoint is read.
+    pub const fn usage_reader(&self, endpoint: Endpoint) -> UsageReader {
+        UsageReader {
+            endpoint,
+            cost_counts: self.reported_cost,
+            tokens_max: self.usage_tokens_max,
+        }
     }
 
     /// Returns whether calls go to OpenAI itself, judged by the names.
@@ -145,12 +159,13 @@ fn base_path(base_url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::price::USAGE_TOKENS_MAX;
     use http::Uri;
 
     #[test]
     fn each_upstream_has_its_paths_and_prices() {
         let text = "[upstream]\nbase_url = \"https://a/v1/\"\n[upstreams.azure]\nbase_url = \"https://b/x\"\n\
-            models = [\"*\"]\nchat_path = \"/{model}/c\"\nquery = \"q=1\"\n";
+            models = [\"*\"]\nchat_path = \"/{model}/c\"\nquery = \"q=1\"\nusage_tokens_max = 7\n";
         let settings = settings::load_from(Some(text), std::iter::empty()).unwrap();
         let default = Identity::default_upstream(&settings.upstream);
         let Paths {
@@ -181,6 +196,8 @@ mod tests {
             ("upstreams.azure".into(), "azure/m".into())
         );
         assert!(!azure.reports_tier() && !azure.is_openai());
+        let bound = |identity: &Identity| identity.usage_reader(Endpoint::Embeddings).tokens_max;
+        assert_eq!([bound(&default), bound(&azure)], [USAGE_TOKENS_MAX, 7]);
         // The record of a call names a prefix from which its upstream's name does not follow.
         let notable = |prefix: &str| {
             let mut settings = settings.upstreams.all()[0].clone();

@@ -14,12 +14,34 @@ use std::marker::PhantomData;
 /// The part of an answer that the settlement needs.
 #[derive(Debug)]
 pub struct Reported {
-    /// Never empty, negative or implausible; `None` if the answer has no such usage.
-    pub usage: Option<Usage>,
+    /// `None` if the answer has no usage.
+    pub usage: Result<Option<Usage>, BadUsage>,
     /// The tier that served the call.
     pub service_tier: Option<String>,
     /// The cost that the provider reports, if reported costs are used.
     pub cost: Result<Option<Nanos>, BadCost>,
+}
+
+/// The reason why a reported usage does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadUsage {
+    /// Tokens of the prompt or of the completion, more than the upstream's `usage_tokens_max`.
+    #[error("it has {0} tokens, more than usage_tokens_max of the upstream")]
+    TooManyTokens(u64),
+    /// Ambiguous, too long, or with counts that are missing, all zero, negative or above any bound.
+    #[error("it cannot be read, or no call has such counts")]
+    Implausible,
+}
+
+/// The rules by which the usage in the answers of an upstream's endpoint is read.
+#[derive(Debug, Clone, Copy)]
+pub struct UsageReader {
+    /// The endpoint that was called.
+    pub endpoint: Endpoint,
+    /// Whether reported costs are used.
+    pub cost_counts: bool,
+    /// Most tokens of a prompt, and of a completion.
+    pub tokens_max: u64,
 }
 
 /// The fields of an answer that determine its cost.
@@ -92,57 +114,77 @@ impl<'de, U: Deserialize<'de>> Deserialize<'de> for Object<U> {
     }
 }
 
-/// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read. A usage
-/// is read as in a stream: not if it is ambiguous, or longer than [`USAGE_BYTES_MAX`].
-pub fn read(endpoint: Endpoint, plain: &[u8], cost_counts: bool) -> Option<Reported> {
-    let fields: UsageFields<'_> = parse(plain)?;
-    let usage = fields.usage.map(|usage| usage.get().as_bytes());
-    let is_readable = |usage: &&[u8]| !fields.is_ambiguous && usage.len() <= USAGE_BYTES_MAX;
-    let usage = usage.filter(is_readable).unwrap_or_default();
-    Some(Reported {
-        usage: of_object(endpoint, usage),
-        service_tier: fields.service_tier.and_then(tier),
-        cost: cost_of(usage, cost_counts),
-    })
-}
-
-/// Like [`read`], for an answer of server-sent events to a call that did not ask for them: some providers go by the
-/// `Accept` of the request. The usage must be that of the whole answer.
-pub fn read_events(endpoint: Endpoint, plain: &Bytes, cost_counts: bool) -> Reported {
-    let nothing_is_redacted = Box::new(|_: &[u8]| None);
-    let read_usage = found_usage(endpoint, cost_counts);
-    let mut filter = Filter::new(format_of(endpoint), true, (nothing_is_redacted, read_usage));
-    filter.push(plain, &mut Vec::new());
-    filter.close(&mut Vec::new());
-    let whole = filter.usage().filter(|_| filter.usage_is_whole(true));
-    Reported {
-        usage: whole.and_then(|json| of_object(endpoint, json)),
-        service_tier: filter.service_tier().map(str::to_owned),
-        cost: Ok(filter.cost_nanos().map(Nanos::from_stored)),
+impl UsageReader {
+    /// Reads `usage`, its cost if reported costs are used, and `service_tier`; `None` if the answer cannot be read. A
+    /// usage is read as in a stream: not if it is ambiguous, or longer than [`USAGE_BYTES_MAX`].
+    pub fn read(&self, plain: &[u8]) -> Option<Reported> {
+        let fields: UsageFields<'_> = parse(plain)?;
+        let usage = fields.usage.map(|usage| usage.get().as_bytes());
+        let usage = usage.filter(|usage| *usage != b"null");
+        let is_readable = |usage: &&[u8]| !fields.is_ambiguous && usage.len() <= USAGE_BYTES_MAX;
+        let readable = usage.filter(is_readable).unwrap_or_default();
+        Some(Reported {
+            usage: usage.map(|_| self.tokens(readable)).transpose(),
+            service_tier: fields.service_tier.and_then(tier),
+            cost: self.cost(readable),
+        })
     }
-}
 
-/// Returns the format of the events of an endpoint.
-pub const fn format_of(endpoint: Endpoint) -> Format {
-    match endpoint {
-        Endpoint::Responses => Format::Responses,
-        Endpoint::Chat | Endpoint::Embeddings => Format::Chat,
+    /// Like [`read`](Self::read), for an answer of server-sent events to a call that did not ask for them: some
+    /// providers go by the `Accept` of the request. The usage must be that of the whole answer.
+    pub fn read_events(&self, plain: &Bytes) -> Reported {
+        let nothing_is_redacted = Box::new(|_: &[u8]| None);
+        let mut filter = Filter::new(self.format(), true, (nothing_is_redacted, self.of_events()));
+        filter.push(plain, &mut Vec::new());
+        filter.close(&mut Vec::new());
+        let whole = filter.usage().filter(|_| filter.usage_is_whole(true));
+        let json = whole.or(filter.bad_usage());
+        Reported {
+            usage: json.map(|json| self.tokens(json)).transpose(),
+            service_tier: filter.service_tier().map(str::to_owned),
+            cost: Ok(filter.cost_nanos().map(Nanos::from_stored)),
+        }
     }
-}
 
-/// Returns what reads a `usage` object of an event, with its cost if reported costs are used.
-pub fn found_usage(endpoint: Endpoint, cost_counts: bool) -> ReadUsage {
-    Box::new(move |json: &[u8]| FoundUsage {
-        has_tokens: of_object(endpoint, json).is_some(),
-        cost_nanos: cost_of(json, cost_counts).ok().flatten().map(Nanos::get),
-    })
-}
+    /// Returns the format of the endpoint's events.
+    pub const fn format(&self) -> Format {
+        match self.endpoint {
+            Endpoint::Responses => Format::Responses,
+            Endpoint::Chat | Endpoint::Embeddings => Format::Chat,
+        }
+    }
 
-/// Returns the cost in a `usage` object, if reported costs are used.
-fn cost_of(usage: &[u8], cost_counts: bool) -> Result<Option<Nanos>, BadCost> {
-    match cost_counts {
-        true => reported_cost(usage),
-        false => Ok(None),
+    /// Returns the function that reads a `usage` object of an event.
+    pub fn of_events(self) -> ReadUsage {
+        Box::new(move |json: &[u8]| FoundUsage {
+            has_tokens: self.tokens(json).is_ok(),
+            cost_nanos: self.cost(json).ok().flatten().map(Nanos::get),
+        })
+    }
+
+    /// Reads a `usage` object. Every usage passes through here, so this alone judges the upstream's bound.
+    ///
+    /// # Errors
+    /// The usage does not count.
+    pub fn tokens(&self, json: &[u8]) -> Result<Usage, BadUsage> {
+        let usage: Option<Usage> = match self.endpoint {
+            Endpoint::Chat => parse(json),
+            Endpoint::Responses => parse(json).map(|ResponsesUsage(usage)| usage),
+            Endpoint::Embeddings => parse(json).map(|EmbeddingsUsage(usage)| usage),
+        };
+        let usage = usage.ok_or(BadUsage::Implausible)?;
+        match usage.largest_count() {
+            tokens if tokens > self.tokens_max => Err(BadUsage::TooManyTokens(tokens)),
+            _ => Ok(usage),
+        }
+    }
+
+    /// Returns the cost in a `usage` object, if reported costs are used.
+    fn cost(&self, usage: &[u8]) -> Result<Option<Nanos>, BadCost> {
+        match self.cost_counts {
+            true => reported_cost(usage),
+            false => Ok(None),
+        }
     }
 }
 
@@ -161,24 +203,24 @@ fn tier(json: &RawValue) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Reads a `usage` object found in a stream; `None` if it is implausible.
-pub fn of_object(endpoint: Endpoint, json: &[u8]) -> Option<Usage> {
-    match endpoint {
-        Endpoint::Chat => parse(json),
-        Endpoint::Responses => parse(json).map(|ResponsesUsage(usage)| usage),
-        Endpoint::Embeddings => parse(json).map(|EmbeddingsUsage(usage)| usage),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::price::USAGE_TOKENS_MAX;
     use proptest::prelude::*;
+
+    fn reader(endpoint: Endpoint, cost_counts: bool) -> UsageReader {
+        UsageReader {
+            endpoint,
+            cost_counts,
+            tokens_max: USAGE_TOKENS_MAX,
+        }
+    }
 
     /// Returns usage and tier of an answer with a plausible usage.
     fn read(endpoint: Endpoint, body: &[u8]) -> Option<(Usage, Option<String>)> {
-        let reported = super::read(endpoint, body, true)?;
-        Some((reported.usage?, reported.service_tier))
+        let reported = reader(endpoint, true).read(body)?;
+        Some((reported.usage.ok()??, reported.service_tier))
     }
 
     #[test]
@@ -204,12 +246,12 @@ mod tests {
             let (read, tier) = read(endpoint, whole.as_bytes()).unwrap();
             assert_eq!([read.prompt_tokens, read.completion_tokens], [input, output]);
             assert_eq!(tier.as_deref(), Some("flex"));
-            assert_eq!(of_object(endpoint, usage.as_bytes()), Some(read));
+            assert_eq!(reader(endpoint, false).tokens(usage.as_bytes()), Ok(read));
             for other in Endpoint::ALL.iter().filter(|other| **other != endpoint) {
                 // A total alone is a usage. Fields of other endpoints next to it are not read.
                 let is_part = *other == Endpoint::Embeddings || usage.contains("total_tokens");
                 assert_eq!(
-                    of_object(*other, usage.as_bytes()).is_some(),
+                    reader(*other, false).tokens(usage.as_bytes()).is_ok(),
                     is_part,
                     "{endpoint:?} {other:?}"
                 );
@@ -224,13 +266,14 @@ mod tests {
             r#"[{"prompt_tokens":9,"completion_tokens":2},"default"]"#,
         ] {
             assert_eq!(read(Endpoint::Chat, bad.as_bytes()), None, "{bad}");
-            let without_cost = super::read(Endpoint::Chat, bad.as_bytes(), false);
+            let without_cost = reader(Endpoint::Chat, false).read(bad.as_bytes());
             assert!(
-                without_cost.is_none_or(|reported| reported.usage.is_none()),
+                without_cost.is_none_or(|reported| reported.usage == Err(BadUsage::Implausible)),
                 "{bad}"
             );
         }
-        assert_eq!(of_object(Endpoint::Chat, b"[9,2,11,null,null]"), None);
+        let array = reader(Endpoint::Chat, false).tokens(b"[9,2,11,null,null]");
+        assert_eq!(array, Err(BadUsage::Implausible));
     }
 
     /// Some providers stream to everybody whose `Accept` has `text/event-stream`.
@@ -239,9 +282,9 @@ mod tests {
         const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
         const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2},\"service_tier\":\"flex\"}\n\n";
         let read = |events: &[&str]| {
-            let reported = read_events(Endpoint::Chat, &events.concat().into(), false);
+            let reported = reader(Endpoint::Chat, false).read_events(&events.concat().into());
             (
-                reported.usage.map(|usage| usage.completion_tokens),
+                reported.usage.unwrap().map(|usage| usage.completion_tokens),
                 reported.service_tier,
             )
         };
@@ -279,15 +322,17 @@ mod tests {
         fn whole_answers_and_streams_are_read_alike(members in members(), cut: prop::sample::Index) {
             let json = format!("{{{}}}", members.join(","));
             prop_assume!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
-            let whole = super::read(Endpoint::Chat, json.as_bytes(), true).unwrap();
+            let reader = reader(Endpoint::Chat, true);
+            let whole = reader.read(json.as_bytes()).unwrap();
             let events = Bytes::from(format!("data: {json}\n\ndata: [DONE]\n\n"));
-            let mut filter = Filter::new(Format::Chat, true, (Box::new(|_| None), found_usage(Endpoint::Chat, true)));
+            let mut filter = Filter::new(Format::Chat, true, (Box::new(|_| None), reader.of_events()));
             let cut = cut.index(events.len());
             for piece in [events.slice(..cut), events.slice(cut..)] {
                 filter.push(&piece, &mut Vec::new());
             }
             let streamed = filter.usage().filter(|_| filter.usage_is_whole(true));
-            prop_assert_eq!(whole.usage, streamed.and_then(|json| of_object(Endpoint::Chat, json)), "{}", json);
+            let streamed = streamed.and_then(|json| reader.tokens(json).ok());
+            prop_assert_eq!(whole.usage.unwrap_or(None), streamed, "{}", json);
             let cost = whole.cost.ok().flatten().map(Nanos::get);
             prop_assert_eq!(cost, filter.cost_nanos(), "{}", json);
         }
@@ -327,9 +372,50 @@ mod tests {
         }
     }
 
+    /// What an operator reads in the log. An answer without usage has no fault.
+    #[test]
+    fn the_fault_of_a_usage_is_named() {
+        let bounded = UsageReader {
+            tokens_max: 12,
+            ..reader(Endpoint::Chat, false)
+        };
+        let counts = |prompt: u64, completion: u64| {
+            format!(r#"{{"prompt_tokens":{prompt},"completion_tokens":{completion}}}"#)
+        };
+        let usage = |text: &str| format!(r#"{{"usage":{text}}}"#);
+        for (body, fault) in [
+            (usage(&counts(12, 12)), None),
+            (usage(&counts(13, 2)), Some(BadUsage::TooManyTokens(13))),
+            (usage(&counts(2, 14)), Some(BadUsage::TooManyTokens(14))),
+            (
+                usage(r#"{"prompt_tokens":9,"total_tokens":22}"#),
+                Some(BadUsage::TooManyTokens(13)),
+            ),
+            (usage(&counts(1, 1_000_000_001)), Some(BadUsage::Implausible)),
+            (usage(&counts(0, 0)), Some(BadUsage::Implausible)),
+            (usage("{}"), Some(BadUsage::Implausible)),
+            (
+                format!(r#"{{"usage":{0},"usage":{0}}}"#, counts(1, 1)),
+                Some(BadUsage::Implausible),
+            ),
+            (usage("null"), None),
+            ("{}".to_owned(), None),
+        ] {
+            let whole = bounded.read(body.as_bytes()).unwrap();
+            assert_eq!(whole.usage.err(), fault, "{body}");
+            let events = bounded.read_events(&format!("data: {body}\n\ndata: [DONE]\n\n").into());
+            assert_eq!(events.usage.err(), fault, "{body}");
+        }
+        let of = |endpoint, json: &str| UsageReader { endpoint, ..bounded }.tokens(json.as_bytes());
+        let response = r#"{"input_tokens":1,"output_tokens":13}"#;
+        let too_many = Err(BadUsage::TooManyTokens(13));
+        assert_eq!(of(Endpoint::Responses, response), too_many);
+        assert_eq!(of(Endpoint::Embeddings, r#"{"total_tokens":13}"#), too_many);
+    }
+
     #[test]
     fn a_cost_is_read_with_and_without_a_plausible_usage() {
-        let cost = |body: &str| super::read(Endpoint::Chat, body.as_bytes(), true).unwrap().cost;
+        let cost = |body: &str| reader(Endpoint::Chat, true).read(body.as_bytes()).unwrap().cost;
         let counts = r#""prompt_tokens":9,"completion_tokens":2"#;
         for (usage, nanos) in [
             (format!("{{{counts},\"cost\":0.2}}"), Some(200_000_000)),

@@ -6,10 +6,9 @@ use super::failure::{Failure, bad_answer};
 use super::redact::{self, headers_with};
 use super::sent_key::{SentKey, is_in_head, whole_key, without_whole};
 use super::stream::has_events;
-use super::usage::{self, Reported};
+use super::usage::{Reported, UsageReader};
 use crate::large_bodies::is_large;
 use bytes::Bytes;
-use domain::measured::Endpoint;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
@@ -45,10 +44,8 @@ pub struct WholeAnswer {
 /// What is known about an answer before it arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
-    /// The endpoint that was called.
-    pub endpoint: Endpoint,
-    /// Whether reported costs are used.
-    pub cost_counts: bool,
+    /// The rules by which its usage is read.
+    pub usage: UsageReader,
     /// Longest body without compression, in bytes.
     pub bytes_max: usize,
 }
@@ -118,8 +115,8 @@ impl Expected {
     /// Reads the usage in a successful answer; `None` if it cannot be read.
     fn read(self, headers: &HeaderMap, plain: &Bytes) -> Option<Reported> {
         match has_events(headers) {
-            true => Some(usage::read_events(self.endpoint, plain, self.cost_counts)),
-            false => usage::read(self.endpoint, plain, self.cost_counts),
+            true => Some(self.usage.read_events(plain)),
+            false => self.usage.read(plain),
         }
     }
 }
@@ -144,6 +141,8 @@ impl WholeAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::measured::Endpoint;
+    use domain::price::USAGE_TOKENS_MAX;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::io::Write as _;
@@ -151,8 +150,11 @@ mod tests {
     const KEY: &str = "gsk_Zk3vB8qLr1Tn6XwY0pAe";
     const BYTES_MAX: usize = 1000;
     const EXPECTED: Expected = Expected {
-        endpoint: Endpoint::Chat,
-        cost_counts: false,
+        usage: UsageReader {
+            endpoint: Endpoint::Chat,
+            cost_counts: false,
+            tokens_max: USAGE_TOKENS_MAX,
+        },
         bytes_max: BYTES_MAX,
     };
 

@@ -40,7 +40,7 @@ pub use picos::{CallPrice, TokenPrice};
 pub use rates::{Published, Rates};
 pub use reported_cost::{BadCost, CALL_COST_MAX, reported_cost};
 pub use table::PriceTable;
-pub use usage::{EmbeddingsUsage, ResponsesUsage, Usage};
+pub use usage::{EmbeddingsUsage, ResponsesUsage, USAGE_TOKENS_MAX, Usage};
 
 /// The table of `config/prices.toml`, compiled in for installations without a file.
 pub const DEFAULT_PRICES: &str = include_str!("../../../config/prices.toml");

@@ -1,6 +1,7 @@
 //! Bounds of the settings that are numbers, each by itself. Rules between settings are in [`load`](crate::load()).
 
 use super::BadSettings;
+use domain::price::USAGE_TOKENS_MAX;
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
@@ -12,11 +13,13 @@ const DAYS_MAX: i64 = 36_500;
 /// Minimum of `store.max_clock_difference_ms`: the difference allowed by the alert `TollgateStoreClock`, so that the
 /// alert fires whenever everything is denied.
 pub(crate) const CLOCK_DIFFERENCE_MS_MIN: i64 = 60_000;
+/// Bounds of `usage_tokens_max` of an upstream: a usage with more is implausible everywhere (decision D64).
+pub(crate) const USAGE_TOKENS: RangeInclusive<i64> = 1..=USAGE_TOKENS_MAX.cast_signed();
 /// The upper end of a setting that only the machine bounds.
 const ANY: i64 = i64::MAX;
 
 /// Minimum and maximum of each bounded number. They apply to each element of a list.
-pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 42] = [
+pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 43] = [
     ("store.timeout_ms", 1..=WEEK_MS),
     ("store.durability_timeout_ms", 1..=WEEK_MS),
     // The maximum is less than a period.
@@ -43,6 +46,7 @@ pub(crate) const BOUNDS: [(&str, RangeInclusive<i64>); 42] = [
     ("proxy.stream_drain_ms", 0..=WEEK_MS),
     ("upstream.timeout_ms", 1..=WEEK_MS),
     ("upstream.max_response_bytes", 1..=ANY),
+    ("upstream.usage_tokens_max", USAGE_TOKENS),
     ("admin.max_connections", 1..=ANY),
     ("admin.max_connections_per_address", 1..=ANY),
     ("admin.client_timeout_ms", 1..=WEEK_MS),

@@ -125,6 +125,7 @@ pub struct UpstreamSettings {
     pub max_response_bytes: usize,
     pub forward_headers: Vec<String>,
     pub reported_cost: bool,
+    pub usage_tokens_max: u64,
     pub stream_usage: StreamUsage,
 }
 

@@ -95,6 +95,7 @@ pub struct NamedUpstream {
     pub price_prefix: String,
     pub forward_headers: Vec<String>,
     pub reported_cost: bool,
+    pub usage_tokens_max: u64,
     pub billed_statuses: Vec<u16>,
     pub stream_usage: StreamUsage,
 }

@@ -52,6 +52,8 @@ pub struct Filter {
     is_finished: bool,
     /// The latest `usage` with plausible counts, of the events that ended.
     usage: Option<Vec<u8>>,
+    /// The latest `usage` if its counts are not plausible, of the events that ended; empty if it cannot be read.
+    bad_usage: Option<Vec<u8>>,
     /// The largest reported cost of the events that ended. Not every `usage` of a stream repeats it.
     cost_nanos: Option<u64>,
     /// Position of the usage; `None` if a later one cannot be read.
@@ -94,6 +96,7 @@ impl Filter {
             events: 0,
             is_finished: false,
             usage: None,
+            bad_usage: None,
             cost_nanos: None,
             usage_position: None,
         }
@@ -103,6 +106,12 @@ impl Filter {
     pub fn usage(&self) -> Option<&[u8]> {
         let current = self.current_usage().filter(|(_, found)| found.has_tokens);
         current.map(|(usage, _)| usage).or(self.usage.as_deref())
+    }
+
+    /// Returns the latest `usage` of the events that ended, if it does not have plausible counts; empty if it cannot be
+    /// read.
+    pub fn bad_usage(&self) -> Option<&[u8]> {
+        self.bad_usage.as_deref()
     }
 
     /// Returns the largest cost so far that the provider reported, if reported costs are used, in nano-USD.
@@ -222,6 +231,7 @@ impl Filter {
     fn note_usage(&mut self, is_end: bool) {
         if self.reader.event.has_unreadable_usage {
             self.usage_position = None;
+            self.bad_usage = Some(Vec::new());
             return;
         }
         let Some(usage) = self.reader.event.usage.take() else {
@@ -229,6 +239,7 @@ impl Filter {
         };
         let found = (self.read_usage)(&usage);
         self.cost_nanos = self.cost_nanos.max(found.cost_nanos);
+        self.bad_usage = None;
         if found.has_tokens {
             self.usage = Some(usage);
             self.usage_position = Some(UsagePosition {
@@ -236,6 +247,8 @@ impl Filter {
                 is_alone: self.reader.event.is_usage_frame(),
                 is_last: is_end,
             });
+        } else {
+            self.bad_usage = Some(usage);
         }
     }
 

@@ -3,10 +3,10 @@
 use super::*;
 use crate::call::call_request::Run;
 use crate::upstream::failure::BreakOff;
-use crate::upstream::usage::Reported;
+use crate::upstream::usage::{Reported, UsageReader};
 use bytes::Bytes;
 use domain::measured::Endpoint;
-use domain::price::{CallShape, DEFAULT_PRICES, PriceTable};
+use domain::price::{CallShape, DEFAULT_PRICES, PriceTable, USAGE_TOKENS_MAX};
 use http::HeaderMap;
 use std::sync::Arc;
 
@@ -39,8 +39,15 @@ fn request() -> CallRequest {
     }
 }
 
+/// Rules that read everything.
+const READER: UsageReader = UsageReader {
+    endpoint: Endpoint::Chat,
+    cost_counts: true,
+    tokens_max: USAGE_TOKENS_MAX,
+};
+
 fn read(body: &str) -> Option<Reported> {
-    usage::read(Endpoint::Chat, body.as_bytes(), true)
+    READER.read(body.as_bytes())
 }
 
 fn answer(status: u16, body: &str) -> Result<WholeAnswer, Failure> {
@@ -99,6 +106,38 @@ fn a_client_error_that_the_upstream_bills_costs_the_estimate() {
         (409, RELEASED),
     ] {
         assert_eq!(bill(&request, &answer(status, USAGE)), expected, "{status}");
+    }
+}
+
+/// 9 tokens of a prompt and 12 of a completion: the bound holds for each of both.
+#[test]
+fn a_usage_beyond_the_bound_of_the_upstream_keeps_the_estimate() {
+    let bounded = |tokens_max: u64| CallRequest {
+        upstream: crate::fixture::upstream_of(&format!("[upstream]\nusage_tokens_max = {tokens_max}\n")),
+        ..request()
+    };
+    let of_prompt = r#"{"usage":{"prompt_tokens":12,"completion_tokens":9}}"#;
+    for (body, nanos) in [(USAGE, 138_000), (of_prompt, 114_000)] {
+        for (tokens_max, expected) in [(12, settled(nanos)), (11, ESTIMATED)] {
+            let request = bounded(tokens_max);
+            let mut answer = answer(200, "").unwrap();
+            answer.reported = request.usage_reader().read(body.as_bytes());
+            let bill = bill(&request, &Ok(answer));
+            assert_eq!(bill, expected, "{body} {tokens_max}");
+        }
+    }
+    for (tokens_max, expected, fault) in [
+        (12, settled(69_000), None),
+        (
+            11,
+            (HELD, HoldOutcome::Estimated),
+            Some(BadUsage::TooManyTokens(12)),
+        ),
+    ] {
+        let events = [TEXT, USAGE_OF_FLEX, "[DONE]"];
+        let bill = bill_of_stream(&bounded(tokens_max), &events, CallEnd::Completed);
+        assert_eq!((bill.cost, bill.how), expected, "{tokens_max}");
+        assert_eq!((bill.usage.is_none(), bill.bad_usage), (fault.is_some(), fault));
     }
 }
 
@@ -313,16 +352,18 @@ fn what_else_determines_the_charge_is_recorded() {
     assert_eq!(details(&of_other_prices, &answer(200, USAGE)), ",prefix=a/");
 }
 
-/// Returns the bill of a stream with these events, of which 2 milli-USD were held.
-fn bill_of_stream(events: &[&str], end: CallEnd) -> Bill {
+/// The amount held for a stream.
+const HELD: Nanos = Nanos::from_stored(2_000_000);
+
+/// Returns the bill of a stream with these events, of which [`HELD`] was held.
+fn bill_of_stream(request: &CallRequest, events: &[&str], end: CallEnd) -> Bill {
     let nothing_is_redacted = Box::new(|_: &[u8]| None);
-    let read_usage = usage::found_usage(Endpoint::Chat, true);
-    let format = usage::format_of(Endpoint::Chat);
-    let mut filter = Filter::new(format, true, (nothing_is_redacted, read_usage));
+    let reader = request.usage_reader();
+    let mut filter = Filter::new(reader.format(), true, (nothing_is_redacted, reader.of_events()));
     for event in events {
         filter.push(&Bytes::from(format!("data: {event}\n\n")), &mut Vec::new());
     }
-    Bill::of_stream(&request(), Nanos::from_stored(2_000_000), &filter, end)
+    Bill::of_stream(request, HELD, &filter, end)
 }
 
 const TEXT: &str = r#"{"choices":[{"delta":{"content":"some words"}}]}"#;
@@ -331,7 +372,7 @@ const USAGE_OF_FLEX: &str =
 
 #[test]
 fn a_stream_costs_the_usage_of_its_whole_answer() {
-    let bill = bill_of_stream(&[TEXT, USAGE_OF_FLEX, "[DONE]"], CallEnd::Completed);
+    let bill = bill_of_stream(&request(), &[TEXT, USAGE_OF_FLEX, "[DONE]"], CallEnd::Completed);
     assert_eq!((bill.cost, bill.how), settled(69_000));
     assert_eq!(bill.usage.map(|usage| usage.completion_tokens), Some(12));
     assert_eq!(bill.tier_reported.as_deref(), Some("flex"));
@@ -341,15 +382,15 @@ fn a_stream_costs_the_usage_of_its_whole_answer() {
 fn a_stream_without_that_costs_what_was_held() {
     // The text behind the usage is not in it.
     for events in [&[TEXT][..], &[USAGE_OF_FLEX, TEXT]] {
-        let bill = bill_of_stream(events, CallEnd::ProviderBrokeOff);
-        let held = (Nanos::from_stored(2_000_000), HoldOutcome::Estimated);
+        let bill = bill_of_stream(&request(), events, CallEnd::ProviderBrokeOff);
+        let held = (HELD, HoldOutcome::Estimated);
         assert_eq!(
             (bill.cost, bill.how, bill.usage.is_some()),
             (held.0, held.1, false)
         );
     }
     let dear = r#"{"usage":{"prompt_tokens":9,"completion_tokens":1200}}"#;
-    let bill = bill_of_stream(&[dear, TEXT], CallEnd::ProviderBrokeOff);
+    let bill = bill_of_stream(&request(), &[dear, TEXT], CallEnd::ProviderBrokeOff);
     let cost = Nanos::from_stored(9 * 2_000 + 1_200 * 10_000);
     assert_eq!(
         (bill.cost, bill.how),

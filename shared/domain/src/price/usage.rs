@@ -6,8 +6,8 @@ pub use endpoints::{EmbeddingsUsage, ResponsesUsage};
 
 use serde::Deserialize;
 
-/// Beyond the tokens of any call.
-const MAX_TOKENS: u64 = 1_000_000_000;
+/// Largest plausible number of tokens of a prompt, and of a completion. An upstream can have a lower bound.
+pub const USAGE_TOKENS_MAX: u64 = 1_000_000_000;
 
 /// The usage of a call as OpenAI documents it: each detail is part of its total, and prompt and completion together are
 /// the whole.
@@ -119,7 +119,7 @@ impl TryFrom<Wire> for Usage {
             completion_audio_tokens: spoken,
             reasoning_tokens: reasoning,
         };
-        let plausible = count(wire.total_tokens) <= MAX_TOKENS && usage.is_plausible();
+        let plausible = count(wire.total_tokens) <= USAGE_TOKENS_MAX && usage.is_plausible();
         plausible
             .then_some(usage)
             .ok_or("not a usage that can be believed")
@@ -145,9 +145,13 @@ fn with_disjoint(total: u64, details: &[u64]) -> u64 {
 }
 
 impl Usage {
+    /// Returns the tokens of the prompt or of the completion, whichever are more.
+    pub fn largest_count(&self) -> u64 {
+        self.prompt_tokens.max(self.completion_tokens)
+    }
+
     /// Returns whether the usage is not empty, has plausible counts, and no detail exceeds its total.
     fn is_plausible(&self) -> bool {
-        let totals = [self.prompt_tokens, self.completion_tokens];
         let details = [
             (
                 self.cached_tokens.saturating_add(self.cache_write_tokens),
@@ -162,8 +166,7 @@ impl Usage {
             (self.completion_audio_tokens, self.completion_tokens),
             (self.reasoning_tokens, self.completion_tokens),
         ];
-        totals.iter().any(|tokens| *tokens > 0)
-            && totals.iter().all(|tokens| *tokens <= MAX_TOKENS)
+        (1..=USAGE_TOKENS_MAX).contains(&self.largest_count())
             && details.iter().all(|(part, total)| part <= total)
     }
 }

@@ -7,15 +7,16 @@ use super::{
     UPSTREAMS_MAX, check_base_url,
 };
 use crate::BadSettings;
-use crate::bounds::{WEEK_MS, check_number};
+use crate::bounds::{USAGE_TOKENS, WEEK_MS, check_number};
 use crate::slot::{fill, fill_from_env};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// Longest `key_prefix` and `price_prefix`, in characters.
 pub(super) const PREFIX_MAX: usize = 64;
 /// Values of `billed_statuses`.
-const CLIENT_ERRORS: std::ops::RangeInclusive<u16> = 400..=499;
+const CLIENT_ERRORS: RangeInclusive<u16> = 400..=499;
 /// Keys that an upstream inherits from `[upstream]` if they are not set.
 const INHERITED: [&str; 2] = ["timeout_ms", "forward_headers"];
 
@@ -106,6 +107,7 @@ fn defaults(name: &str, upstream: &Table) -> Result<Table, BadSettings> {
         settings.insert(key.to_owned(), Value::Array(Vec::new()));
     }
     settings.insert("reported_cost".to_owned(), Value::Boolean(false));
+    settings.insert("usage_tokens_max".to_owned(), Value::Integer(*USAGE_TOKENS.end()));
     for key in INHERITED {
         if let Some(value) = upstream.get(key) {
             settings.insert(key.to_owned(), value.clone());
@@ -165,12 +167,13 @@ impl Reader<'_> {
             responses_path: path("responses_path")?,
             embeddings_path: path("embeddings_path")?,
             models: self.models()?,
-            timeout_ms: self.timeout_ms()?,
+            timeout_ms: self.number("timeout_ms", &(1..=WEEK_MS))?,
             ca_file: PathBuf::from(self.text("ca_file")),
             key_prefix: self.key_prefix()?,
             price_prefix: self.prefix("price_prefix")?,
             forward_headers: self.texts("forward_headers")?,
             reported_cost: self.boolean("reported_cost"),
+            usage_tokens_max: self.number("usage_tokens_max", &USAGE_TOKENS)?,
             billed_statuses: self.billed_statuses()?,
             stream_usage: self.stream_usage()?,
         })
@@ -251,10 +254,10 @@ impl Reader<'_> {
         patterns.iter().map(parse).collect()
     }
 
-    fn timeout_ms(&self) -> Result<u64, BadSettings> {
-        let value = self.settings.get("timeout_ms").and_then(Value::as_integer);
+    fn number(&self, key: &str, bounds: &RangeInclusive<i64>) -> Result<u64, BadSettings> {
+        let value = self.settings.get(key).and_then(Value::as_integer);
         let value = value.unwrap_or_default();
-        check_number(value, &(1..=WEEK_MS)).map_err(|what| self.wrong("timeout_ms", &what))?;
+        check_number(value, bounds).map_err(|what| self.wrong(key, &what))?;
         Ok(value.unsigned_abs())
     }
 

@@ -4,6 +4,7 @@ use super::read::PREFIX_MAX;
 use super::{NAME_MAX, PATTERNS_MAX, UPSTREAMS_MAX};
 use crate::upstreams::{Auth, StreamUsage};
 use crate::{BadSettings, Settings, load_from};
+use domain::price::USAGE_TOKENS_MAX;
 
 const TWO: &str = r#"
 [upstream]
@@ -19,6 +20,7 @@ query = "api-version=2024-10-21"
 timeout_ms = 5000
 reported_cost = true
 billed_statuses = [400, 408]
+usage_tokens_max = 1
 stream_usage = "unasked"
 
 [upstreams.alpha]
@@ -77,6 +79,15 @@ fn the_order_of_the_file_decides_and_the_rest_is_inherited() {
     assert!(zeta.reported_cost && !alpha.reported_cost, "not inherited");
     assert_eq!(zeta.billed_statuses, [400, 408]);
     assert!(alpha.billed_statuses.is_empty());
+    assert_eq!(
+        [
+            zeta.usage_tokens_max,
+            alpha.usage_tokens_max,
+            settings.upstream.usage_tokens_max
+        ],
+        [1, USAGE_TOKENS_MAX, USAGE_TOKENS_MAX],
+        "not inherited"
+    );
     assert_eq!(
         [
             zeta.stream_usage,
@@ -195,6 +206,12 @@ fn every_mistake_names_its_key() {
         (one("billed_statuses = [399]"), "`upstreams.a.billed_statuses`"),
         (one("billed_statuses = [500]"), "`upstreams.a.billed_statuses`"),
         (one("billed_statuses = [\"4xx\"]"), "`upstreams.a.billed_statuses`"),
+        (one("usage_tokens_max = 0"), "`upstreams.a.usage_tokens_max`"),
+        (
+            one("usage_tokens_max = 1000000001"),
+            "`upstreams.a.usage_tokens_max` must be from 1 to 1000000000",
+        ),
+        (one("usage_tokens_max = \"1\""), "`upstreams.a.usage_tokens_max`"),
         (one("stream_usage = \"never\""), "`upstreams.a.stream_usage`"),
         ("[upstream]\nstream_usage = \"never\"\n".to_owned(), "`stream_usage`"),
         (many, &format!("at most {UPSTREAMS_MAX}")),
@@ -282,7 +299,7 @@ fn the_documented_configurations_are_accepted() {
         .filter(|line| line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')))
         .map(code)
         .collect();
-    assert_eq!(keys.lines().count(), 15, "{keys}");
+    assert_eq!(keys.lines().count(), 16, "{keys}");
     let settings = from(&format!("[upstreams.azure]\n{keys}")).unwrap();
     let bare = from("[upstreams.azure]\nbase_url = \"http://a\"\nmodels = [\"*\"]\n").unwrap();
     let (shown, bare) = (&settings.upstreams.all()[0], &bare.upstreams.all()[0]);
