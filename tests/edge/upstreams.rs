@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 mod endpoints;
+mod streams;
 
 const ZETA_KEY: &str = "zeta-0123456789abcdefghijklmnop";
 const ALPHA_KEY: &str = "gsk_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -76,6 +77,7 @@ models = ["gpt-4", "llama*", "secret-*"]
         let stage = Stage::with(|options| {
             let options = options.arg("--config").arg(&settings);
             let options = options.env("TOLLGATE_PRICES__FILE", &prices);
+            let options = options.env("TOLLGATE_PROXY__STREAMING", "true");
             let options = options.env("TOLLGATE_PROXY__RESPONSES", "true");
             options.env("TOLLGATE_PROXY__EMBEDDINGS", "true")
         })

@@ -1,7 +1,10 @@
 //! Holds that grow with their streams. A call of `nano` without a limit holds 1,024 tokens, a nano-USD each; at three
 //! quarters of what is held another 1,024 are held, if Cap and the plan allow it.
 
-use crate::stage::{Actor, HELD, SOON, Stage, chunk, daily, finish, open_cap, usage, usage_frame};
+use crate::stage::{
+    Actor, HELD, SOON, Stage, chunk, daily, failed_with, finish, finish_response, open_cap, response_delta,
+    usage, usage_frame,
+};
 use harness::{CapPolicy, EdgeOptions, EventStream, Feed, Nanos, Script, eventually};
 use serde_json::json;
 
@@ -112,6 +115,47 @@ async fn a_cap_holds_in_the_middle_of_a_stream() {
         let next = EventStream::open(stage.edge.addr(), path, key, head, again).await;
         assert_eq!(next.status(), 402, "the cap is used up");
     }
+}
+
+/// The text of a response counts as that of a chat completion does: its hold grows, and is settled to the real cost.
+#[tokio::test]
+async fn the_hold_of_a_response_grows() {
+    let stage = stage().await;
+    let (actor, feed) = stage.fed_actor().await;
+    let mut stream = stage.open_response(&actor).await;
+    feed.send(response_delta(&"four".repeat(766)));
+    feed.send(response_delta("-a-"));
+    stream.until("-a-").await;
+    assert_eq!(
+        actor.agent.counters().await.day_nanos,
+        HELD,
+        "767 tokens: not yet"
+    );
+    feed.send(response_delta("-b-"));
+    stream.until("-b-").await;
+    charged(&actor, 2 * HELD).await;
+    finish_response(&feed, 800);
+    assert!(stream.rest().await.contains("response.completed"));
+    assert_eq!(actor.settled().await, 800);
+}
+
+/// A response that Cap refuses to extend ends as one that failed, and nothing of the refused part passes.
+#[tokio::test]
+async fn a_cap_ends_a_response_in_the_middle() {
+    let stage = stage().await;
+    let actor = stage.actor("enterprise", daily(2 * HELD)).await;
+    let feed = Feed::new();
+    stage.provider_streams(Script::new().feed(&feed));
+    let mut stream = stage.open_response(&actor).await;
+    feed.send(response_delta(&"four".repeat(1000)) + &response_delta("-passes-"));
+    stream.until("-passes-").await;
+    charged(&actor, 2 * HELD).await;
+    feed.send(response_delta(&"four".repeat(1000)) + &response_delta("-too-much-"));
+    let body = stream.rest().await;
+    assert!(!body.contains("-too-much-"), "{body}");
+    failed_with(body, "hold_exhausted");
+    feed.wait_for_peer_gone(SOON).await;
+    assert_eq!(actor.settled().await, 2 * HELD);
 }
 
 /// A call with a limit holds all of it from the start. The bytes of its text are no measure of tokens that is good

@@ -1,7 +1,9 @@
 //! Callers who leave at the edges of a stream: before its head, behind its usage, while the call is settled, while its
 //! hold grows, and in the middle of a response.
 
-use crate::stage::{Actor, HELD, SOON, Stage, body, chunk, daily, finish, open_cap, usage_frame};
+use crate::stage::{
+    HELD, SOON, Stage, body, chunk, daily, finish, finish_response, open_cap, response_delta, usage_frame,
+};
 use harness::{Answer, EventStream, Feed, RawClient, Script, eventually};
 use serde_json::json;
 use std::sync::Arc;
@@ -75,6 +77,32 @@ async fn a_caller_who_leaves_behind_the_usage_pays_the_real_cost() {
             false => feed.break_off(),
         }
         assert_eq!(actor.settled().await, 12, "{reset} {is_whole}");
+    }
+}
+
+/// `[DONE]` has come and the usage has not: `[DONE]` waits for it, and the usage counts if it comes in time.
+#[tokio::test]
+async fn a_caller_who_leaves_between_the_end_and_the_usage_pays_the_real_cost() {
+    let stage = Stage::new().await;
+    for (reset, has_usage) in [(true, true), (false, true), (true, false), (false, false)] {
+        let (actor, feed, mut stream) = stage.open_fed().await;
+        // In one piece, so that the edge has read `[DONE]` when the text passes.
+        feed.send(chunk("one") + "data: [DONE]\n\n");
+        stream.until("one").await;
+        assert!(!stream.body.contains("[DONE]"), "it waits: {}", stream.body);
+        leave(&stage, stream, reset).await;
+        assert_eq!(actor.agent.counters().await.day_nanos, HELD, "not settled yet");
+        if has_usage {
+            feed.send(usage_frame(12));
+            feed.end();
+        }
+        let charge = if has_usage { 12 } else { HELD };
+        assert_eq!(
+            actor.settled().await,
+            charge,
+            "reset: {reset}, usage: {has_usage}"
+        );
+        feed.end();
     }
 }
 
@@ -162,38 +190,22 @@ async fn a_caller_who_leaves_does_not_stop_the_growth() {
 #[tokio::test]
 async fn a_caller_who_leaves_a_response_pays_the_real_cost() {
     let stage = Stage::new().await;
-    let delta = |text: &str| {
-        let kind = "response.output_text.delta";
-        let data = json!({ "type": kind, "output_index": 0, "content_index": 0, "delta": text });
-        format!("event: {kind}\ndata: {data}\n\n")
-    };
-    let open = async |actor: &Actor| {
-        let sent = json!({ "model": "nano", "input": "hello", "stream": true });
-        EventStream::open(stage.edge.addr(), "/v1/responses", &actor.key, "", sent).await
-    };
     for reset in [true, false] {
         let (actor, feed) = stage.fed_actor().await;
-        let mut stream = open(&actor).await;
-        feed.send(delta("one"));
+        let mut stream = stage.open_response(&actor).await;
+        feed.send(response_delta("one"));
         stream.until("one").await;
         leave(&stage, stream, reset).await;
         assert_eq!(actor.agent.counters().await.day_nanos, HELD, "what is held stays");
-        feed.send(delta("two"));
-        let usage = json!({ "input_tokens": 9, "output_tokens": 12, "total_tokens": 21 });
-        let response = json!({ "status": "completed", "output": [], "usage": usage });
-        let kind = "response.completed";
-        feed.send(format!(
-            "event: {kind}\ndata: {}\n\n",
-            json!({ "type": kind, "response": response })
-        ));
-        feed.end();
+        feed.send(response_delta("two"));
+        finish_response(&feed, 12);
         assert_eq!(actor.settled().await, 12, "reset: {reset}");
     }
     // Without its last event a response costs the held amount.
     let (actor, feed) = stage.fed_actor().await;
-    let stream = open(&actor).await;
+    let stream = stage.open_response(&actor).await;
     stream.reset();
-    feed.send(delta("one"));
+    feed.send(response_delta("one"));
     feed.break_off();
     assert_eq!(actor.settled().await, HELD);
 }

@@ -168,6 +168,12 @@ impl Stage {
         )
         .await
     }
+
+    /// Opens a stream of `nano` in the Responses API, and reads its head.
+    pub async fn open_response(&self, actor: &Actor) -> EventStream {
+        let sent = json!({ "model": "nano", "input": "hello", "stream": true });
+        EventStream::open(self.edge.addr(), "/v1/responses", &actor.key, "", sent).await
+    }
 }
 
 impl Checked {
@@ -223,6 +229,39 @@ pub fn finish(feed: &Feed, output: u64) {
     feed.send(usage_frame(output));
     feed.send("data: [DONE]\n\n");
     feed.end();
+}
+
+/// An event with text of a response.
+pub fn response_delta(text: &str) -> String {
+    let kind = "response.output_text.delta";
+    let data = json!({ "type": kind, "output_index": 0, "content_index": 0, "delta": text });
+    format!("event: {kind}\ndata: {data}\n\n")
+}
+
+/// Sends the end of a response: its last event, with the usage 9 + `output`.
+pub fn finish_response(feed: &Feed, output: u64) {
+    let usage = json!({ "input_tokens": 9, "output_tokens": output, "total_tokens": 9 + output });
+    let response = json!({ "status": "completed", "output": [], "usage": usage });
+    let kind = "response.completed";
+    let data = json!({ "type": kind, "response": response });
+    feed.send(format!("event: {kind}\ndata: {data}\n\n"));
+    feed.end();
+}
+
+/// Asserts that a response ended with `error` and `response.failed`, in this order and both with this code.
+#[track_caller]
+pub fn failed_with(body: &str, code: &str) {
+    let events: Vec<(&str, Value)> = body
+        .split_terminator("\n\n")
+        .filter_map(|event| event.strip_prefix("event: ")?.split_once("\ndata: "))
+        .map(|(name, data)| (name, serde_json::from_str(data).expect("JSON")))
+        .collect();
+    let [.., ("error", error), ("response.failed", failed)] = &events[..] else {
+        panic!("{body}");
+    };
+    assert_eq!(error["error"]["code"], code, "{body}");
+    assert_eq!(failed["response"]["error"]["code"], code, "{body}");
+    assert_eq!(failed["response"]["status"], "failed", "{body}");
 }
 
 /// Keeps the gate open until the task is aborted.

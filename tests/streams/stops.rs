@@ -1,6 +1,6 @@
 //! Streams of agents that are frozen and of keys that are revoked while they run.
 
-use crate::stage::{HELD, SOON, Stage, chunk, finish, open_cap};
+use crate::stage::{HELD, SOON, Stage, chunk, failed_with, finish, open_cap, response_delta};
 use harness::{Feed, Script, eventually};
 use serde_json::json;
 
@@ -50,6 +50,20 @@ async fn with_the_switch_a_freeze_or_a_revocation_ends_them() {
         assert!(other.rest().await.ends_with("[DONE]\n\n"));
         assert_eq!(bystander.settled().await, 12);
     }
+}
+
+/// A response that is stopped ends as one that failed.
+#[tokio::test]
+async fn with_the_switch_a_freeze_ends_a_response() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__STOP_FROZEN_STREAMS", "true")).await;
+    let (actor, feed) = stage.fed_actor().await;
+    let mut stream = stage.open_response(&actor).await;
+    feed.send(response_delta("one"));
+    stream.until("one").await;
+    actor.agent.frozen(true).await;
+    failed_with(stream.rest().await, "stream_stopped");
+    feed.wait_for_peer_gone(SOON).await;
+    assert_eq!(actor.settled().await, HELD);
 }
 
 /// Counts checks, since a clock would measure how busy the machine is. The product asserts that the interval between
