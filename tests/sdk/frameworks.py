@@ -81,7 +81,7 @@ def langchain_embeddings(base_url, call, seen):
     seen["text"] = ",".join(map(str, model.embed_query(call["text"])))
 
 
-def agents_sdk(use_responses):
+def agents_sdk(use_responses, store=None):
     def make(base_url, call, seen):
         LOOP.run_until_complete(run(base_url, call, seen))
 
@@ -90,7 +90,13 @@ def agents_sdk(use_responses):
             base_url=base_url, api_key=call["key"], use_responses=use_responses
         )
         tools = [agents.function_tool(weather_in)] if call["usesTool"] else []
-        agent = agents.Agent(name="helper", instructions="Be brief.", model=call["model"], tools=tools)
+        agent = agents.Agent(
+            name="helper",
+            instructions="Be brief.",
+            model=call["model"],
+            tools=tools,
+            model_settings=agents.ModelSettings(store=store),
+        )
         config = agents.RunConfig(model_provider=provider)
         said = []
         for _ in range(call["turns"]):
@@ -214,6 +220,7 @@ plan.run(
         ("langchain", "embeddings"): langchain_embeddings,
         ("agents", "chat"): agents_sdk(False),
         ("agents", "responses"): agents_sdk(True),
+        ("agents-unstored", "responses"): agents_sdk(True, store=False),
         ("litellm", "chat"): litellm_chat,
         ("litellm", "responses"): litellm_responses,
         ("litellm", "embeddings"): litellm_embeddings,

@@ -2,7 +2,7 @@
 //! tools, reasoning, second questions, denials, streams that break off, and failures whose estimate stays charged.
 
 use crate::install::Sdk;
-use crate::plan::{Api, Behaviour, Call, Reason, prove};
+use crate::plan::{Api, Behaviour, Call, Reason, UNSTORED, prove};
 
 const DENIED: Reason = Reason::Code("daily_limit");
 const BROKEN: Reason = Reason::Code("upstream_unreachable");
@@ -105,6 +105,9 @@ async fn the_agents_sdk_works() {
         calls.extend(texts("agents", api, &failures));
         calls.extend(turns("agents", api));
     }
+    // As one calls the Responses API without the provider's storage: `ModelSettings(store=False)`.
+    calls.extend(texts(UNSTORED, Api::Responses, &failures));
+    calls.extend(turns(UNSTORED, Api::Responses));
     prove(
         Sdk::python_frameworks("frameworks.py"),
         hide_streamed_chat_usage(calls),

@@ -23,6 +23,9 @@ const EMBEDDING_COST: u64 = 6 * EMBEDDING_TOKEN_NANOS;
 /// Longest wait for a settlement on a busy machine.
 pub const SETTLED: Duration = Duration::from_secs(60);
 
+/// The Agents SDK where every request says `store: false`.
+pub const UNSTORED: &str = "agents-unstored";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     Chat,
@@ -262,7 +265,11 @@ async fn prove_scripted(sdk: &Arc<Sdk>, calls: &Arc<Vec<Call>>) {
     assert_eq!(outcomes.len(), calls.len());
     let mut sent = vec![0; calls.len()];
     for request in upstream.requests() {
-        sent[provider::number_of(&request)] += 1;
+        let number = provider::number_of(&request);
+        sent[number] += 1;
+        if calls[number].client == UNSTORED {
+            assert_eq!(request.json()["store"], false, "{}", calls[number].name());
+        }
     }
     let mut complaints = Vec::new();
     for (number, call) in calls.iter().enumerate() {
