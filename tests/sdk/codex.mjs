@@ -2,14 +2,12 @@
 // its own provider with the address of the edge.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CLIENTS, KEY_NAME } from './connect.mjs';
 import { run } from './plan.mjs';
 
 const installed = process.argv[2];
-const snippets = readFileSync(
-  new URL('../../admin/dashboard/web/js/pages/connect/snippets.js', import.meta.url), 'utf8');
-const { CLIENTS, KEY_NAME } = await import(`data:text/javascript,${encodeURIComponent(snippets)}`);
 
 // The text of the configuration file.
 function connected(use) {

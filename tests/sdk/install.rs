@@ -67,6 +67,17 @@ impl Sdk {
         )
     }
 
+    /// The interpreter with the Python SDK.
+    pub fn python_program() -> PathBuf {
+        python_package(env!("CARGO_TARGET_TMPDIR"), "sdk-python", PYTHON_SDK).join("bin/python")
+    }
+
+    /// The interpreter with the Python frameworks.
+    pub fn frameworks_python_program() -> PathBuf {
+        let scratch = env!("CARGO_TARGET_TMPDIR");
+        python_packages(scratch, "frameworks-python", &PYTHON_FRAMEWORKS).join("bin/python")
+    }
+
     /// A script for LlamaIndex, which is in `target/llamaindex-python`.
     pub fn llamaindex(name: &str) -> Self {
         let scratch = env!("CARGO_TARGET_TMPDIR");

@@ -10,6 +10,7 @@
 //! * [`streams`]: the official SDKs, streamed and not, with chat completions, responses and embeddings
 //! * [`frameworks`]: LangChain, the OpenAI Agents SDK, LiteLLM, Pydantic AI, LlamaIndex, the Vercel AI SDK
 //! * [`codex`]: the Codex command line
+//! * [`snippets`]: the texts of the dashboard's Connect page
 //! * [`document`]: the documented table of tested clients
 #![cfg(test)]
 
@@ -20,6 +21,7 @@ mod install;
 mod plan;
 mod provider;
 mod sandbox;
+mod snippets;
 mod streams;
 
 use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Recorded, Redis, Seed, SeedAgent, Upstream};

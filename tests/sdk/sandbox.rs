@@ -24,24 +24,38 @@ pub async fn prove(sdk: &Arc<Sdk>, calls: &[Call]) {
     };
     let calls: Vec<&Call> = calls.iter().filter(plain).collect();
     assert!(!calls.is_empty());
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let sandbox = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
+    let sandbox = start().await;
     let redis = Redis::start();
     let seed = Seed::new(&redis.store()).await;
     let edge = Edge::start(options(&redis, format!("{sandbox}/v1")));
     let (agents, plans) = agents(&seed, &calls).await;
     let outcomes = run(sdk, &edge, &plans).await;
-    let document = Caller::new(&sandbox, KEY).get("/sandbox/calls").await.json();
-    // The client makes one call after the other, and the sandbox lists them as they end.
-    let sent = document["calls"].as_array().expect("a list of calls");
+    let sent = self::calls(&sandbox).await;
     assert_eq!(
         (outcomes.len(), sent.len()),
         (calls.len(), calls.len()),
-        "{document}"
+        "{sent:?}"
     );
-    for (((call, agent), outcome), sent) in calls.iter().zip(&agents).zip(&outcomes).zip(sent) {
+    for (((call, agent), outcome), sent) in calls.iter().zip(&agents).zip(&outcomes).zip(&sent) {
         check(call, outcome, sent, agent.settled_within(SETTLED).await);
+    }
+}
+
+/// Starts a sandbox. Returns its address.
+pub async fn start() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let sandbox = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(sandbox::serve(listener, Duration::ZERO, std::future::pending()));
+    sandbox
+}
+
+/// Returns what a sandbox says of its calls, in the order in which they ended: that of a client that makes one call
+/// after the other.
+pub async fn calls(sandbox: &str) -> Vec<Value> {
+    let mut document = Caller::new(sandbox, KEY).get("/sandbox/calls").await.json();
+    match document["calls"].take() {
+        Value::Array(calls) => calls,
+        other => panic!("{other}"),
     }
 }
 
