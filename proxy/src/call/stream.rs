@@ -198,7 +198,7 @@ impl StreamedCall {
         let Some(tokens) = growth.wanted(&self.request, text_bytes) else {
             return Ok(());
         };
-        let refused = match self.request.cost_of_tokens(tokens) {
+        let not_extended = match self.request.cost_of_tokens(tokens) {
             Some(to) => Box::pin(extender.extend(&self.owner, &mut self.hold, to))
                 .await
                 .err(),
@@ -207,20 +207,20 @@ impl StreamedCall {
         self.shared
             .metrics
             .streams
-            .extended(refused.map_or(Extension::Raised, NotExtended::result));
-        match refused {
+            .extended(not_extended.map_or(Extension::Raised, NotExtended::result));
+        match not_extended {
             None => {
                 growth.grew(tokens);
                 self.extensions += 1;
                 Ok(())
             }
-            Some(refused) => {
+            Some(not_extended) => {
                 tracing::info!(
                     decision.id = self.hold.name.allow_id,
-                    ?refused,
+                    ?not_extended,
                     "a stream ends at what is held for it"
                 );
-                Err(match refused {
+                Err(match not_extended {
                     NotExtended::NoDecision => StreamEnd::HoldUndecided,
                     NotExtended::Denied(_) | NotExtended::Revoked => StreamEnd::HoldExhausted,
                 })

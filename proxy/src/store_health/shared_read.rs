@@ -1,5 +1,5 @@
-//! A read of the store that requests share. Whoever needs no key could otherwise have the store read as often as he
-//! asks, and all his requests answered in one go while other callers wait.
+//! A read of the store that requests without a key share. Without it, they could cause any number of reads, and be
+//! answered in one go while other callers wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;

@@ -1,11 +1,11 @@
 -- Purpose: raise the estimate of an open hold while its call is in flight, under the checks that approved it, in one
 --   atomic step: agent frozen, Cap switched off, limits of the hold's own run, day and month, the plan's tracked USD. A
---   refusal changes nothing and writes no audit line: the line of the call's end records it.
+--   denial changes nothing and writes no audit line: the line of the call's end records it.
 -- KEYS: as extend.rs names them
 -- ARGV: as extend.rs names them; `tracked` is empty if the plan has no such limit, `to` is at least `from`
 -- Returns: 'word generation version plan'. extend.rs lists the words; only 'extended' may have changed anything. It
 --   changes nothing if the hold is already at `to`: a repetition after a lost reply
--- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a refusal, up to 16
+-- Cost: O(log open holds + log keys of the account); 3 calls if there is no such hold, up to 8 for a denial, up to 16
 --   for an extension
 local account = call('HMGET', KEYS.account, 'generation', 'version', 'plan')
 local generation_text = account[1]
