@@ -30,6 +30,12 @@ impl Admission {
         (!self.is_closed.load(Ordering::SeqCst)).then_some(entered)
     }
 
+    /// Counts the rest of an admitted request whose caller has disconnected, also once closed.
+    pub fn count_detached(self: &Arc<Self>) -> InFlight {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        InFlight(Arc::clone(self))
+    }
+
     /// Admits no further request. Those in flight run to completion.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
@@ -67,7 +73,10 @@ mod tests {
             1,
             "only the request that was admitted before"
         );
+        let detached = admission.count_detached();
         drop(before);
+        assert_eq!(admission.in_flight(), 1, "the rest of the request");
+        drop(detached);
         assert_eq!(admission.in_flight(), 0);
     }
 }

@@ -33,6 +33,7 @@ pub mod run_to_completion;
 pub mod settle;
 pub mod stream;
 
+use crate::admission::Admission;
 use crate::key_owners::known_key::KnownKey;
 use crate::large_bodies::{LargeBodies, is_large};
 use crate::metrics::{Metrics, Stage};
@@ -75,6 +76,8 @@ pub struct CallPipeline {
     pub settler: Arc<Settler>,
     /// Steps 5 and 6 of a stream.
     pub streams: Arc<Streams>,
+    /// A call whose caller has disconnected is still in flight.
+    pub admission: Arc<Admission>,
     /// Records the duration of the stages.
     pub metrics: Arc<Metrics>,
 }
@@ -172,7 +175,7 @@ impl CallPipeline {
         call: ReadCall,
     ) -> Result<Completed, Rejection> {
         let pipeline = Arc::clone(self);
-        let call = RunToCompletion::new(async move {
+        let call = RunToCompletion::new(&self.admission, async move {
             match pipeline.run(&mut trace, &key, call).await {
                 Ok(completed) => completed,
                 Err(rejection) => Completed::from_rejection(&rejection, &pipeline.metrics, &trace),
@@ -281,6 +284,7 @@ mod tests {
         assert!(request.contains("sk-1"), "{request}");
         // Ends the task that served the caller.
         drop(call);
+        assert_eq!(fixture.admission.in_flight(), 1, "a drain waits for it");
         let usage = r#"{"usage":{"prompt_tokens":4,"completion_tokens":1}}"#;
         let answer = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{usage}",
@@ -288,7 +292,7 @@ mod tests {
         );
         provider.write_all(answer.as_bytes()).await.unwrap();
         let settled = async {
-            while fixture.arguments(&SETTLE).is_empty() {
+            while fixture.arguments(&SETTLE).is_empty() || fixture.admission.in_flight() > 0 {
                 sleep(std::time::Duration::from_millis(1)).await;
             }
         };

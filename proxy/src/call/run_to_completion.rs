@@ -1,22 +1,33 @@
 //! Runs a decided call to completion even if its caller disconnects. The call runs in the task that serves the caller,
-//! and moves to its own task only if that one is dropped: a task for each call would cost two more wake-ups.
+//! and moves to its own task only if that one is dropped: a task for each call would cost two more wake-ups. There it
+//! stays in flight, so that a process that drains waits for it.
 
+use crate::admission::Admission;
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
 /// A future that continues in the background when it is dropped. Resolves to `None` after a panic, which the panic hook
 /// logs.
 #[must_use = "it begins when it is polled, or dropped"]
-pub struct RunToCompletion<T: Send + 'static>(Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>);
+pub struct RunToCompletion<T: Send + 'static> {
+    /// `None` once it has ended.
+    call: Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>,
+    /// Counts the call once its caller no longer does.
+    admission: Arc<Admission>,
+}
 
 impl<T: Send + 'static> RunToCompletion<T> {
     /// Boxes `call`, so that it moves to another task as a pointer.
-    pub fn new(call: impl Future<Output = T> + Send + 'static) -> Self {
-        Self(Some(AssertUnwindSafe(call.boxed()).catch_unwind()))
+    pub fn new(admission: &Arc<Admission>, call: impl Future<Output = T> + Send + 'static) -> Self {
+        Self {
+            call: Some(AssertUnwindSafe(call.boxed()).catch_unwind()),
+            admission: Arc::clone(admission),
+        }
     }
 }
 
@@ -24,11 +35,11 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let Some(call) = self.0.as_mut() else {
+        let Some(call) = self.call.as_mut() else {
             return Poll::Ready(None);
         };
         let ended = std::task::ready!(call.poll_unpin(context));
-        self.0 = None;
+        self.call = None;
         Poll::Ready(ended.ok())
     }
 }
@@ -36,8 +47,12 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
 impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         // Without a runtime the process is about to end. The reaper then ends the hold of the call.
-        if let (Some(call), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            drop(runtime.spawn(call));
+        if let (Some(call), Ok(runtime)) = (self.call.take(), Handle::try_current()) {
+            let in_flight = self.admission.count_detached();
+            drop(runtime.spawn(async move {
+                drop(call.await);
+                drop(in_flight);
+            }));
         }
     }
 }
@@ -53,14 +68,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_completes_in_the_task_that_awaits_it() {
-        assert_eq!(RunToCompletion::new(async { 7 }).await, Some(7));
+        assert_eq!(RunToCompletion::new(&Arc::default(), async { 7 }).await, Some(7));
     }
 
     #[tokio::test]
     async fn a_dropped_call_runs_to_completion() {
         let (resume, resumed) = oneshot::channel::<()>();
         let (done, is_done) = oneshot::channel();
-        let call = RunToCompletion::new(async move {
+        let admission = Arc::default();
+        let call = RunToCompletion::new(&admission, async move {
             resumed.await.unwrap();
             done.send("settled").unwrap();
         });
@@ -68,20 +84,26 @@ mod tests {
             timeout(Duration::from_millis(1), call).await.is_err(),
             "given up on"
         );
+        assert_eq!(admission.in_flight(), 1, "a drain waits for it");
         resume.send(()).unwrap();
         assert_eq!(timeout(LONG, is_done).await.unwrap().unwrap(), "settled");
+        while admission.in_flight() > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]
     async fn a_call_that_was_never_polled_runs_too() {
         let (done, is_done) = oneshot::channel();
-        drop(RunToCompletion::new(async move { done.send(1).unwrap() }));
+        drop(RunToCompletion::new(&Arc::default(), async move {
+            done.send(1).unwrap()
+        }));
         assert_eq!(timeout(LONG, is_done).await.unwrap().unwrap(), 1);
     }
 
     #[tokio::test]
     async fn a_panic_ends_only_the_call() {
-        let call = RunToCompletion::new(async {
+        let call = RunToCompletion::new(&Arc::default(), async {
             assert!(
                 tokio::time::Instant::now().elapsed() > LONG,
                 "this panic belongs to a test"

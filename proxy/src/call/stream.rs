@@ -21,7 +21,7 @@ use super::request_trace::RequestTrace;
 use super::run_to_completion::RunToCompletion;
 use super::settle::Settler;
 use crate::account_usage::CallPermit;
-use crate::admission::{Admission, InFlight};
+use crate::admission::Admission;
 use crate::metrics::streams::Extension;
 use crate::metrics::{Metrics, Stage};
 use crate::reply::approved::{self, ApprovalHeaders};
@@ -80,7 +80,6 @@ struct StreamedCall {
     stop: Option<Stop>,
     trace: RequestTrace,
     _permit: CallPermit,
-    _in_flight: Option<InFlight>,
 }
 
 impl Streams {
@@ -128,13 +127,12 @@ impl Streams {
             owner: owner.clone(),
             trace: trace.clone(),
             _permit: permit,
-            _in_flight: self.admission.enter(),
         };
         Completed {
             reply,
             external_time: trace.external_time_of_stream(),
             stream: Some(Box::new(RunningStream {
-                reader: RunToCompletion::new(Box::new(call).run()),
+                reader: RunToCompletion::new(&self.admission, Box::new(call).run()),
                 pieces,
             })),
         }
@@ -238,7 +236,6 @@ impl StreamedCall {
             extensions,
             mut trace,
             _permit,
-            _in_flight,
             ..
         } = *self;
         let took = reader.elapsed();

@@ -218,6 +218,7 @@ impl Components {
             },
             streams: Arc::new(self.streams(Arc::clone(&settler))),
             settler,
+            admission: Arc::clone(&self.admission),
             metrics: Arc::clone(&self.metrics),
         }
     }
