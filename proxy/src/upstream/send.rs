@@ -5,10 +5,12 @@ use super::failure::{BreakOff, Failure, NoAnswer, not_connected};
 use super::headers::AuthorizedHeaders;
 use super::idle::Connected;
 use super::open::{OpenExchange, Transfer};
+use super::target::Target;
 use bytes::{Buf, Bytes};
 use futures::future::join;
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
+use pingora::upstreams::peer::HttpPeer;
 use std::future::poll_fn;
 use std::io::Cursor;
 use std::pin::{Pin, pin};
@@ -47,8 +49,7 @@ impl Upstream {
                 let permit = permit.ok_or(NoAnswer::NotSent)?;
                 // Boxed: it needs eight times the space of everything else here, and most calls find an idle
                 // connection.
-                let stream = Box::pin(self.connector.new_stream(&*peer)).await;
-                let stream = stream.map_err(|error| not_connected(&error))?;
+                let stream = Box::pin(self.connect(&peer)).await?;
                 Connected { stream, permit }
             }
         };
@@ -76,6 +77,35 @@ impl Upstream {
             transfer,
             is_long,
         }))
+    }
+
+    /// Makes one attempt. If it fails, the next call uses another address of the provider.
+    async fn connect(&self, peer: &HttpPeer) -> Result<Stream, NoAnswer> {
+        let mut attempt = Attempt {
+            target: &self.target,
+            peer,
+            is_at_fault: true,
+        };
+        let connected = self.connector.new_stream(peer).await;
+        let connected = connected.map_err(|error| not_connected(&error));
+        attempt.is_at_fault = matches!(connected, Err(NoAnswer::Failed(_)));
+        connected
+    }
+}
+
+/// An attempt to connect. A deadline drops it.
+struct Attempt<'a> {
+    target: &'a Target,
+    peer: &'a HttpPeer,
+    /// Whether the address is left: no connection was made, and this machine does not lack anything.
+    is_at_fault: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.is_at_fault {
+            self.target.leave(self.peer);
+        }
     }
 }
 
@@ -169,7 +199,13 @@ fn encode(path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::upstream_of;
+    use http::HeaderMap;
+    use secrecy::SecretString;
+    use settings::upstreams::Auth;
+    use std::net::SocketAddr;
     use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
 
     #[tokio::test]
     async fn a_request_is_sent_whole_unless_the_provider_interrupts() {
@@ -209,6 +245,42 @@ mod tests {
         provider.write_all(b"still there").await.unwrap();
         near.read_exact(&mut read[..11]).await.unwrap();
         assert_eq!(&read[..11], b"still there");
+    }
+
+    /// An upstream whose name has a closed and an open address, the closed one first; and the open one.
+    async fn upstream_with_a_closed_address() -> (Arc<Upstream>, TcpListener) {
+        let open = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let address = open.local_addr().unwrap();
+        let settings = format!(
+            "[upstream]\nbase_url = \"http://provider.example:{}/v1\"",
+            address.port()
+        );
+        let upstream = upstream_of(&settings);
+        let closed = SocketAddr::from(([127, 0, 0, 1], address.port()));
+        upstream.target.choose([closed, address].into_iter());
+        (upstream, open)
+    }
+
+    async fn send(upstream: &Upstream) -> Result<Box<OpenExchange>, NoAnswer> {
+        let headers = upstream.headers(&HeaderMap::new(), 0, None);
+        let headers = headers.authorize(Auth::Bearer, &SecretString::from("sk-1"));
+        upstream.send("/v1", &headers.unwrap(), Bytes::new(), ()).await
+    }
+
+    #[tokio::test]
+    async fn the_call_after_a_failure_to_connect_uses_another_address() {
+        let (upstream, open) = upstream_with_a_closed_address().await;
+        let failed = send(&upstream).await;
+        assert!(
+            matches!(
+                failed,
+                Err(NoAnswer::Failed(Failure::Unreachable(BreakOff::Connect)))
+            ),
+            "one attempt in each call"
+        );
+        let sent = send(&upstream).await;
+        assert!(sent.is_ok(), "the other address works");
+        open.accept().await.unwrap();
     }
 
     #[test]

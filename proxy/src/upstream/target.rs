@@ -3,6 +3,7 @@
 use arc_swap::ArcSwapOption;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
+use parking_lot::Mutex;
 use pingora::upstreams::peer::HttpPeer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use std::time::Duration;
 pub const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 /// Deadline of a resolution.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of a name's addresses that are used; more are ignored.
+const ADDRESSES_MAX: usize = 16;
 
 /// The provider's address.
 #[derive(Debug)]
@@ -23,7 +27,11 @@ pub struct Target {
     /// Value of the `Host` header.
     pub authority: HeaderValue,
     port: u16,
+    /// The address in use. Changed under the lock of `addresses`.
     peer: ArcSwapOption<HttpPeer>,
+    /// The addresses last found. Sorted, so that successive failures reach each of them, in whatever order the name's
+    /// servers list them.
+    addresses: Mutex<Vec<SocketAddr>>,
 }
 
 impl Target {
@@ -60,6 +68,7 @@ impl Target {
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
             port,
             peer,
+            addresses: Mutex::default(),
         })
     }
 
@@ -87,17 +96,42 @@ impl Target {
     }
 
     /// Keeps the address in use if it is among those found, else takes the first.
-    fn choose(&self, mut found: impl Iterator<Item = SocketAddr>) {
-        let Some(first) = found.next() else { return };
-        let current = self.peer.load();
-        let is_current = |address: &SocketAddr| {
-            let peer = current.as_ref();
-            peer.is_some_and(|peer| peer._address.as_inet() == Some(address))
+    pub(super) fn choose(&self, found: impl Iterator<Item = SocketAddr>) {
+        let mut found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
+        let Some(first) = found.first().copied() else {
+            return;
         };
-        if !is_current(&first) && !found.any(|address| is_current(&address)) {
-            let peer = HttpPeer::new(first, self.tls, self.host.clone());
-            self.peer.store(Some(Arc::new(peer)));
+        found.sort_unstable();
+        let mut addresses = self.addresses.lock();
+        *addresses = found;
+        if !self.address().is_some_and(|address| addresses.contains(&address)) {
+            self.use_address(first);
         }
+    }
+
+    /// Uses the name's next address from now on, since no connection to `peer` could be made.
+    pub fn leave(&self, peer: &HttpPeer) {
+        let addresses = self.addresses.lock();
+        let current = self.address();
+        // Otherwise another call left the address before.
+        if current.is_some() && current.as_ref() == peer._address.as_inet() {
+            let at = addresses.iter().position(|address| Some(*address) == current);
+            let after = at.map_or(0, |at| at + 1);
+            let next = addresses.get(after).or(addresses.first());
+            if let Some(next) = next.filter(|next| Some(**next) != current) {
+                tracing::warn!(upstream.host = %self.host, address = %next, "the provider's next address is used");
+                self.use_address(*next);
+            }
+        }
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.peer.load().as_ref()?._address.as_inet().copied()
+    }
+
+    fn use_address(&self, address: SocketAddr) {
+        let peer = HttpPeer::new(address, self.tls, self.host.clone());
+        self.peer.store(Some(Arc::new(peer)));
     }
 }
 
@@ -119,6 +153,43 @@ mod tests {
         assert_eq!(after(&[2, 1]), first, "in another order");
         assert_eq!(after(&[]), first);
         assert_eq!(after(&[3, 2]).as_deref(), Some("203.0.113.3:443"), "it is gone");
+    }
+
+    #[test]
+    fn failures_go_round_through_all_addresses() {
+        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
+        let current = || target.peer().unwrap();
+        let is_at = |last: u8| target.address() == Some(address(last));
+        target.choose([2, 1, 3].map(address).into_iter());
+        let first = current();
+        assert!(is_at(2));
+        target.leave(&first);
+        assert!(is_at(3));
+        target.leave(&first);
+        assert!(is_at(3), "it was left before");
+        target.choose([3, 2, 1].map(address).into_iter());
+        target.leave(&current());
+        assert!(is_at(1));
+        target.leave(&current());
+        assert!(is_at(2));
+        target.choose([address(2)].into_iter());
+        target.leave(&current());
+        assert!(is_at(2), "the only one");
+        let literal = Target::parse("upstream", "http://127.0.0.1:8090").unwrap();
+        let only = literal.peer().unwrap();
+        literal.leave(&only);
+        assert_eq!(literal.address(), only._address.as_inet().copied());
+    }
+
+    #[test]
+    fn a_name_has_a_bounded_number_of_addresses() {
+        let target = Target::parse("upstream", "https://api.example.com/v1/").unwrap();
+        let many = (0..=ADDRESSES_MAX).map(|last| SocketAddr::from(([203, 0, 113, last as u8], 443)));
+        target.choose(many.clone().take(ADDRESSES_MAX));
+        assert_eq!(target.addresses.lock().len(), ADDRESSES_MAX);
+        target.choose(many);
+        assert_eq!(target.addresses.lock().len(), ADDRESSES_MAX);
     }
 
     #[test]
