@@ -20,6 +20,9 @@ const CONNECTIONS_MAX: usize = 1024;
 /// Interval of closing connections that were idle too long or were closed by the provider.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// Maximum number of connections that a sweep takes at once. Calls cannot take these meanwhile.
+const SWEPT_AT_ONCE: usize = 16;
+
 /// A connection to the provider, with its permit.
 pub struct Connected {
     pub stream: Stream,
@@ -66,7 +69,42 @@ impl Idle {
 
     /// Closes connections that were idle too long or were closed by the provider.
     pub fn sweep(&self) {
-        self.0.lock().retain_mut(IdleConnection::is_usable);
+        self.sweep_by(IdleConnection::is_usable);
+    }
+
+    /// Checks and closes connections outside of the lock, since every call takes it.
+    fn sweep_by(&self, mut is_usable: impl FnMut(&mut IdleConnection) -> bool) {
+        let mut at = 0;
+        loop {
+            let mut all = self.0.lock();
+            let end = all.len().min(at + SWEPT_AT_ONCE);
+            if at >= end {
+                return;
+            }
+            let taken: Vec<IdleConnection> = all.drain(at..end).collect();
+            drop(all);
+            let (mut usable, mut closed) = (Vec::new(), Vec::new());
+            for mut connection in taken {
+                match is_usable(&mut connection) {
+                    true => usable.push(connection),
+                    false => closed.push(connection),
+                }
+            }
+            let checked = usable.len();
+            closed.extend(self.put_back(at, usable));
+            at += checked;
+        }
+    }
+
+    /// Puts connections back at their place. Returns the oldest ones if there are too many.
+    fn put_back(&self, at: usize, connections: Vec<IdleConnection>) -> Vec<IdleConnection> {
+        let mut all = self.0.lock();
+        let at = at.min(all.len());
+        let newer = all.split_off(at);
+        all.extend(connections);
+        all.extend(newer);
+        let too_many = all.len().saturating_sub(CONNECTIONS_MAX);
+        all.drain(..too_many).collect()
     }
 }
 
@@ -136,6 +174,66 @@ mod tests {
             idle.sweep();
         }
         assert!(idle.take(&peer(1)).is_none());
+    }
+
+    /// A check is a system call and, with TLS, more; closing is too.
+    #[tokio::test]
+    async fn calls_take_and_keep_connections_during_a_sweep() {
+        let idle = Idle::default();
+        let mut other_ends = Vec::new();
+        for number in 0..2 * SWEPT_AT_ONCE + 1 {
+            let (connected, other_end) = connection().await;
+            other_ends.push(other_end);
+            idle.keep(peer(u16::try_from(number).unwrap()), connected);
+        }
+        let ports = || -> Vec<u16> {
+            let all = idle.0.lock();
+            let ports = all.iter().map(|one| one.peer._address.as_inet().unwrap().port());
+            ports.collect()
+        };
+        let before = ports();
+        let mut checked = Vec::new();
+        idle.sweep_by(|one| {
+            assert!(!idle.0.is_locked(), "a call would wait");
+            let others = idle.0.lock().len();
+            assert!(others >= before.len() - 1 - SWEPT_AT_ONCE - 1, "{others}");
+            let port = one.peer._address.as_inet().unwrap().port();
+            checked.push(port);
+            port != 1
+        });
+        assert_eq!(checked, before, "each once");
+        let left: Vec<u16> = before.into_iter().filter(|port| *port != 1).collect();
+        assert_eq!(ports(), left, "in their order");
+    }
+
+    #[tokio::test]
+    async fn connections_kept_during_a_sweep_do_not_exceed_the_maximum() {
+        let idle = Idle::default();
+        let mut permits = ConnectionBudget::divide(2 * CONNECTIONS_MAX, 1);
+        let budget = permits.next().unwrap();
+        let connected = || Connected {
+            stream: Box::new(tokio::io::duplex(1).0),
+            permit: budget.try_take().unwrap(),
+        };
+        for _ in 0..CONNECTIONS_MAX {
+            idle.keep(peer(1), connected());
+        }
+        let mut is_first = true;
+        idle.sweep_by(|_| {
+            if std::mem::take(&mut is_first) {
+                for _ in 0..SWEPT_AT_ONCE + 1 {
+                    idle.keep(peer(2), connected());
+                }
+            }
+            true
+        });
+        let all = idle.0.lock();
+        assert_eq!(all.len(), CONNECTIONS_MAX);
+        let newest = all
+            .iter()
+            .rev()
+            .take_while(|one| one.peer._address == peer(2)._address);
+        assert_eq!(newest.count(), SWEPT_AT_ONCE + 1);
     }
 
     #[tokio::test]
