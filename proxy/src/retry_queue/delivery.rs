@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::store_health::StoreHealth;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -78,6 +78,8 @@ struct History {
     lacking_writes: HashMap<String, Instant>,
     /// Items that were accepted by a store that may no longer have been the ledger.
     uncertain: HashMap<Item, Accepted>,
+    /// Number of items that the queue had dropped when the history was last reduced to those that are queued.
+    dropped: u64,
 }
 
 /// The last script error of each item.
@@ -178,8 +180,8 @@ impl Delivery {
             }
         }
         let queue = retry_queue.queue();
+        self.history.forget_dropped(retry_queue.dropped(), &queue);
         if queue.is_empty() {
-            self.history.uncertain.clear();
             retry_queue.journal().clear();
         }
         result
@@ -232,6 +234,19 @@ impl Delivery {
 }
 
 impl History {
+    /// Forgets the items that are no longer queued, if any were dropped: no reply removes them.
+    fn forget_dropped(&mut self, dropped: u64, queue: &Queue) {
+        if dropped == self.dropped {
+            return;
+        }
+        self.dropped = dropped;
+        if !self.script_errors.0.is_empty() || !self.uncertain.is_empty() {
+            let queued: HashSet<&Item> = queue.items().collect();
+            self.script_errors.0.retain(|item, _| queued.contains(item));
+            self.uncertain.retain(|item, _| queued.contains(item));
+        }
+    }
+
     /// Removes an item from the queue or puts it back, by the store's reply.
     fn apply(
         &mut self,

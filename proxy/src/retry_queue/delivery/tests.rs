@@ -227,3 +227,33 @@ fn a_reply_counts_if_it_came_from_the_ledger() {
     let another = [(Ok(MISSING), false), (Ok(DONE), true)];
     assert_eq!(outcomes(another), [Outcome::Waiting, Outcome::Accepted(DONE)]);
 }
+
+/// A void that a settlement takes the place of never leaves the queue by a reply.
+#[tokio::test]
+async fn items_that_were_dropped_from_a_full_queue_are_forgotten() {
+    let fixture = Fixture::new().await;
+    let retry_queue = &fixture.retry_queue;
+    fixture.on_command(|command| {
+        let error = "-ERR no integer script: abc, on @user_script:12.\r\n";
+        runs(command, &VOID).then(|| Reply::Raw(error.to_owned()))
+    });
+    let voids = ["allow_1", "allow_3", "allow_4", "allow_5", "allow_6", "allow_7"];
+    for id in voids {
+        retry_queue.push(void(id));
+    }
+    let mut delivery = delivery(&fixture);
+    delivery.deliver_batch(retry_queue).await;
+    for id in voids {
+        delivery.history.uncertain.insert(void(id), DONE);
+    }
+    let known = |delivery: &Delivery| {
+        let history = &delivery.history;
+        (history.script_errors.0.len(), history.uncertain.len())
+    };
+    assert_eq!(known(&delivery), (6, 6));
+    while retry_queue.dropped() < 2 {
+        retry_queue.push(settlement("another"));
+    }
+    delivery.deliver_batch(retry_queue).await;
+    assert_eq!(known(&delivery), (4, 4), "as many as are queued");
+}
