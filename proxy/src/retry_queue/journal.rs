@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Suffix of a journal's file name.
 pub(super) const SUFFIX: &str = "pending.jsonl";
 /// Suffix of a file that is not yet locked, so that no other process takes it over.
-const OPENING_SUFFIX: &str = "opening";
+pub(super) const OPENING_SUFFIX: &str = "opening";
 
 /// File mode. The lines contain who spent how much.
 pub(super) const OWNER_ONLY: u32 = 0o600;
@@ -120,6 +120,12 @@ impl Journal {
         })
     }
 
+    /// Writes to another file from now on.
+    #[cfg(test)]
+    pub(super) fn write_to(&mut self, file: File) {
+        self.file = file;
+    }
+
     /// Removes the file, at the end of the process.
     pub fn remove(&mut self) {
         drop(std::fs::remove_file(&self.path));
@@ -160,6 +166,8 @@ impl Lines {
 
 /// Creates a file with this text. The file is locked before it appears under `path`.
 fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
+    // What an earlier attempt left, if it could not be removed then.
+    drop(std::fs::remove_file(opening));
     let mut file = OpenOptions::new()
         .create_new(true)
         .read(true)
@@ -293,6 +301,18 @@ pub(super) mod tests {
         let old = std::io::read_to_string(&before).unwrap();
         assert_eq!(old.lines().count(), 2, "the old one was complete until then");
         assert!(File::open(journal.path()).unwrap().try_lock().is_err());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A disk error prevented its removal.
+    #[test]
+    fn the_rest_of_a_failed_rewrite_does_not_prevent_the_next_one() {
+        let dir = fresh("leftover");
+        let mut journal = Journal::open(&dir).unwrap();
+        std::fs::write(&journal.opening, b"{\"do\":\"vo").unwrap();
+        journal.rewrite([&item("allow_1")]).unwrap();
+        assert_eq!(items(&journal), [item("allow_1")]);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
         std::fs::remove_dir_all(dir).unwrap();
     }
 

@@ -7,13 +7,15 @@
 //! their processes wrote.
 
 use super::item::Item;
-use super::journal::{OWNER_ONLY, SUFFIX};
+use super::journal::{OPENING_SUFFIX, OWNER_ONLY, SUFFIX};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Suffix of a file that will replace a journal, and is no journal yet.
 const REST_SUFFIX: &str = "rest";
@@ -21,6 +23,9 @@ const REST_SUFFIX: &str = "rest";
 /// Longest line that is read, in bytes with its line break. An item has less than 4 KB, of which its ids take most. A
 /// longer line counts as one that this version cannot read.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Age from which on an unlocked file that is no journal yet is left from a process that was killed. A process locks
+/// such a file right after it has created it.
+const UNOPENED_FOR: Duration = Duration::from_secs(60);
 /// Bytes of a line that are copied at once.
 const COPIED_AT_ONCE: usize = 4 << 10;
 
@@ -122,8 +127,10 @@ impl OtherJournals {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            if path.to_string_lossy().ends_with(SUFFIX) && path != self.own {
-                paths.push(path);
+            match path.extension().and_then(OsStr::to_str) {
+                Some(OPENING_SUFFIX) => remove_unopened(&path),
+                _ if path.to_string_lossy().ends_with(SUFFIX) && path != self.own => paths.push(path),
+                _ => {}
             }
         }
         self.faulty.retain(|path, _| paths.contains(path));
@@ -368,6 +375,17 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
             .is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
     });
     Ok(is_there.then_some(file))
+}
+
+/// Removes a file that never became a journal, if its process was killed. The journal that it would have replaced is
+/// complete.
+fn remove_unopened(path: &Path) {
+    if let Ok(Some(file)) = lock(path)
+        && let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified())
+        && modified.elapsed().is_ok_and(|age| age >= UNOPENED_FOR)
+    {
+        drop(std::fs::remove_file(path));
+    }
 }
 
 /// Reads a file from its start, line by line. `on_line` receives the place of each line without its line break.

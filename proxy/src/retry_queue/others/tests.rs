@@ -3,6 +3,7 @@
 use super::super::journal::Journal;
 use super::super::journal::tests::{fresh, item};
 use super::*;
+use std::time::{Duration, SystemTime};
 
 /// Creates a journal with these items, as an ended process leaves it.
 fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
@@ -154,5 +155,33 @@ fn a_line_is_read_up_to_its_bound() {
     assert_eq!(found.take_items(), [item("allow_1"), item("allow_2")]);
     others.remove(found);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), long);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Their processes were killed while they wrote them.
+#[test]
+fn files_that_never_became_journals_are_removed_once_they_are_old_and_unlocked() {
+    let dir = fresh("never-opened");
+    let own = Journal::open(&dir).unwrap();
+    let mut others = OtherJournals::beside(own.path());
+    let unopened = |name: &str, age: Duration| {
+        let path = dir.join(name);
+        let file = File::create(&path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+        (path, file)
+    };
+    let old = UNOPENED_FOR + Duration::from_secs(1);
+    let young = UNOPENED_FOR - Duration::from_secs(30);
+    let (killed, _) = unopened("req_1.opening", old);
+    let (locked, lock) = unopened("req_2.opening", old);
+    lock.lock().unwrap();
+    let (starting, _) = unopened("req_3.opening", young);
+    let (foreign, _) = unopened("req_4.else", old);
+    assert_eq!(others.read(1).unwrap().take_items(), []);
+    assert!(!killed.exists());
+    assert!(locked.exists() && starting.exists() && foreign.exists());
+    drop(lock);
+    assert_eq!(others.read(1).unwrap().take_items(), []);
+    assert!(!locked.exists());
     std::fs::remove_dir_all(dir).unwrap();
 }
