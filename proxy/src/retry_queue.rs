@@ -150,7 +150,7 @@ impl RetryQueue {
         }
         // Little space is enough for a few lines. A file that can no longer be written is replaced.
         let mut written = Err(());
-        if !self.is_long(&journal) {
+        if !self.is_long(&journal) && !lacking.is_unsynced() {
             written = journal.append(lacking.items()).map_err(drop);
         }
         if written.is_err() {
@@ -167,10 +167,24 @@ impl RetryQueue {
     fn remove_kept_files(&self) {
         let mut others = self.others.lock();
         if let Some(others) = &mut *others
+            && others.has_kept()
             && self.lacking().is_empty()
+            && self.sync()
         {
             others.remove_kept();
         }
+    }
+
+    /// Waits until the disk has the journal. Returns `false` if that failed; the journal is then rewritten. Holds no
+    /// lock meanwhile.
+    fn sync(&self) -> bool {
+        let file = self.journal().file();
+        let synced = file.and_then(|file| file.sync_data());
+        if let Err(error) = &synced {
+            tracing::error!(%error, "the retry journal cannot be synced to the disk");
+            self.lacking().unsynced();
+        }
+        synced.is_ok()
     }
 
     /// Takes over the journals of processes that ended. Takes only what fits into the queue; the rest stays on the disk
@@ -214,9 +228,11 @@ impl RetryQueue {
         }
         drop((queue, journal));
         self.wake.notify_one();
-        match written {
-            Ok(()) => others.remove(found),
-            Err(_reported) => others.keep(found),
+        // If power fails, the disk must have the items in one of both files.
+        if written.is_ok() && self.sync() {
+            others.remove(found);
+        } else {
+            others.keep(found);
         }
         Ok(())
     }

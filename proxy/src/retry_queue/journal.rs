@@ -102,8 +102,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Replaces the content by these items. A new file replaces the old one atomically, so that nothing is lost if the
-    /// process is killed meanwhile.
+    /// Replaces the content by these items. A new file replaces the old one atomically once the disk has it, so that
+    /// nothing is lost if the process is killed or power fails meanwhile.
     ///
     /// # Errors
     /// The write failed, which is logged here. The old file stays.
@@ -118,6 +118,15 @@ impl Journal {
         written.inspect_err(|error| {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be rewritten");
         })
+    }
+
+    /// Returns the file, to be synced without a lock on the journal. What was appended may not be on the disk: an append
+    /// does not wait for it.
+    ///
+    /// # Errors
+    /// The process has no descriptor.
+    pub fn file(&self) -> std::io::Result<File> {
+        self.file.try_clone()
     }
 
     /// Writes to another file from now on.
@@ -164,7 +173,7 @@ impl Lines {
     }
 }
 
-/// Creates a file with this text. The file is locked before it appears under `path`.
+/// Creates a file with this text. The file is locked, and the disk has its text, before it appears under `path`.
 fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
     // What an earlier attempt left, if it could not be removed then.
     drop(std::fs::remove_file(opening));
@@ -177,6 +186,7 @@ fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
     let named = file
         .lock()
         .and_then(|()| file.write_all(text))
+        .and_then(|()| if text.is_empty() { Ok(()) } else { file.sync_data() })
         .and_then(|()| std::fs::rename(opening, path));
     if let Err(error) = named {
         drop(std::fs::remove_file(opening));

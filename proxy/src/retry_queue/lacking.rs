@@ -10,12 +10,14 @@ pub struct Lacking {
     in_memory: HashSet<Item>,
     /// Also in the kept journals of processes that ended.
     in_kept_files: HashSet<Item>,
+    /// Whether the file must be rewritten since the disk may not have its lines.
+    is_unsynced: bool,
 }
 
 impl Lacking {
     /// Returns whether the journal has every item.
     pub fn is_empty(&self) -> bool {
-        self.in_memory.is_empty() && self.in_kept_files.is_empty()
+        self.in_memory.is_empty() && self.in_kept_files.is_empty() && !self.is_unsynced
     }
 
     /// Records an item that is in no file.
@@ -26,6 +28,16 @@ impl Lacking {
     /// Records items whose old files are kept.
     pub fn in_kept_files<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
         self.in_kept_files.extend(items.into_iter().cloned());
+    }
+
+    /// Records that the disk may lack lines of the file.
+    pub fn unsynced(&mut self) {
+        self.is_unsynced = true;
+    }
+
+    /// Whether the disk may lack lines of the file.
+    pub fn is_unsynced(&self) -> bool {
+        self.is_unsynced
     }
 
     /// Forgets all items except these, which are still queued.

@@ -112,6 +112,11 @@ impl OtherJournals {
         }
     }
 
+    /// Returns whether files are kept.
+    pub fn has_kept(&self) -> bool {
+        !self.unremoved.is_empty()
+    }
+
     /// Removes the files that were kept or could not be removed before. Must not be called while their items are
     /// queued and missing in the own journal.
     pub fn remove_kept(&mut self) {

@@ -346,3 +346,26 @@ fn kept_journals_outlast_a_take_over_that_finds_nothing() {
     assert!(kept.exists(), "the own journal lacks its item");
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// Power may fail right after the take-over.
+#[test]
+fn a_journal_is_removed_only_once_the_disk_has_its_items() {
+    let dir = fresh("unsynced");
+    let retry_queue = RetryQueue::open(&dir, 9).unwrap();
+    // A pipe can be written, but not be synced.
+    let (_reader, writer) = std::io::pipe().unwrap();
+    retry_queue
+        .journal()
+        .write_to(std::fs::File::from(std::os::fd::OwnedFd::from(writer)));
+    let left = leave(&dir, &[settlement("allow_1"), item("allow_2")], b"");
+    retry_queue.take_over().unwrap();
+    assert_eq!(retry_queue.len(), 2);
+    assert!(left.exists() && !is_unlocked(&left), "nobody else takes it over");
+    retry_queue.remove_kept_files();
+    assert!(left.exists());
+    assert_eq!(retry_queue.catch_up(), []);
+    assert_eq!(written(&retry_queue), [settlement("allow_1"), item("allow_2")]);
+    retry_queue.remove_kept_files();
+    assert!(!left.exists());
+    std::fs::remove_dir_all(dir).unwrap();
+}
